@@ -1,0 +1,1 @@
+"""The runner: cells, records, tables and the command line."""

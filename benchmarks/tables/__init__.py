@@ -1,0 +1,1 @@
+"""The published tables, one YAML file each."""

@@ -1,0 +1,1 @@
+"""What is trained and scored: one folder for each kind of data."""

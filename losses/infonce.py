@@ -1,0 +1,35 @@
+"""InfoNCE."""
+
+from torch import Tensor
+
+from contrastbench.losses.base import ScoreLoss, Scores, in_range
+
+
+class InfoNCE(ScoreLoss):
+    r"""InfoNCE, also NT-Xent: -log of the positive's share of the denominator.
+
+    .. math:: -\log \frac{e^{s^+/\tau}}{[e^{s^+/\tau}] + \sum_j e^{s_j/\tau}}
+
+    The pairing says whether the bracketed positive is there: SimCLR (Chen et al. 2020, eq. 1) yes; GraphCL (You et al.
+    2020, eq. 3) and ADNCE's eq. 1 no, the latter with a mean for the sum; SimCSE (Gao et al. 2021, eq. 1) has it as one
+    of the keys. Several positives are averaged.
+
+    Args:
+        temperature: tau > 0.
+
+    Raises:
+        ValueError: temperature out of range.
+
+    >>> import torch
+    >>> from contrastbench.losses import both_views, get_loss
+    >>> get_loss("infonce", temperature=0.5)(both_views(torch.eye(4), torch.eye(4)))
+    tensor(0.5944)
+    """
+
+    def __init__(self, temperature: float = 0.5) -> None:
+        super().__init__()
+        self.temperature = in_range("temperature", temperature, low=0)
+
+    def terms(self, scores: Scores) -> Tensor:
+        pos, neg = scores.pos / self.temperature, scores.neg / self.temperature
+        return (scores.log_denominator(pos, neg) - pos).mean(dim=1)
