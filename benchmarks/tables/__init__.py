@@ -1,1 +1,237 @@
-"""The published tables, one YAML file each."""
+"""Published tables, one YAML file each, rendered beside our numbers from records alone."""
+
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from contrastbench.benchmarks import records
+from contrastbench.domains.recipes import make_recipe
+from contrastbench.losses.errors import UserError, unknown
+from contrastbench.losses.registry import describe
+
+
+class Strict(BaseModel):
+    """Unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Column(Strict):
+    """One dataset and what its training needs."""
+
+    dataset: str
+    recipe: dict[str, Any] = {}
+
+
+class Row(Strict):
+    """One method: published values, and how we run it unless it is quoted only."""
+
+    name: str
+    loss: str | None = None
+    params: dict[str, Any] = {}
+    params_by_column: dict[str, dict[str, Any]] = {}
+    paper: dict[str, list[float]] = {}  # column -> [mean] or [mean, std]
+
+
+class Table(Strict):
+    """A published table."""
+
+    name: str = ""
+    title: str
+    source: str
+    notes: str = ""
+    decimals: int
+    domain: str
+    metric: str
+    recipe: dict[str, Any] = {}
+    columns: dict[str, Column]
+    average: str | None = Field(None, description="name of a last column, the mean of all others")
+    rows: list[Row]
+
+
+@dataclass(frozen=True)
+class Value:
+    """A mean with its standard deviation over seeds (ddof 1) and their number."""
+
+    mean: float
+    std: float | None = None
+    n: int | None = None
+
+    def text(self, decimals: int) -> str:
+        """For people, such as 75.1 ± 0.6 (5)."""
+        std = "" if self.std is None else f" ± {self.std:.{decimals}f}"
+        return f"{self.mean:.{decimals}f}{std}" + ("" if self.n is None else f" ({self.n})")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One place of a rendered table."""
+
+    row: Row
+    column: str
+    paper: Value | None
+    ours: Value | None
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus the paper's."""
+        return self.ours.mean - self.paper.mean if self.ours and self.paper else None
+
+    def text(self, decimals: int) -> str:
+        """The place's text: paper / ours / difference, or the paper's value alone in a quoted row."""
+        paper = self.paper.text(decimals) if self.paper else "-"
+        if self.row.loss is None:
+            return paper
+        ours = self.ours.text(decimals) if self.ours else "missing"
+        return " / ".join([paper, ours] + ([] if self.difference is None else [f"{self.difference:+.{decimals}f}"]))
+
+
+def names() -> list[str]:
+    """The tables there are."""
+    return sorted((path.stem for path in Path(__file__).parent.glob("*.yaml")), key=by_number)
+
+
+def by_number(name: str) -> tuple[str, int]:
+    """Table 5 before Table 10."""
+    stem = name.rstrip("0123456789")
+    return stem, int(name[len(stem) :] or 0)
+
+
+def load(name: str) -> Table:
+    """A table by name.
+
+    Raises:
+        UserError: no table of that name, or its file is wrong.
+    """
+    if name not in names():
+        raise unknown("table", name, names())
+    path = Path(__file__).with_name(f"{name}.yaml")
+    try:
+        return Table(**yaml.load(path.read_text(encoding="utf-8"), SafeLoader), name=name)
+    except (yaml.YAMLError, ValidationError, TypeError) as error:
+        raise UserError(f"{path}: {' '.join(str(error).split())}") from None
+
+
+SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's loader is ten times faster
+
+
+def entries(table: Table, results: Path) -> Iterator[list[Entry]]:
+    """The table's places, row by row."""
+    for row in table.rows:
+        line = [
+            Entry(row, column, published(row, column), ours(table, row, column, results)) for column in table.columns
+        ]
+        yield [*line, average(table.average, row, line)] if table.average else line
+
+
+def published(row: Row, column: str) -> Value | None:
+    """The paper's value."""
+    return Value(*row.paper[column]) if column in row.paper else None
+
+
+def average(name: str, row: Row, line: list[Entry]) -> Entry:
+    """The last column; ours only if no column is missing."""
+    means = [entry.ours.mean for entry in line if entry.ours]
+    return Entry(row, name, published(row, name), Value(fmean(means)) if len(means) == len(line) else None)
+
+
+def ours(table: Table, row: Row, column: str, results: Path) -> Value | None:
+    """Mean and standard deviation over the seeds that have an ok record of exactly this cell; None without one.
+
+    Raises:
+        UserError: the records come from different data.
+    """
+    if row.loss is None:
+        return None
+    found = list(matching(table, row, column, results))
+    hashes = {record["data_hash"] for record in found}
+    if len(hashes) > 1:
+        where = records.folder(results, table.domain, table.columns[column].dataset, row.loss)
+        raise UserError(f"{where}: records of {len(hashes)} different data files: keep those of one data_hash")
+    values = [record["metrics"][table.metric] for record in found]
+    if not values:
+        return None
+    return Value(fmean(values), stdev(values) if len(values) > 1 else None, len(values))
+
+
+def matching(table: Table, row: Row, column: str, results: Path) -> Iterator[records.Record]:
+    """The ok records of a place: same loss, parameters, recipe and protocol."""
+    assert row.loss is not None, "quoted rows have no records"
+    params = loss_params(row, column)
+    recipe = make_recipe(table.domain, {**table.recipe, **table.columns[column].recipe})
+    wanted = {"status": "ok", "params": params, "recipe": recipe.model_dump(mode="json"), "protocol": recipe.protocol}
+    for record in records.read_all(results, table.domain, table.columns[column].dataset, row.loss):
+        if all(record[key] == value for key, value in wanted.items()):
+            yield record
+
+
+def loss_params(row: Row, column: str) -> dict[str, Any]:
+    """The row's parameters for a column, after the loss's defaults."""
+    if row.loss in (None, "none"):
+        return {}
+    return {**describe(str(row.loss)).params, **row.params, **row.params_by_column.get(column, {})}
+
+
+def render(table: Table, results: Path, format_: str) -> str:
+    """The table as text.
+
+    Raises:
+        UserError: unknown format.
+    """
+    formats = {"md": markdown, "csv": comma_separated}
+    if format_ not in formats:
+        raise unknown("format", format_, formats)
+    return formats[format_](table, list(entries(table, results)))
+
+
+def markdown(table: Table, lines: list[list[Entry]]) -> str:
+    """A table for people."""
+    header = ["Method", *(entry.column for entry in lines[0])]
+    body = [[line[0].row.name, *(entry.text(table.decimals) for entry in line)] for line in lines]
+    legend = "Where we run the method: paper / ours mean ± std over seeds (number of seeds) / difference."
+    rows = [f"| {' | '.join(cells)} |" for cells in (header, ["---"] * len(header), *body)]
+    return "\n".join(
+        [f"### {table.name}: {table.title}", "", *rows, "", legend, f"Source: {table.source}. {table.notes}", ""]
+    )
+
+
+def comma_separated(table: Table, lines: list[list[Entry]]) -> str:
+    """A table for programs: one line for each place."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(
+        [
+            "table",
+            "method",
+            "column",
+            "loss",
+            "paper_mean",
+            "paper_std",
+            "ours_mean",
+            "ours_std",
+            "ours_seeds",
+            "difference",
+        ]
+    )
+    for entry in (entry for line in lines for entry in line):
+        paper, mine = entry.paper or Value(float("nan")), entry.ours or Value(float("nan"))
+        numbers = [paper.mean, paper.std, mine.mean, mine.std, mine.n, entry.difference]
+        cells = ["" if v is None or v != v else v if isinstance(v, int) else f"{v:.4f}" for v in numbers]
+        writer.writerow([table.name, entry.row.name, entry.column, entry.row.loss or "", *cells])
+    return out.getvalue()
+
+
+def write_all(results: Path) -> Iterator[Path]:
+    """Every table in both formats, into the results folder."""
+    for name in names():
+        for format_ in ("md", "csv"):
+            path = results / f"{name}.{format_}"
+            path.write_text(render(load(name), results, format_), encoding="utf-8")
+            yield path

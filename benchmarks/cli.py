@@ -1,0 +1,251 @@
+"""The command line: `bench`, also installed as `contrastbench`."""
+
+import json
+import signal
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+import yaml
+
+from contrastbench.losses.errors import UserError, unknown
+
+if TYPE_CHECKING:
+    from contrastbench.benchmarks.records import Record
+
+# by its version typer carries a click of its own or uses the installed one; this is the right one's
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+app = typer.Typer(
+    help="Contrastive losses, unchanged, on images, sentences, graphs and tables of numbers.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+Results = Annotated[Path, typer.Option(help="The folder that holds runs/ with the records.")]
+DataRoot = Annotated[
+    Path | None,
+    typer.Option(envvar="CONTRASTBENCH_DATA", help="A folder that already holds the data files."),
+]
+
+
+@app.command()
+def run(
+    domain: Annotated[str, typer.Option(help="What kind of data; see `bench list domains`.")],
+    loss: Annotated[str, typer.Option(help="A registered loss, file.py:Class, or none: the untrained encoder.")],
+    dataset: Annotated[str | None, typer.Option(help="Default: the domain's embedded one.")] = None,
+    seeds: Annotated[str, typer.Option(help="0-4 or 0,2,5.")] = "0",
+    set_: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE for the loss, e.g. mu=0.7.")] = None,
+    recipe: Annotated[list[str] | None, typer.Option(help="KEY=VALUE for the training, e.g. epochs=20.")] = None,
+    tiny: Annotated[bool, typer.Option("--tiny", help="A smoke test on a tiny subset.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Each record as one line on standard output.")] = False,
+    results: Results = Path("results"),
+    data_root: DataRoot = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ... or auto: CUDA where there is one.")] = "auto",
+    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; default: what suits the domain.")] = None,
+) -> None:
+    """Train a loss in a domain, score it by the field's protocol, and keep a record for each seed.
+
+    A finished cell is not run again. Example: bench run --domain graph --loss adnce --dataset MUTAG --seeds 0-4
+    """
+    from contrastbench.domains.datasets import EMBEDDED
+    from contrastbench.domains.recipes import TINY
+    from contrastbench.domains.registry import check_domain
+
+    check_domain(domain)
+    if data_root is not None and not data_root.is_dir():
+        raise UserError(f"data root {data_root} does not exist: name a folder that holds the data files")
+    numbers, params, changes = parse_seeds(seeds), parse_pairs("--set", set_), parse_pairs("--recipe", recipe)
+    check_loss(loss, params)
+
+    from contrastbench.benchmarks.runner import Request  # brings torch: after all that can be wrong without it
+    from contrastbench.benchmarks.runner import run as run_cell
+
+    request = Request(
+        domain=domain,
+        dataset=dataset or EMBEDDED[domain],
+        loss=loss,
+        params=params,
+        recipe={**(TINY[domain] if tiny else {}), **changes},
+        results=results,
+        data_root=data_root,
+        device=choose_device(device),
+        threads=threads,
+    )
+    done = []
+    for seed in numbers:
+        record, path = run_cell(request, seed)
+        done.append(record)
+        typer.echo(json.dumps(record) if json_ else describe(record, path))
+    if not json_ and len(done) > 1:
+        typer.echo(summary(done))
+    if any(record["status"] != "ok" for record in done):
+        raise typer.Exit(1)
+
+
+@app.command("list")
+def list_(what: Annotated[str, typer.Argument(help="losses, domains, datasets or tables.")]) -> None:
+    """What there is to choose from."""
+    from contrastbench.benchmarks import listing
+
+    lists = {
+        "losses": listing.losses,
+        "domains": listing.domains,
+        "datasets": listing.datasets,
+        "tables": listing.tables,
+    }
+    if what not in lists:
+        raise unknown("list", what, lists)
+    for line in lists[what]():
+        typer.echo(line)
+
+
+@app.command()
+def table(
+    name: Annotated[str | None, typer.Argument(help="A table; see `bench list tables`.")] = None,
+    format_: Annotated[str, typer.Option("--format", help="md or csv.")] = "md",
+    all_: Annotated[bool, typer.Option("--all", help="Write every table in both formats into the results.")] = False,
+    results: Results = Path("results"),
+) -> None:
+    """A published table beside our numbers, from the records alone."""
+    from contrastbench.benchmarks import tables
+
+    if all_:
+        for path in tables.write_all(results):
+            typer.echo(path)
+    elif name is None:
+        raise UserError("name a table (bench list tables) or give --all")
+    else:
+        typer.echo(tables.render(tables.load(name), results, format_), nl=False)
+
+
+@app.command()
+def perf(
+    part: Annotated[str, typer.Argument(help="graph.")],
+    datasets: Annotated[str, typer.Option(help="Comma-separated.")] = "MUTAG,PROTEINS,NCI1",
+    data_root: DataRoot = None,
+) -> None:
+    """Times and ratios measured side by side in one run."""
+    if part != "graph":
+        raise unknown("benchmark", part, ["graph"])
+    from contrastbench.benchmarks import perf_graph
+
+    for line in perf_graph.report(datasets.split(","), data_root):
+        typer.echo(line)
+
+
+def parse_seeds(text: str) -> list[int]:
+    """Seeds of a list of numbers and ranges.
+
+    >>> parse_seeds("0-2,7")
+    [0, 1, 2, 7]
+    """
+    seeds: list[int] = []
+    try:
+        for part in text.split(","):
+            first, _, last = part.partition("-")
+            seeds += range(int(first), int(last or first) + 1)
+    except ValueError:
+        seeds = []
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise UserError(f"--seeds {text!r}: give distinct numbers from 0 on, such as 0-4 or 0,2,5")
+    return seeds
+
+
+def parse_pairs(option: str, pairs: Iterable[str] | None) -> dict[str, Any]:
+    """Values by key; numbers in any notation.
+
+    >>> parse_pairs("--recipe", ["lr=1e-3", "features=degree"])
+    {'lr': 0.001, 'features': 'degree'}
+    """
+    values: dict[str, Any] = {}
+    for pair in pairs or ():
+        key, equals, text = pair.partition("=")
+        if not equals or not key.strip():
+            raise UserError(f"{option} {pair!r}: give KEY=VALUE")
+        if key.strip() in values:
+            raise UserError(f"{option} {key.strip()} is given twice")
+        values[key.strip()] = parse_value(text.strip())
+    return values
+
+
+def parse_value(text: str) -> Any:
+    """A number in any notation, else what YAML makes of it."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+
+
+def check_loss(loss: str, params: dict[str, Any]) -> None:
+    """Names are checked here, before torch is imported; values where the loss is made."""
+    from contrastbench.losses.registry import LOSSES, get_loss
+
+    if loss == "none":
+        if params:
+            raise UserError(f"--loss none has no parameters, got --set {next(iter(params))}")
+    elif loss in LOSSES or ":" in loss:
+        return
+    else:
+        get_loss(loss)
+
+
+def choose_device(name: str) -> str:
+    """The device's name, `auto` resolved.
+
+    Raises:
+        UserError: no such device here.
+    """
+    import torch
+
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError):
+        raise UserError(f"device {name!r} is not to be had here: try cpu") from None
+    return name
+
+
+def describe(record: "Record", path: Path) -> str:
+    """One line on a record."""
+    cell = f"{record['domain']} {record['dataset']} {record['loss']} seed {record['seed']}"
+    if record["status"] != "ok":
+        return f"{cell}: {record['status']}, {record['details']['error']} ({path})"
+    numbers = ", ".join(f"{name} {value:.2f}" for name, value in record["metrics"].items())
+    return f"{cell}: {numbers} ({record['seconds']:.1f} s, {path})"
+
+
+def summary(done: "list[Record]") -> str:
+    """Mean and standard deviation over seeds of the main metric."""
+    good = [record["metrics"][record["main"]] for record in done if record["status"] == "ok"]
+    if len(good) < 2:
+        return f"{len(good)} of {len(done)} seeds are ok: no mean over seeds"
+    main = next(record["main"] for record in done if record["status"] == "ok")
+    return f"{main}: {fmean(good):.2f} ± {stdev(good):.2f} over {len(good)} of {len(done)} seeds (ddof 1)"
+
+
+def main() -> None:
+    """Run the command line; a user's mistake is one line on standard error and exit code 2."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        sys.exit(app(standalone_mode=False))
+    except UserError as error:
+        message = str(error)
+    except UsageError as error:
+        message = error.format_message()  # type: ignore[attr-defined]
+    except (KeyboardInterrupt, typer.Abort):
+        typer.echo("interrupted: finished seeds are kept, the same command goes on with the others", err=True)
+        sys.exit(130)
+    typer.echo(f"bench: {message}", err=True)
+    sys.exit(2)

@@ -1,0 +1,67 @@
+"""What a number was computed with."""
+
+import platform
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+PACKAGES = ("contrastbench", "torch", "numpy", "scikit-learn")
+
+
+def environment(device: torch.device) -> dict[str, Any]:
+    """Commit, versions, device and threads, for the record."""
+    return {
+        "commit": commit(),
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in PACKAGES},
+        "platform": platform.platform(),
+        "device": device_name(device),
+        "threads": torch.get_num_threads(),
+    }
+
+
+def commit() -> str | None:
+    """The checkout's commit, "+changes" behind it if files differ; None for an installed package."""
+    root = Path(__file__).parents[1]
+    if not (root / ".git").exists():
+        return None
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=True).stdout
+
+    try:
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", ":!results").strip()
+        return git("rev-parse", "HEAD").strip() + ("+changes" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def device_name(device: torch.device) -> str:
+    """The device as a person calls it."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{platform.machine()} CPU"
+
+
+def peak_memory_mib(device: torch.device) -> float | None:
+    """Most memory in use so far: of the device for CUDA, of the process for the CPU; None where it is not told."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 2**20
+    try:
+        import resource
+    except ImportError:
+        return None
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+def installed(name: str) -> str | None:
+    """The installed version of a package."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

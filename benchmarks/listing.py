@@ -1,0 +1,36 @@
+"""What `bench list` prints; reads declarations only, so it is instant."""
+
+from collections.abc import Iterator
+
+from contrastbench.domains.datasets import DATASETS, EMBEDDED
+from contrastbench.domains.registry import DOMAINS
+from contrastbench.losses.registry import LOSSES, describe
+
+
+def losses() -> Iterator[str]:
+    """Name, parameters with defaults, summary."""
+    for name in LOSSES:
+        loss = describe(name)
+        params = ", ".join(f"{key}={value}" for key, value in loss.params.items())
+        yield f"{name}({params})\n    {loss.summary}"
+    yield "none\n    No training: the encoder as it is."
+
+
+def domains() -> Iterator[str]:
+    """Name, summary, embedded dataset."""
+    for name, (_, summary) in DOMAINS.items():
+        yield f"{name:10} {summary}; embedded: {EMBEDDED[name]}"
+
+
+def datasets() -> Iterator[str]:
+    """Name, domain, summary."""
+    for dataset in DATASETS.values():
+        yield f"{dataset.name:16} {dataset.domain:9} {dataset.summary}"
+
+
+def tables() -> Iterator[str]:
+    """Name and source."""
+    from contrastbench.benchmarks.tables import load, names  # brings pydantic, which the other lists can do without
+
+    for name in names():
+        yield f"{name:16} {load(name).source}"

@@ -1,0 +1,39 @@
+"""Progress of long work: a bar on a terminal, a line every 30 seconds elsewhere, always on standard error."""
+
+import sys
+import time
+from types import TracebackType
+
+from tqdm import tqdm
+
+SECONDS_BETWEEN_LINES = 30
+
+
+class Progress:
+    """Counts steps of known number.
+
+    >>> with Progress(2, "training") as progress:
+    ...     progress.step("loss 0.1")
+    """
+
+    def __init__(self, total: int, what: str) -> None:
+        self.total, self.what, self.done = total, what, 0
+        self.last_line = time.monotonic()
+        self.bar = tqdm(total=total, desc=what, file=sys.stderr, leave=False, disable=not sys.stderr.isatty())
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bar.close()
+
+    def step(self, note: str = "") -> None:
+        """One step is done."""
+        self.done += 1
+        self.bar.set_postfix_str(note, refresh=False)
+        self.bar.update()
+        if self.bar.disable and time.monotonic() - self.last_line >= SECONDS_BETWEEN_LINES:
+            self.last_line = time.monotonic()
+            print(f"{self.what}: {self.done} of {self.total} {note}".rstrip(), file=sys.stderr, flush=True)

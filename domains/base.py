@@ -1,0 +1,57 @@
+"""What every domain is: data, a model, batches that become contrasts, and a score."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import torch
+from torch import nn
+
+from contrastbench.domains.recipes import Recipe
+from contrastbench.losses.contrast import Contrast
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a domain measured on a model."""
+
+    metrics: dict[str, float]  # accuracies and correlations in percent
+    main: str  # the metric that tables show
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+class Domain(Protocol):
+    """One dataset of one kind of data, ready to train and score models on.
+
+    `contrasts` decides who meets whom and knows no loss; a loss gets a `Contrast` and knows no domain.
+    """
+
+    threads: ClassVar[int]  # CPU threads that suit the domain's model
+    data_hash: str
+
+    def model(self, recipe: Recipe) -> nn.Module:
+        """A freshly initialised model; the same for the same seed."""
+        ...
+
+    def batches(self, recipe: Recipe, epoch: int) -> Iterable[Any]:
+        """The training batches of an epoch; the same for the same seed and epoch."""
+        ...
+
+    def steps(self, recipe: Recipe) -> int:
+        """Number of batches in an epoch."""
+        ...
+
+    def contrasts(self, model: nn.Module, batch: Any) -> Sequence[Contrast]:
+        """Who meets whom in a batch."""
+        ...
+
+    def evaluate(self, model: nn.Module) -> Evaluation:
+        """The score of the model's encoder by the domain's protocol."""
+        ...
+
+
+def generator(device: torch.device, *key: int) -> torch.Generator:
+    """Random numbers that depend on the key alone, such as (seed, epoch, step): interruptions never change them."""
+    state = np.random.SeedSequence(key).generate_state(1, np.uint64)[0]
+    return torch.Generator(device).manual_seed(int(state >> np.uint64(1)))

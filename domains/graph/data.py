@@ -1,0 +1,280 @@
+"""Graph datasets: the TU text format read strictly, and the embedded motif graphs."""
+
+import hashlib
+import lzma
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from contrastbench.domains.datasets import DATASETS, TU_URL, Dataset
+from contrastbench.domains.download import fetch
+from contrastbench.domains.graph.motifs import motif_graphs
+from contrastbench.losses.errors import UserError, unknown
+
+Array = np.ndarray[Any, np.dtype[np.int64]]
+MAX_DEGREE = 255  # degrees above share the last column of the degree one-hot
+
+
+@dataclass(frozen=True)
+class Graphs:
+    """Many graphs as one disjoint union: nodes and edges of a graph stand together, in the graphs' order."""
+
+    x: Tensor  # (nodes, features)
+    edge_index: Tensor  # (2, edges), sorted by first and then second node
+    node_ptr: Tensor  # (graphs + 1,) where each graph's nodes begin
+    edge_ptr: Tensor  # (graphs + 1,) where each graph's edges begin
+    y: Tensor  # (graphs,) classes 0, 1, ...
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __getitem__(self, part: slice) -> "Graphs":
+        """Consecutive graphs."""
+        start, stop, _ = part.indices(len(self))
+        (n0, n1), (e0, e1) = (self.node_ptr[[start, stop]].tolist(), self.edge_ptr[[start, stop]].tolist())
+        edges = self.edge_index[:, e0:e1] - n0
+        ptrs = (self.node_ptr[start : stop + 1] - n0, self.edge_ptr[start : stop + 1] - e0)
+        return Graphs(self.x[n0:n1], edges, *ptrs, self.y[start:stop])
+
+    def select(self, order: Tensor) -> "Graphs":
+        """The graphs of those numbers, in that order."""
+        nodes, node_ptr = ranges(self.node_ptr, order)
+        edges, edge_ptr = ranges(self.edge_ptr, order)
+        shift = (node_ptr[:-1] - self.node_ptr[order]).repeat_interleave(edge_ptr.diff())
+        return Graphs(self.x[nodes], self.edge_index[:, edges] + shift, node_ptr, edge_ptr, self.y[order])
+
+    def to(self, device: torch.device) -> "Graphs":
+        """The same graphs on a device."""
+        return Graphs(*(t.to(device) for t in (self.x, self.edge_index, self.node_ptr, self.edge_ptr, self.y)))
+
+    @cached_property
+    def graph_of_node(self) -> Tensor:
+        """(nodes,) the graph of each node."""
+        return segments(self.node_ptr)
+
+    @cached_property
+    def row_ptr(self) -> Tensor:
+        """(nodes + 1,) where the edges of each node begin: with the second nodes, the adjacency in CSR form."""
+        return pointers(torch.bincount(self.edge_index[0], minlength=len(self.x)))
+
+    @classmethod
+    def from_pyg(cls, dataset: Iterable[Any]) -> "Graphs":
+        """Graphs from torch-geometric `Data` objects with `x`, `edge_index` (both directions) and `y`."""
+        items = list(dataset)
+        nodes = torch.tensor([data.num_nodes for data in items])
+        ptr = pointers(nodes)
+        edges = torch.cat([data.edge_index + start for data, start in zip(items, ptr, strict=False)], dim=1)
+        x = torch.cat([data.x for data in items]).float()
+        return union(x, edges, ptr, torch.cat([data.y.view(1) for data in items]))
+
+
+def pointers(sizes: Tensor) -> Tensor:
+    """Where segments of those sizes begin, and the end."""
+    return torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+
+
+def segments(ptr: Tensor) -> Tensor:
+    """The segment of each item."""
+    return torch.arange(len(ptr) - 1, device=ptr.device).repeat_interleave(ptr.diff())
+
+
+def ranges(ptr: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
+    """The items of the segments of those numbers, and where each begins among them."""
+    sizes = ptr.diff()[order]
+    new_ptr = pointers(sizes)
+    shift = (ptr[order] - new_ptr[:-1]).repeat_interleave(sizes)
+    return torch.arange(len(shift), device=ptr.device) + shift, new_ptr
+
+
+def union(x: Tensor, edge_index: Tensor, node_ptr: Tensor, y: Tensor) -> Graphs:
+    """Graphs of an unordered edge list: loops and repeated edges removed, edges sorted."""
+    n = max(1, len(x))
+    source, target = edge_index[:, edge_index[0] != edge_index[1]]
+    key = torch.unique(source * n + target)
+    edges = torch.stack([key // n, key % n])
+    edge_ptr = torch.searchsorted(edges[0].contiguous(), node_ptr)
+    return Graphs(x, edges, node_ptr, edge_ptr, y)
+
+
+def load(name: str, data_root: Path | None = None) -> tuple[Graphs, str]:
+    """A dataset by name and the sha256 of its content; x holds the node labels one-hot, or has no columns.
+
+    Args:
+        name: "motifs" or a set of the TU collection.
+        data_root: a folder with NAME.zip, NAME/NAME_A.txt, or these inside a folder `tudataset`.
+
+    Raises:
+        UserError: unknown name, no file and no network, or a file that is missing, truncated or inconsistent.
+    """
+    if name == "motifs":
+        graphs = union(*(torch.from_numpy(a) for a in motif_graphs()))
+        return graphs, content_hash(graphs)
+    return load_tu(name, data_root)
+
+
+@lru_cache(maxsize=1)
+def load_tu(name: str, data_root: Path | None) -> tuple[Graphs, str]:
+    """A set of the TU collection; the last one stays in memory for the next seed."""
+    read = open_raw(name, data_root)
+    graphs = parse_tu(name, read, DATASETS.get(name))
+    return graphs, content_hash(graphs)
+
+
+def content_hash(graphs: Graphs) -> str:
+    """Sha256 of what the graphs are, however they were packed."""
+    digest = hashlib.sha256()
+    for tensor in (graphs.x, graphs.edge_index, graphs.node_ptr, graphs.y):
+        digest.update(repr((tuple(tensor.shape), str(tensor.dtype))).encode())
+        digest.update(np.ascontiguousarray(tensor.numpy()).data)
+    return digest.hexdigest()
+
+
+Reader = Callable[[str], bytes | None]  # suffix such as "A" -> the raw file's bytes, None where there is none
+
+
+def open_raw(name: str, data_root: Path | None) -> Reader:
+    """Where the raw files are: the data root's folder or zip, else the download."""
+    found = []
+    for root in (data_root, data_root / "tudataset") if data_root else ():
+        for folder in (root / name, root / name / "raw", root):
+            if (folder / f"{name}_A.txt").is_file():
+                return folder_reader(folder, name)
+        if (root / f"{name}.zip").is_file():
+            return zip_reader(root / f"{name}.zip", name)
+        found += [path.stem for path in root.glob("*.zip")]
+    if name not in DATASETS:
+        hint = f" ({data_root} has no {name}.zip)" if data_root else "; others need --data-root with NAME.zip"
+        raise unknown(
+            "graph dataset", name, {*found, *(d.name for d in DATASETS.values() if d.domain == "graph")}, hint
+        )
+    return zip_reader(fetch(DATASETS[name]), name)
+
+
+def folder_reader(folder: Path, name: str) -> Reader:
+    """Raw files in a folder."""
+
+    def read(suffix: str) -> bytes | None:
+        path = folder / f"{name}_{suffix}.txt"
+        return path.read_bytes() if path.is_file() else None
+
+    return read
+
+
+def zip_reader(path: Path, name: str) -> Reader:
+    """Raw files inside a zip, read in place: nothing is extracted."""
+
+    def read(suffix: str) -> bytes | None:
+        try:
+            with zipfile.ZipFile(path) as archive:
+                member = next((m for m in archive.namelist() if Path(m).name == f"{name}_{suffix}.txt"), None)
+                return archive.read(member) if member else None
+        except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError) as error:
+            fix = f"delete it and download {TU_URL.format(name)} again"
+            raise UserError(f"{path} is damaged ({str(error).splitlines()[0]}): {fix}") from None
+
+    return read
+
+
+def parse_tu(name: str, read: Reader, declared: Dataset | None) -> Graphs:
+    """Graphs of the TU text format; every inconsistency is an error that names the file."""
+    indicator = column(name, "graph_indicator", read)
+    _, y = np.unique(column(name, "graph_labels", read), return_inverse=True)
+    edges = integers(name, "A", read)
+    labels = integers(name, "node_labels", read, required=declared is not None and declared.node_labels)
+    check_indicator(name, indicator, len(y))
+    check_edges(name, edges, indicator)
+    if labels is not None and len(labels) != len(indicator):
+        raise damaged(name, "node_labels", f"{len(labels)} lines for {len(indicator)} nodes")
+    node_ptr = np.searchsorted(indicator, np.arange(1, len(y) + 2))
+    graphs = union(
+        node_features(labels, len(indicator)),
+        torch.from_numpy(np.ascontiguousarray(edges.T) - 1),
+        torch.from_numpy(node_ptr),
+        torch.from_numpy(y.reshape(-1)),
+    )
+    check_sizes(name, graphs, declared)
+    return graphs
+
+
+def node_features(labels: Array | None, nodes: int) -> Tensor:
+    """Node labels one-hot, column by column; no columns without labels."""
+    if labels is None:
+        return torch.zeros(nodes, 0)
+    return torch.cat([one_hot(torch.from_numpy(c - c.min())).float() for c in labels.T], dim=1)
+
+
+def damaged(name: str, suffix: str, what: str) -> UserError:
+    """The error for a raw file that cannot be right."""
+    return UserError(f"{name}_{suffix}.txt is missing or damaged: {what}; get {TU_URL.format(name)} again")
+
+
+def integers(name: str, suffix: str, read: Reader, required: bool = True) -> Any:
+    """A raw file's integers, (lines, columns); None for a file that need not be there."""
+    text = read(suffix)
+    if text is None and not required:
+        return None
+    if not text or not text.strip():
+        raise damaged(name, suffix, "no such file" if text is None else "it is empty")
+    columns = text.split(b"\n", 1)[0].count(b",") + 1
+    try:
+        values = np.fromstring(text.replace(b",", b" "), dtype=np.int64, sep=" ")
+        if text.count(b",") * columns != len(values) * (columns - 1):
+            raise ValueError(f"lines of other than {columns} numbers")
+        return values.reshape(-1, columns)
+    except ValueError as error:
+        raise damaged(name, suffix, str(error)) from None
+
+
+def column(name: str, suffix: str, read: Reader) -> Array:
+    """A raw file of one integer a line."""
+    values = integers(name, suffix, read)
+    if values.shape[1] != 1:
+        raise damaged(name, suffix, f"{values.shape[1]} columns instead of one")
+    return values[:, 0]
+
+
+def check_indicator(name: str, indicator: Array, graphs: int) -> None:
+    """Graph numbers ascend within 1..graphs."""
+    if indicator.min() < 1 or indicator.max() > graphs:
+        found = f"graph numbers {indicator.min()}..{indicator.max()}"
+        raise damaged(name, "graph_indicator", f"{found}, but graph_labels has {graphs} lines")
+    if (np.diff(indicator) < 0).any():
+        raise damaged(name, "graph_indicator", "nodes of one graph do not stand together")
+
+
+def check_edges(name: str, edges: Array, indicator: Array) -> None:
+    """Edges join nodes of one graph and are there in both directions."""
+    if edges.shape[1] != 2:
+        raise damaged(name, "A", f"{edges.shape[1]} columns instead of two")
+    if edges.min() < 1 or edges.max() > len(indicator):
+        raise damaged(name, "A", f"node numbers {edges.min()}..{edges.max()}, but there are {len(indicator)} nodes")
+    source, target = edges.T
+    crossing = indicator[source - 1] != indicator[target - 1]
+    if crossing.any():
+        raise damaged(name, "A", f"line {crossing.argmax() + 1} joins two graphs")
+    n = len(indicator) + 1
+    forward, backward = (torch.from_numpy(key).unique() for key in (source * n + target, target * n + source))
+    if not torch.equal(forward, backward):
+        lonely = int(forward[~torch.isin(forward, backward)][0])
+        raise damaged(name, "A", f"edge {lonely // n}, {lonely % n} is there in one direction only")
+
+
+def check_sizes(name: str, graphs: Graphs, declared: Dataset | None) -> None:
+    """A known dataset has its known size."""
+    found = {
+        "graph_labels": (len(graphs), "graphs"),
+        "graph_indicator": (len(graphs.x), "nodes"),
+        "A": (graphs.edge_index.shape[1], "edges"),
+    }
+    for (suffix, (count, what)), known in zip(found.items(), declared.sizes if declared else (), strict=False):
+        if count != known:
+            raise damaged(name, suffix, f"{count} {what}, {name} has {known}")

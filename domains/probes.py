@@ -1,0 +1,104 @@
+"""Scorers of frozen embeddings, shared by domains."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.model_selection import StratifiedKFold
+from sklearn.svm import SVC
+
+from contrastbench.losses.errors import UserError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+C_GRID = (1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3)
+INNER_FOLDS = 5
+
+
+@dataclass(frozen=True)
+class FoldScores:
+    """Accuracy in percent on each held-out fold, and the C that its training part chose."""
+
+    accuracy: list[float]
+    c: list[float]
+
+    @property
+    def mean(self) -> float:
+        """Mean over folds."""
+        return float(np.mean(self.accuracy))
+
+    @property
+    def std(self) -> float:
+        """Standard deviation over folds (ddof 0): how much folds differ, which says nothing about seeds."""
+        return float(np.std(self.accuracy))
+
+
+def check_folds(y: Array, folds: int) -> None:
+    """Raise unless every class has a member for each outer fold, and two classes are there."""
+    classes, counts = np.unique(y, return_counts=True)
+    if len(classes) < 2:
+        raise UserError("all samples are of one class: there is nothing to classify")
+    if counts.min() < folds:
+        few = f"class {classes[counts.argmin()]} has {counts.min()} members, fewer than the {folds} folds"
+        raise UserError(f"{few}; use more data or --recipe folds={max(2, counts.min())}")
+
+
+def svm_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScores:
+    """Stratified k-fold accuracy of an RBF SVM whose C is chosen inside each training part.
+
+    GraphCL's protocol: features as they are, gamma 1 / (columns * variance of the training part), C in 1e-3..1e3 by the
+    accuracy of an inner stratified 5-fold search, ties to the smaller C. The same numbers as scikit-learn's
+    `GridSearchCV(SVC(), {"C": C_GRID}, cv=5)` on the same folds: squared distances are computed once for all folds, and
+    each training part's kernel once for all C.
+
+    Args:
+        x: (n, d) embeddings.
+        y: (n,) classes.
+        folds: number of outer folds, shuffled by the seed.
+        seed: of the shuffle.
+
+    Raises:
+        UserError: a class has fewer members than folds, or the embeddings are not finite.
+
+    >>> x, y = np.repeat([[0.0], [1.0]], 10, axis=0) + np.arange(20)[:, None] / 100, np.repeat([0, 1], 10)
+    >>> svm_folds(x, y, folds=2).mean
+    100.0
+    """
+    check_folds(y, folds)
+    x = np.asarray(x, dtype=np.float64)
+    if not np.isfinite(x).all():
+        raise UserError("embeddings are not finite: the encoder diverged")
+    distance = squared_distances(x)
+    splits = StratifiedKFold(folds, shuffle=True, random_state=seed).split(x, y)
+    jobs = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    # libsvm releases the interpreter's lock, so threads fill the cores without copying the distances
+    results = Parallel(n_jobs=jobs, prefer="threads")(delayed(score_fold)(x, y, distance, *split) for split in splits)
+    return FoldScores(*(list(column) for column in zip(*results, strict=True)))
+
+
+def squared_distances(x: Array) -> Array:
+    """(n, n) squared Euclidean distances."""
+    square = np.einsum("ij,ij->i", x, x)
+    return np.maximum(square[:, None] + square[None, :] - 2 * (x @ x.T), 0)
+
+
+def score_fold(x: Array, y: Array, distance: Array, train: Array, test: Array) -> tuple[float, float]:
+    """Accuracy in percent on the test part with the C that the training part chose, and that C."""
+    inner = StratifiedKFold(INNER_FOLDS).split(train, y[train])
+    parts = ((train[fit], train[held]) for fit, held in inner)
+    table = np.array([list(accuracies(x, y, distance, fit, held, C_GRID)) for fit, held in parts])
+    c = C_GRID[int(table.mean(axis=0).argmax())]
+    (accuracy,) = accuracies(x, y, distance, train, test, [c])
+    return 100 * accuracy, c
+
+
+def accuracies(x: Array, y: Array, distance: Array, train: Array, test: Array, grid: Any) -> Iterator[float]:
+    """Share of the test part that an SVM fitted on the training part gets right, for each C."""
+    gamma = 1 / (x.shape[1] * x[train].var()) if x[train].var() > 0 else 1.0
+    fit_kernel = np.exp(-gamma * distance[np.ix_(train, train)])
+    test_kernel = np.exp(-gamma * distance[np.ix_(test, train)])
+    for c in grid:
+        model = SVC(C=c, kernel="precomputed").fit(fit_kernel, y[train])
+        yield float(np.mean(model.predict(test_kernel) == y[test]))
