@@ -41,7 +41,7 @@ def adnce(contrast: Contrast, temperature: float, mu: float, sigma: float, varia
         scores = negatives(contrast, i)
         arguments = scores if variant == "official_code" else [torch.exp(s / temperature) for s in scores]
         weights = [
-            1 / (sigma * math.sqrt(2 * math.pi)) * math.exp(-0.5 * ((float(x) - mu) / sigma) ** 2) for x in arguments
+            1 / (sigma * math.sqrt(2 * math.pi)) * math.exp(-0.5 * ((x.item() - mu) / sigma) ** 2) for x in arguments
         ]
         mean = sum(weights) / len(weights)
         for p in contrast.positive[i]:

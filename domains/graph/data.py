@@ -146,7 +146,7 @@ def open_raw(name: str, data_root: Path | None) -> Reader:
     found = []
     for root in (data_root, data_root / "tudataset") if data_root else ():
         for folder in (root / name, root / name / "raw", root):
-            if (folder / f"{name}_A.txt").is_file():
+            if any(folder.glob(f"{name}_*.txt")):
                 return folder_reader(folder, name)
         if (root / f"{name}.zip").is_file():
             return zip_reader(root / f"{name}.zip", name)

@@ -47,7 +47,7 @@ def draw_operation(graphs: int, augmentation: str, generator: torch.Generator) -
 
 def share(sizes: Tensor, ratio: float, chosen: Tensor) -> Tensor:
     """How many items of each chosen graph: the ratio, rounded down; none of the others."""
-    return (sizes * ratio).long() * chosen
+    return (sizes.double() * ratio).long() * chosen
 
 
 def sample(ptr: Tensor, count: Tensor, generator: torch.Generator) -> Tensor:
@@ -91,12 +91,12 @@ def one_hop(graphs: Graphs, chosen: Tensor, count: Tensor, generator: torch.Gene
 def random_walk(graphs: Graphs, chosen: Tensor, count: Tensor, generator: torch.Generator) -> Tensor:
     """Mask of the nodes of a random walk in each chosen graph, all walks in lock step.
 
-    A walk ends when it has met `count` nodes besides its first, or after as many steps as its graph has nodes.
+    A walk ends when it has met `count` nodes besides its first, or after as many steps as its graph has edges.
     """
     inside = torch.zeros(len(graphs.x), dtype=torch.bool, device=chosen.device)
     graph, node = first_nodes(graphs, chosen, generator)
     inside[node] = True
-    missing, steps = count[graph], graphs.node_ptr.diff()[graph]
+    missing, steps = count[graph], graphs.edge_ptr.diff()[graph]
     while (alive := (missing > 0) & (steps > 0)).any():
         node, missing, steps = node[alive], missing[alive], steps[alive] - 1
         degree = graphs.row_ptr[node + 1] - graphs.row_ptr[node]

@@ -1,0 +1,127 @@
+"""The command line as a user meets it: one line for a mistake, exit code 2, no traceback, no record."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from contrastbench.benchmarks import cli
+from contrastbench.benchmarks.cli import parse_pairs, parse_seeds
+
+RUN = ["run", "--domain", "graph", "--loss", "adnce"]
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Runs the command in an empty folder: exit code, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CONTRASTBENCH_DATA", raising=False)
+
+    def call(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["bench", *words])
+        monkeypatch.setattr(signal, "signal", lambda *_: None)
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        return (end.value.code or 0, *capsys.readouterr())
+
+    return call
+
+
+MISTAKES = [
+    (["run", "--domain", "grph", "--loss", "adnce"], "unknown domain 'grph': did you mean 'graph'?"),
+    (["run", "--domain", "graph", "--loss", "adnc"], "unknown loss 'adnc': did you mean 'adnce'?"),
+    ([*RUN, "--dataset", "MUTGA"], "unknown graph dataset 'MUTGA': did you mean 'MUTAG'?"),
+    ([*RUN, "--set", "sigm=1"], "unknown parameter of adnce 'sigm': did you mean 'sigma'?"),
+    ([*RUN, "--recipe", "epoch=1"], "unknown recipe key of domain graph 'epoch': did you mean 'epochs'?"),
+    ([*RUN, "--set", "sigma=0"], "sigma must be a finite number > 0, got 0"),
+    ([*RUN, "--set", "temperature=-1"], "temperature must be a finite number > 0, got -1"),
+    ([*RUN, "--set", "temperature=nan"], "temperature must be a finite number > 0, got nan"),
+    ([*RUN, "--set", "temperature=cold"], "temperature must be a finite number > 0, got 'cold'"),
+    ([*RUN, "--set", "mu"], "--set 'mu': give KEY=VALUE"),
+    ([*RUN, "--set", "mu=1", "--set", "mu=2"], "--set mu is given twice"),
+    ([*RUN, "--recipe", "epochs=many"], "recipe epochs='many': input should be a valid integer"),
+    ([*RUN, "--recipe", "epochs=-1"], "recipe epochs=-1: input should be greater than or equal to 0"),
+    ([*RUN, "--recipe", "lr=inf"], "recipe lr=inf: input should be a finite number"),
+    ([*RUN, "--recipe", "augmentation=random5"], "recipe augmentation='random5': input should be 'drop'"),
+    ([*RUN, "--recipe", "folds=200"], "fewer than the 200 folds"),
+    ([*RUN, "--seeds", "4-0"], "--seeds '4-0': give distinct numbers"),
+    ([*RUN, "--seeds", "1,1"], "--seeds '1,1': give distinct numbers"),
+    ([*RUN, "--data-root", "nowhere"], "data root nowhere does not exist"),
+    ([*RUN, "--device", "cuda:99"], "device 'cuda:99' is not to be had here"),
+    (["run", "--domain", "graph", "--loss", "none", "--set", "mu=1"], "--loss none has no parameters"),
+    (["run", "--domain", "graph", "--loss", "x.py:Mine"], "no file x.py"),
+    (["run", "--domain", "graph"], "Missing option '--loss'"),
+    ([*RUN, "--sed", "1"], "--seeds"),
+    (["rn"], "No such command 'rn'"),
+    (["list", "losess"], "unknown list 'losess': did you mean 'losses'?"),
+    (["table", "adnce-tabel5"], "did you mean 'adnce-table5'"),
+    (["table"], "name a table"),
+    (["perf", "graf"], "did you mean 'graph'?"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), MISTAKES, ids=lambda x: " ".join(x[-2:]) if isinstance(x, list) else "")
+def test_a_mistake_is_one_line_and_exit_code_2(bench, tmp_path: Path, words: list[str], message: str) -> None:
+    code, out, err = bench(*words)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def test_a_run_prints_its_records_and_goes_on_where_it_stopped(bench, tmp_path: Path) -> None:
+    code, out, _ = bench(*RUN, "--tiny", "--json", "--seeds", "0,2")
+    records = [json.loads(line) for line in out.splitlines()]
+    assert (code, [r["seed"] for r in records]) == (0, [0, 2])
+    code, again, _ = bench(*RUN, "--tiny", "--seeds", "0-2")
+    assert code == 0
+    assert again.count("graph motifs adnce seed") == 3
+    assert "over 3 of 3 seeds" in again
+    assert len(list(tmp_path.rglob("*.json"))) == 3
+
+
+def test_tiny_gives_way_to_the_recipe(bench) -> None:
+    _, out, _ = bench(*RUN, "--tiny", "--recipe", "epochs=1", "--json", "--set", "mu=0.1")
+    record = json.loads(out)
+    assert (record["recipe"]["epochs"], record["recipe"]["folds"], record["params"]["mu"]) == (1, 3, 0.1)
+
+
+def test_a_seed_that_fails_shows_in_the_exit_code(bench) -> None:
+    code, out, _ = bench(*RUN, "--tiny", "--recipe", "lr=1e30", "--seeds", "0-1")
+    assert code == 1
+    assert out.count("diverged, the loss is") == 2
+    assert "0 of 2 seeds are ok: no mean over seeds" in out
+
+
+def test_tables_go_to_the_results_folder(bench, tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    code, out, _ = bench("table", "--all")
+    assert code == 0
+    assert sorted(out.split()) == sorted(str(path.relative_to(tmp_path)) for path in (tmp_path / "results").iterdir())
+    assert "results/adnce-table5.md" in out
+    assert bench("table", "adnce-table5")[1] == (tmp_path / "results" / "adnce-table5.md").read_text()
+
+
+@pytest.mark.parametrize("words", [["list", "losses"], ["list", "datasets"], ["table", "adnce-table5"], ["--help"]])
+def test_what_must_be_instant_imports_no_torch(words: list[str], tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom contrastbench.benchmarks import cli\nsys.argv = ['bench', *sys.argv[1:]]\n"
+        "try:\n    cli.main()\nexcept SystemExit:\n    print('torch' in sys.modules or 'numpy' in sys.modules)\n"
+    )
+    out = subprocess.check_output([sys.executable, "-c", code, *words], text=True, cwd=tmp_path)
+    assert out.splitlines()[-1] == "False"
+    assert len(out.splitlines()) > 3
+
+
+def test_values_in_any_notation() -> None:
+    assert parse_pairs("--set", ["a=1e-3", "b=2", "c=true", "d=x=y", "e=null"]) == {
+        "a": 0.001,
+        "b": 2,
+        "c": True,
+        "d": "x=y",
+        "e": None,
+    }
+    assert parse_seeds("0-2,7") == [0, 1, 2, 7]

@@ -1,0 +1,93 @@
+"""One cell from request to record."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from contrastbench.benchmarks import runner
+from contrastbench.benchmarks.records import read
+from contrastbench.benchmarks.runner import Request, run
+from contrastbench.losses import UserError
+
+TINY = {"epochs": 2, "limit": 60, "folds": 3}
+
+
+def request(results: Path, loss: str = "adnce", recipe: dict | None = None, **params: float) -> Request:
+    return Request("graph", "motifs", loss, params, {**TINY, **(recipe or {})}, results)
+
+
+def test_a_record_says_all_that_design_promises(tmp_path: Path) -> None:
+    record, path = run(request(tmp_path, mu=0.6), seed=2)
+    assert record == read(path)
+    assert path.parent == tmp_path / "runs" / "graph" / "motifs" / "adnce"
+    assert record["status"] == "ok"
+    assert [record[k] for k in ("domain", "dataset", "loss", "seed")] == ["graph", "motifs", "adnce", 2]
+    assert record["params"] == {"temperature": 0.5, "mu": 0.6, "sigma": 1.0, "variant": "official_code"}
+    assert record["recipe"]["epochs"] == 2
+    assert record["recipe"]["augmentation"] == "random2"
+    assert 0 < record["metrics"][record["main"]] <= 100
+    assert len(record["details"]["folds"]) == 3
+    assert len(record["details"]["loss_by_epoch"]) == 2
+    assert record["environment"]["threads"] == 1
+    assert record["environment"]["versions"]["torch"] == torch.__version__.split("+")[0]
+    assert len(record["data_hash"]) == 64
+    assert record["seconds"] > 0
+    assert record["peak_memory_mib"] > 50
+
+
+def test_the_same_seed_gives_the_same_number(tmp_path: Path) -> None:
+    first, second, other = (run(request(tmp_path / str(i)), seed)[0] for i, seed in enumerate((1, 1, 2)))
+    assert first["details"]["loss_by_epoch"] == second["details"]["loss_by_epoch"]
+    assert first["metrics"] == second["metrics"]
+    assert first["details"]["loss_by_epoch"] != other["details"]["loss_by_epoch"]
+
+
+def test_a_finished_cell_is_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record, path = run(request(tmp_path), seed=0)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr(runner, "train", refuse)
+    assert run(request(tmp_path), seed=0) == (record, path)
+    assert run(request(tmp_path, mu=0.9), seed=0)[0]["status"] == "failed", "another parameter is another cell"
+
+
+def test_untrained_is_a_cell_of_its_own(tmp_path: Path) -> None:
+    record, _ = run(request(tmp_path, "none"), seed=0)
+    assert (record["loss"], record["params"], record["details"]["loss_by_epoch"]) == ("none", {}, [])
+
+
+def test_a_failure_is_recorded_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(runner, "train", lambda *_: 1 / 0)
+        record, path = run(request(tmp_path), seed=0)
+    assert record["status"] == "failed"
+    assert "ZeroDivisionError" in record["details"]["error"]
+    assert ".failed-" in path.name
+    assert run(request(tmp_path), seed=0)[0]["status"] == "ok"
+
+
+def test_out_of_memory_is_its_own_status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def exhaust(*_: object) -> None:
+        raise torch.OutOfMemoryError("no more")
+
+    monkeypatch.setattr(runner, "train", exhaust)
+    assert run(request(tmp_path), seed=0)[0]["status"] == "oom"
+
+
+def test_a_loss_that_is_no_number_is_diverged_and_final(tmp_path: Path) -> None:
+    record, path = run(request(tmp_path, recipe={"lr": 1e30}), seed=0)
+    assert record["status"] == "diverged"
+    assert "metrics" not in record
+    assert run(request(tmp_path, recipe={"lr": 1e30}), seed=0) == (record, path)
+
+
+@pytest.mark.parametrize(
+    "change", [{"loss": "adnc"}, {"loss": "adnce", "sigma": 0}, {"recipe": {"epoch": 3}}, {"recipe": {"folds": 50}}]
+)
+def test_a_request_that_cannot_be_met_leaves_no_record(tmp_path: Path, change: dict) -> None:
+    with pytest.raises(UserError):
+        run(request(tmp_path, **change), seed=0)
+    assert not list(tmp_path.rglob("*.json"))

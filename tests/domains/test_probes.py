@@ -1,0 +1,64 @@
+"""The SVM scorer against scikit-learn's own search on the same folds."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_iris, load_wine
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.svm import SVC
+
+from contrastbench.domains.graph import GraphDomain
+from contrastbench.domains.probes import C_GRID, check_folds, svm_folds
+from contrastbench.domains.recipes import GraphRecipe
+from contrastbench.losses import UserError
+
+
+def by_scikit_learn(x: np.ndarray, y: np.ndarray, folds: int, seed: int) -> tuple[list[float], list[float]]:
+    accuracy, c = [], []
+    for train, test in StratifiedKFold(folds, shuffle=True, random_state=seed).split(x, y):
+        search = GridSearchCV(SVC(), {"C": list(C_GRID)}, cv=5).fit(x[train], y[train])
+        accuracy.append(100 * search.score(x[test], y[test]))
+        c.append(search.best_params_["C"])
+    return accuracy, c
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine])
+@pytest.mark.parametrize(("folds", "seed"), [(10, 0), (3, 7)])
+def test_identical_to_grid_search(load: Callable, folds: int, seed: int) -> None:
+    x, y = load(return_X_y=True)
+    scores = svm_folds(x, y, folds, seed)
+    accuracy, c = by_scikit_learn(x, y, folds, seed)
+    assert scores.accuracy == pytest.approx(accuracy, abs=1e-12)
+    assert scores.c == c
+    assert scores.mean == pytest.approx(np.mean(accuracy))
+    assert scores.std == pytest.approx(np.std(accuracy))
+
+
+@pytest.mark.parametrize("name", ["MUTAG", "PROTEINS"])
+def test_identical_to_grid_search_on_real_graphs(name: str, shared: Callable[..., Path]) -> None:
+    root = shared("data", "tudataset", f"{name}.zip").parent
+    domain = GraphDomain(name, GraphRecipe(), 0, root, torch.device("cpu"))
+    with torch.no_grad():
+        x = domain.model(domain.recipe).encoder.eval()(domain.graphs).numpy()
+    y = domain.graphs.y.numpy()
+    scores = svm_folds(x, y)
+    accuracy, c = by_scikit_learn(x.astype(np.float64), y, 10, 0)
+    assert scores.accuracy == pytest.approx(accuracy, abs=1e-12)
+    assert scores.c == c
+
+
+def test_constant_embeddings_score_the_largest_class() -> None:
+    x, y = np.ones((40, 3)), np.repeat([0, 1], [30, 10])
+    assert svm_folds(x, y, 5).mean == pytest.approx(75.0)
+
+
+def test_what_cannot_be_scored_is_named() -> None:
+    with pytest.raises(UserError, match="class 1 has 3 members, fewer than the 10 folds"):
+        check_folds(np.repeat([0, 1], [20, 3]), 10)
+    with pytest.raises(UserError, match="all samples are of one class"):
+        check_folds(np.zeros(20), 10)
+    with pytest.raises(UserError, match="embeddings are not finite"):
+        svm_folds(np.full((40, 2), np.nan), np.repeat([0, 1], 20))

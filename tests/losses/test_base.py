@@ -1,0 +1,96 @@
+"""Row blocks, precision, sums and ranges: what all losses share."""
+
+import math
+
+import pytest
+import torch
+
+from contrastbench.losses import Contrast, Loss, UserError, both_views, get_loss, other_view, whole_row
+from contrastbench.losses.base import in_range, one_of
+
+
+@pytest.fixture
+def views() -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    return [torch.randn(9, 4, generator=generator, dtype=torch.float64).requires_grad_() for _ in range(2)]
+
+
+@pytest.mark.parametrize("name", ["infonce", "adnce"])
+@pytest.mark.parametrize("pairing", [both_views, other_view, whole_row])
+@pytest.mark.parametrize("elements", [1, 25, 77, 161])
+def test_row_blocks_change_nothing(name: str, pairing, elements: int, views: list[torch.Tensor]) -> None:
+    whole, blocked = get_loss(name, temperature=0.1), get_loss(name, temperature=0.1)
+    blocked.block_elements = elements
+    values = [loss(pairing(*views)) for loss in (whole, blocked)]
+    assert values[1].item() == pytest.approx(values[0].item(), abs=1e-14)
+    gradients = [torch.cat(torch.autograd.grad(value, views)) for value in values]
+    assert torch.allclose(*gradients, atol=1e-14, rtol=0)
+
+
+def test_row_blocks_bound_the_memory_of_the_backward_pass(views: list[torch.Tensor]) -> None:
+    kept: list[int] = []
+
+    def save(tensor: torch.Tensor) -> torch.Tensor:
+        kept.append(tensor.numel())
+        return tensor
+
+    loss = get_loss("infonce")
+    loss.block_elements = 18
+    with torch.autograd.graph.saved_tensors_hooks(save, lambda tensor: tensor):
+        loss(both_views(*views))
+    assert max(kept) < 18 * 18
+
+
+def test_scores_stay_in_float32_under_autocast(views: list[torch.Tensor]) -> None:
+    single = [view.detach().float() for view in views]
+    loss = get_loss("infonce", temperature=0.05)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert loss(both_views(*single)).item() == pytest.approx(loss(both_views(*single)).item())
+        inside = loss(both_views(*single))
+    assert inside.dtype == torch.float32
+    assert inside.item() == loss(both_views(*single)).item()
+
+
+@pytest.mark.parametrize("pairing", [both_views, other_view])
+def test_a_batch_of_one_has_no_negatives(pairing) -> None:
+    with pytest.raises(UserError, match="no negatives"):
+        get_loss("infonce")(pairing(torch.ones(1, 3), torch.ones(1, 3)))
+
+
+def test_losses_add_up(views: list[torch.Tensor]) -> None:
+    contrast = both_views(*views)
+    first, second = get_loss("infonce", temperature=0.3), get_loss("adnce")
+    total = 2 * first + 0.5 * (second + first)
+    expected = 2.5 * first(contrast) + 0.5 * second(contrast)
+    assert total(contrast).item() == pytest.approx(expected.item(), abs=1e-12)
+    assert len(list(total.losses)) == 3
+
+
+def test_the_flags_act_in_the_denominator_only(views: list[torch.Tensor]) -> None:
+    def value(**flags: bool) -> float:
+        c = other_view(*views)
+        fields = {"positive_in_denominator": False, "mean_over_negatives": False, **flags}
+        return get_loss("infonce")(Contrast(c.anchor, c.positive, c.keys, c.anchor_id, c.key_id, **fields)).item()
+
+    assert value(mean_over_negatives=True) == pytest.approx(value() - math.log(8), abs=1e-12)
+    assert value(positive_in_denominator=True) > value()
+
+
+def test_parameters_are_told_by_name() -> None:
+    loss: Loss = get_loss("adnce", mu=2)
+    assert loss.params == {"temperature": 0.5, "mu": 2.0, "sigma": 1.0, "variant": "official_code"}
+    assert repr(loss) == "ADNCE(temperature=0.5, mu=2.0, sigma=1.0, variant='official_code')"
+
+
+@pytest.mark.parametrize("value", [0, -1, math.nan, math.inf, "1", None, True])
+def test_a_value_out_of_range_is_named(value: object) -> None:
+    with pytest.raises(UserError, match=r"temperature must be a finite number > 0, got"):
+        in_range("temperature", value, low=0)
+
+
+def test_closed_ranges_and_choices() -> None:
+    assert in_range("alpha", 1, low=0, high=1, closed=True) == 1.0
+    with pytest.raises(UserError, match="alpha must be a finite number >= 0 and <= 1, got 2"):
+        in_range("alpha", 2, low=0, high=1, closed=True)
+    with pytest.raises(UserError, match="variant must be one of paper, official_code, got 'papre'"):
+        one_of("variant", "papre", ("paper", "official_code"))

@@ -1,0 +1,78 @@
+"""Who meets whom in each pairing."""
+
+import pytest
+import torch
+
+from contrastbench.losses import Contrast, UserError, both_views, other_view, query_key, whole_row
+from contrastbench.losses.base import block_scores
+from contrastbench.losses.contrast import unit
+
+N, D = 5, 7
+
+
+@pytest.fixture
+def views() -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return [torch.randn(N, D, generator=generator, dtype=torch.float64) for _ in range(4)]
+
+
+def seen(contrast: Contrast) -> list[list[int]]:
+    """Which keys are each anchor's negatives."""
+    scores = block_scores(contrast, slice(None))
+    return [row.nonzero().flatten().tolist() for row in scores.neg.isfinite()]
+
+
+def test_both_views_meet_all_other_samples(views: list[torch.Tensor]) -> None:
+    contrast = both_views(*views[:2])
+    for i, negatives in enumerate(seen(contrast)):
+        assert negatives == [j for j in range(2 * N) if j % N != i % N]
+    assert torch.equal(contrast.positive[:, 0], unit(torch.cat([views[1], views[0]])))
+
+
+def test_further_views_take_the_partners_place(views: list[torch.Tensor]) -> None:
+    contrast = both_views(views[0], views[1], positives=views[2:])
+    assert contrast.positive.shape == (2 * N, 2, D)
+    assert torch.equal(contrast.positive[N + 3, 1], unit(views[3])[3])
+
+
+def test_other_view_leaves_the_partner_out(views: list[torch.Tensor]) -> None:
+    assert seen(other_view(*views[:2])) == [[j for j in range(N) if j != i] for i in range(N)]
+
+
+def test_whole_row_keeps_the_partner(views: list[torch.Tensor]) -> None:
+    assert seen(whole_row(*views[:2])) == [list(range(N))] * N
+
+
+def test_query_key_meets_the_target_view_from_every_crop(views: list[torch.Tensor]) -> None:
+    contrast = query_key(views[:3], views[3])
+    assert seen(contrast) == [[j for j in range(N) if j != i] for i in range(N)] * 3
+    assert torch.equal(contrast.positive[2 * N + 1, 0], unit(views[3])[1])
+    assert torch.equal(contrast.anchor, query_key(torch.stack(views[:3]), views[3]).anchor)
+    assert query_key(views[0], views[3]).anchor.shape == (N, D)
+
+
+@pytest.mark.parametrize("pairing", [both_views, other_view, whole_row, query_key])
+def test_views_of_different_shape_are_refused(pairing, views: list[torch.Tensor]) -> None:
+    with pytest.raises(UserError, match="one shape"):
+        pairing(views[0], views[1][:-1])
+
+
+def test_contrast_checks_its_shapes() -> None:
+    z, ids = torch.eye(3), torch.arange(3)
+    with pytest.raises(UserError, match=r"Contrast.key_id has shape \(2,\), expected \(3,\)"):
+        Contrast(z, z[:, None], z, ids, ids[:2])
+    with pytest.raises(UserError, match=r"Contrast.positive"):
+        Contrast(z, z, z, ids, ids)
+
+
+def test_half_precision_is_widened() -> None:
+    z = torch.eye(3, dtype=torch.bfloat16)
+    assert other_view(z, z).anchor.dtype == torch.float32
+
+
+def test_rows_of_zeros_stay_zero_with_a_bounded_gradient() -> None:
+    z = torch.zeros(2, 3, requires_grad=True)
+    unit(z).sum().backward()
+    assert unit(z).tolist() == [[0.0] * 3] * 2
+    assert z.grad is not None
+    assert z.grad.abs().max() <= 1

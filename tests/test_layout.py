@@ -1,0 +1,54 @@
+"""The package list, the direction of imports, and what the README promises."""
+
+import ast
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("losses", "domains", "benchmarks")
+SOURCES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def imports(path: Path) -> set[str]:
+    """Modules of this package that a file imports."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    return {name.removeprefix("contrastbench.") for name in names if name.startswith("contrastbench.")}
+
+
+def test_the_package_list_is_the_folders() -> None:
+    found = {".".join(path.relative_to(ROOT).parent.parts) for path in SOURCES if path.name == "__init__.py"}
+    assert {f"contrastbench.{name}" for name in found} == set(PROJECT["tool"]["setuptools"]["packages"])
+    assert {path.parent for path in SOURCES} == {path.parent for path in SOURCES if path.name == "__init__.py"}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_point_one_way(path: Path) -> None:
+    folder = path.relative_to(ROOT).parts[0]
+    used = {name.split(".")[0] for name in imports(path)}
+    allowed = {"losses": {"losses"}, "domains": {"losses", "domains"}, "benchmarks": set(FOLDERS)}[folder]
+    assert used <= allowed
+    if folder == "domains":
+        modules = {".".join(name.split(".")[:2]) for name in imports(path) if name.startswith("losses.")}
+        assert modules <= {"losses.contrast", "losses.errors"}, "a domain knows pairings, never a loss"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "losses").glob("*.py")), ids=lambda path: path.name)
+def test_losses_need_torch_alone(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text())):
+        modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        assert not {m.split(".")[0] for m in modules} & {"numpy", "scipy", "sklearn", "pydantic", "torchvision"}
+
+
+def test_the_readme_shows_a_table_of_ours() -> None:
+    shown = (ROOT / "results" / "adnce-table5.md").read_text().splitlines()
+    readme = (ROOT / "README.md").read_text()
+    assert all(line in readme for line in shown if line.startswith("|"))
