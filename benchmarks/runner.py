@@ -13,7 +13,7 @@ from torch import nn
 
 from contrastbench.benchmarks import records
 from contrastbench.benchmarks.environment import environment, peak_memory_mib
-from contrastbench.benchmarks.progress import Progress
+from contrastbench.domains.progress import Progress
 from contrastbench.benchmarks.records import Cell, Record
 from contrastbench.domains.base import Domain
 from contrastbench.domains.recipes import Recipe, make_recipe

@@ -10,6 +10,7 @@ from joblib import Parallel, delayed
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 
+from contrastbench.domains.progress import Progress
 from contrastbench.losses.errors import UserError
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -74,7 +75,12 @@ def svm_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScores:
     splits = StratifiedKFold(folds, shuffle=True, random_state=seed).split(x, y)
     jobs = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     # libsvm releases the interpreter's lock, so threads fill the cores without copying the distances
-    results = Parallel(n_jobs=jobs, prefer="threads")(delayed(score_fold)(x, y, distance, *split) for split in splits)
+    pool = Parallel(n_jobs=jobs, prefer="threads", return_as="generator")
+    results = []
+    with Progress(folds, "scoring folds") as progress:
+        for result in pool(delayed(score_fold)(x, y, distance, *split) for split in splits):
+            results.append(result)
+            progress.step()
     return FoldScores(*(list(column) for column in zip(*results, strict=True)))
 
 

@@ -133,7 +133,10 @@ def entries(table: Table, results: Path) -> Iterator[list[Entry]]:
 
 def published(row: Row, column: str) -> Value | None:
     """The paper's value."""
-    return Value(*row.paper[column]) if column in row.paper else None
+    if column not in row.paper:
+        return None
+    mean, *std = row.paper[column]
+    return Value(mean, std[0] if std else None)
 
 
 def average(name: str, row: Row, line: list[Entry]) -> Entry:
