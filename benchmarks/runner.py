@@ -14,6 +14,7 @@ from torch import nn
 from contrastbench.benchmarks import records
 from contrastbench.benchmarks.environment import environment, peak_memory_mib
 from contrastbench.domains.progress import Progress
+from contrastbench.benchmarks.optimizers import make_optimizer, make_schedule
 from contrastbench.benchmarks.records import Cell, Record
 from contrastbench.domains.base import Domain
 from contrastbench.domains.recipes import Recipe, make_recipe
@@ -111,9 +112,11 @@ def train(domain: Domain, recipe: Recipe, loss: Loss | None) -> tuple[nn.Module,
     model = domain.model(recipe)
     if loss is None:
         return model, []
-    optimizer = torch.optim.Adam(model.parameters(), lr=recipe.lr, fused=True)
+    steps = recipe.epochs * domain.steps(recipe)
+    optimizer = make_optimizer(recipe, model.parameters())
+    schedule = make_schedule(recipe, optimizer, steps)
     curve: list[float] = []
-    with Progress(recipe.epochs * domain.steps(recipe), "training") as progress:
+    with Progress(steps, "training") as progress:
         for epoch in range(recipe.epochs):
             model.train()
             values = []
@@ -122,6 +125,7 @@ def train(domain: Domain, recipe: Recipe, loss: Loss | None) -> tuple[nn.Module,
                 optimizer.zero_grad()
                 value.backward()
                 optimizer.step()
+                schedule.step()
                 values.append(value.detach())
                 progress.step(f"epoch {epoch + 1}")
             curve.append(torch.stack(values).mean().item())

@@ -20,6 +20,10 @@ class Recipe(BaseModel):
     epochs: int = Field(20, ge=0)
     batch_size: int = Field(128, ge=2)
     lr: float = Field(0.01, gt=0)
+    optimizer: Literal["adam", "sgd"] = "adam"
+    momentum: float = Field(0.9, ge=0, lt=1, description="of sgd")
+    weight_decay: float = Field(0.0, ge=0)
+    schedule: Literal["constant", "cosine"] = "constant"
     limit: int | None = Field(None, ge=2, description="use only so many samples: for smoke tests")
 
     @property
