@@ -11,9 +11,9 @@ import torch
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
 
-from contrastbench.domains.progress import Progress
 from contrastbench.domains.graph import GraphDomain
 from contrastbench.domains.probes import C_GRID, INNER_FOLDS, svm_folds
+from contrastbench.domains.progress import Progress
 from contrastbench.domains.recipes import GraphRecipe
 from contrastbench.losses import get_loss
 

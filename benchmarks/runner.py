@@ -13,10 +13,10 @@ from torch import nn
 
 from contrastbench.benchmarks import records
 from contrastbench.benchmarks.environment import environment, peak_memory_mib
-from contrastbench.domains.progress import Progress
 from contrastbench.benchmarks.optimizers import make_optimizer, make_schedule
 from contrastbench.benchmarks.records import Cell, Record
 from contrastbench.domains.base import Domain
+from contrastbench.domains.progress import Progress
 from contrastbench.domains.recipes import Recipe, make_recipe
 from contrastbench.domains.registry import domain_class
 from contrastbench.losses.base import Loss

@@ -2,9 +2,10 @@
 
 import pytest
 import torch
+from torch import nn
+
 from contrastbench.benchmarks.optimizers import make_optimizer, make_schedule
 from contrastbench.domains.recipes import GraphRecipe
-from torch import nn
 
 
 def test_the_recipe_names_the_optimizer() -> None:
