@@ -139,6 +139,42 @@ def perf(
         typer.echo(line)
 
 
+@app.command()
+def data(
+    action: Annotated[str, typer.Argument(help="list, fetch or verify.")],
+    name: Annotated[str | None, typer.Argument(help="A dataset; verify takes all without one.")] = None,
+) -> None:
+    """Datasets and their downloads."""
+    from contrastbench.benchmarks import listing
+    from contrastbench.domains.datasets import DATASETS
+    from contrastbench.domains.download import fetch, state
+
+    if action not in ("list", "fetch", "verify"):
+        raise unknown("action", action, ["list", "fetch", "verify"])
+    if name is not None and name not in DATASETS:
+        raise unknown("dataset", name, DATASETS)
+    if action == "list":
+        lines = listing.datasets()
+    elif action == "verify":
+        chosen = [DATASETS[name]] if name else DATASETS.values()
+        lines = (f"{dataset.name:16} {state(dataset)}" for dataset in chosen)
+    elif name is None or not DATASETS[name].url:
+        raise UserError(f"{name or 'fetch'}: name a dataset that is downloaded (bench data list)")
+    else:
+        lines = iter([str(fetch(DATASETS[name]))])
+    for line in lines:
+        typer.echo(line)
+
+
+@app.command()
+def doctor() -> None:
+    """Versions, devices, what is missing and the line that adds it."""
+    from contrastbench.benchmarks.doctor import report
+
+    for line in report():
+        typer.echo(line)
+
+
 def parse_seeds(text: str) -> list[int]:
     """Seeds of a list of numbers and ranges.
 
