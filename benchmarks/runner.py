@@ -1,6 +1,8 @@
 """One cell: train a loss in a domain, score it, publish the record."""
 
 import math
+import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -20,6 +22,7 @@ from contrastbench.domains.progress import Progress
 from contrastbench.domains.recipes import Recipe, make_recipe
 from contrastbench.domains.registry import domain_class
 from contrastbench.losses.base import Loss
+from contrastbench.losses.errors import UserError
 from contrastbench.losses.registry import get_loss
 
 
@@ -65,7 +68,17 @@ def run(request: Request, seed: int) -> tuple[Record, Path]:
     )
     if cell.path(request.results).exists():
         return records.read(cell.path(request.results)), cell.path(request.results)
+    check_writable(cell.path(request.results).parent)
     return publish(cell, attempt(lambda: measure(domain, recipe, loss, device)), request.results, device)
+
+
+def check_writable(folder: Path) -> None:
+    """Raise if records cannot be written there: before the training, not after it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise UserError(f"cannot write to {folder} ({error.strerror}): name another folder with --results") from None
 
 
 def attempt(work: Callable[[], Record]) -> Record:
@@ -86,7 +99,11 @@ def publish(cell: Cell, outcome: Record, results: Path, device: torch.device) ->
     path = cell.path(results)
     if record["status"] not in records.FINAL:
         path = cell.path(results, f".{record['status']}-{time.time_ns()}")
-    records.publish(record, path)
+    try:
+        records.publish(record, path)
+    except OSError as error:
+        print(records.canonical(record), file=sys.stderr)  # the disk may be full: the number is not lost
+        raise UserError(f"cannot write {path} ({error.strerror}): the record is printed above") from None
     return records.read(path), path
 
 

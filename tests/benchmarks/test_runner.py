@@ -1,5 +1,6 @@
 """One cell from request to record."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -91,3 +92,20 @@ def test_a_request_that_cannot_be_met_leaves_no_record(tmp_path: Path, change: d
     with pytest.raises(UserError):
         run(request(tmp_path, **change), seed=0)
     assert not list(tmp_path.rglob("*.json"))
+
+
+def test_a_results_folder_that_cannot_be_is_named_before_the_training(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(runner, "train", lambda *_: pytest.fail("trained"))
+    with pytest.raises(UserError, match=r"cannot write to .* \(Not a directory\): name another folder"):
+        run(request(tmp_path / "file"), seed=0)
+
+
+def test_a_disk_that_fills_up_loses_no_number(tmp_path: Path, monkeypatch, capsys) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(runner.records, "publish", full)
+    with pytest.raises(UserError, match=r"No space left on device.*: the record is printed above"):
+        run(request(tmp_path), seed=0)
+    assert json.loads(capsys.readouterr().err.splitlines()[-1])["metrics"]["accuracy"] > 0
