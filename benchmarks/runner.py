@@ -1,5 +1,7 @@
 """One cell: train a loss in a domain, score it, publish the record."""
 
+import hashlib
+import inspect
 import math
 import sys
 import tempfile
@@ -21,7 +23,7 @@ from contrastbench.domains.base import Domain
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.recipes import Recipe, make_recipe
 from contrastbench.domains.registry import domain_class
-from contrastbench.losses.base import Loss
+from contrastbench.losses.base import Loss, parts
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.registry import get_loss
 
@@ -59,7 +61,8 @@ def run(request: Request, seed: int) -> tuple[Record, Path]:
     cell = Cell(
         request.domain,
         request.dataset,
-        request.loss,
+        loss.name if loss else request.loss,
+        own_code(loss),
         loss.params if loss else {},
         recipe.model_dump(mode="json"),
         recipe.protocol,
@@ -70,6 +73,14 @@ def run(request: Request, seed: int) -> tuple[Record, Path]:
         return records.read(cell.path(request.results)), cell.path(request.results)
     check_writable(cell.path(request.results).parent)
     return publish(cell, attempt(lambda: measure(domain, recipe, loss, device)), request.results, device)
+
+
+def own_code(loss: Loss | None) -> str:
+    """Sha256 over the files of losses from outside this package, which a user may edit between two runs."""
+    kinds = [kind for _, part in parts(loss) for kind in type(part).__mro__] if loss else []
+    own = [kind for kind in kinds if not kind.__module__.startswith(("contrastbench.", "torch.", "builtins"))]
+    code = [f.__code__.co_filename for kind in own for f in vars(kind).values() if inspect.isfunction(f)]
+    return hashlib.sha256(b"".join(Path(file).read_bytes() for file in sorted(set(code)))).hexdigest() if code else ""
 
 
 def check_writable(folder: Path) -> None:

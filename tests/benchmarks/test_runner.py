@@ -9,7 +9,7 @@ import torch
 from contrastbench.benchmarks import runner
 from contrastbench.benchmarks.records import read
 from contrastbench.benchmarks.runner import Request, run
-from contrastbench.losses import UserError
+from contrastbench.losses import UserError, registry
 
 TINY = {"epochs": 2, "limit": 60, "folds": 3}
 
@@ -24,7 +24,8 @@ def test_a_record_says_all_that_design_promises(tmp_path: Path) -> None:
     assert path.parent == tmp_path / "runs" / "graph" / "motifs" / "adnce"
     assert record["status"] == "ok"
     assert [record[k] for k in ("domain", "dataset", "loss", "seed")] == ["graph", "motifs", "adnce", 2]
-    assert record["params"] == {"temperature": 0.5, "mu": 0.6, "sigma": 1.0, "variant": "official_code"}
+    expected = {"temperature": 0.5, "mu": 0.6, "sigma": 1.0, "weight": "gaussian", "variant": "official_code"}
+    assert record["params"] == expected
     assert record["recipe"]["epochs"] == 2
     assert record["recipe"]["augmentation"] == "random2"
     assert 0 < record["metrics"][record["main"]] <= 100
@@ -109,3 +110,38 @@ def test_a_disk_that_fills_up_loses_no_number(tmp_path: Path, monkeypatch, capsy
     with pytest.raises(UserError, match=r"No space left on device.*: the record is printed above"):
         run(request(tmp_path), seed=0)
     assert json.loads(capsys.readouterr().err.splitlines()[-1])["metrics"]["accuracy"] > 0
+
+
+OWN = """
+from contrastbench.losses import ScoreLoss
+
+class Mine(ScoreLoss):
+    def __init__(self, scale: float = 1.0) -> None:
+        super().__init__()
+        self.scale = scale
+
+    def terms(self, scores):
+        return (scores.log_denominator(scores.pos, scores.neg) - scores.pos).mean(dim=1) * self.scale
+"""
+
+
+def test_a_users_loss_that_was_edited_is_another_cell(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(OWN)
+    spec = f"{file}:Mine"
+    first, path = run(request(tmp_path, spec, scale=2.0), seed=0)
+    assert first["status"] == "ok"
+    assert first["params"] == {"scale": 2.0}
+    assert run(request(tmp_path, spec, scale=2.0), seed=0)[1] == path
+    file.write_text(OWN + "\n# an edit")
+    assert run(request(tmp_path, spec, scale=2.0), seed=0)[1] != path
+
+
+def test_a_sum_and_an_alias_are_recorded_by_their_names(tmp_path: Path) -> None:
+    record, _ = run(request(tmp_path, "infonce+0.5 * dar", temperature=0.2), seed=0)
+    assert record["loss"] == "infonce + 0.5*dar"
+    assert record["params"] == {"infonce.temperature": 0.2, "dar.form": "chain"}
+    registry.resolve_alias.cache_clear()
+    with pytest.warns(UserWarning, match="lightly's DCL is 'decoupled'"):
+        record, _ = run(request(tmp_path, "dcl"), seed=0)
+    assert record["loss"] == "debiased"
