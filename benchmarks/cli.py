@@ -3,6 +3,7 @@
 import json
 import signal
 import sys
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from statistics import fmean, stdev
@@ -273,6 +274,7 @@ def summary(done: "list[Record]") -> str:
 
 def main() -> None:
     """Run the command line; a user's mistake is one line on standard error and exit code 2."""
+    warnings.formatwarning = lambda message, *_: f"bench: {message}\n"
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         sys.exit(app(standalone_mode=False))

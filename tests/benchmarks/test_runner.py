@@ -9,7 +9,7 @@ import torch
 from contrastbench.benchmarks import runner
 from contrastbench.benchmarks.records import read
 from contrastbench.benchmarks.runner import Request, run
-from contrastbench.losses import UserError, registry
+from contrastbench.losses import LOSSES, UserError, registry
 
 TINY = {"epochs": 2, "limit": 60, "folds": 3}
 
@@ -36,6 +36,14 @@ def test_a_record_says_all_that_design_promises(tmp_path: Path) -> None:
     assert len(record["data_hash"]) == 64
     assert record["seconds"] > 0
     assert record["peak_memory_mib"] > 50
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_registered_loss_trains_on_graphs(loss: str, tmp_path: Path) -> None:
+    record, _ = run(request(tmp_path, loss), seed=0)
+    first, last = record["details"]["loss_by_epoch"]
+    assert record["status"] == "ok"
+    assert first != last
 
 
 def test_the_same_seed_gives_the_same_number(tmp_path: Path) -> None:
