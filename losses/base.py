@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import logsigmoid
 from torch.utils.checkpoint import checkpoint
 
 from contrastbench.losses.contrast import Contrast
@@ -54,24 +55,30 @@ class Scores:
         """Log of the mean over each anchor's negatives, (a, K) with -inf in the holes -> (a, 1)."""
         return torch.logsumexp(log_x, dim=1, keepdim=True) - self.count.log()
 
-    def log_denominator(self, log_pos: Tensor, log_neg: Tensor) -> Tensor:
-        """Log of what each positive is divided by; the pairing's two flags live here and nowhere else.
+    def log_share(self, log_pos: Tensor, log_neg: Tensor) -> Tensor:
+        """Log of each positive's share of its denominator; the pairing's two flags live here and nowhere else.
 
         Args:
             log_pos: (a, P) log of each positive's term.
             log_neg: (a, K) log of each negative's term, -inf where the key is no negative; or (a, 1) of their sum.
 
         Returns:
-            (a, P) with the positive in the denominator, else (a, 1).
+            (a, P) log(pos / (pos + sum neg)), or log(pos / sum neg) without the positive in the denominator.
         """
         total = torch.logsumexp(log_neg, dim=1, keepdim=True)
         if self.mean_over_negatives:
             total = total - self.count.log()
-        return torch.logaddexp(log_pos, total) if self.positive_in_denominator else total
+        return logsigmoid(log_pos - total) if self.positive_in_denominator else log_pos - total
+
+    def log_denominator(self, log_pos: Tensor, log_neg: Tensor) -> Tensor:
+        """Log of what each positive is divided by, (a, P); arguments as in `log_share`."""
+        return log_pos - self.log_share(log_pos, log_neg)
 
 
 class Loss(nn.Module):
     """A scalar of a Contrast. Losses add up and scale: `infonce + 0.5 * dar` is a Loss."""
+
+    ordered = False  # whether the order of the anchors matters
 
     def forward(self, contrast: Contrast) -> Tensor:
         """The loss of one contrast, a scalar."""
@@ -106,6 +113,7 @@ class Sum(Loss):
         flat = [(in_range("weight", w) * v, inner) for w, loss in terms for v, inner in parts(loss)]
         self.weights = [w for w, _ in flat]
         self.losses = nn.ModuleList(loss for _, loss in flat)
+        self.ordered = any(loss.ordered for _, loss in flat)
 
     def forward(self, contrast: Contrast) -> Tensor:
         values = [w * loss(contrast) for w, loss in zip(self.weights, self.losses, strict=True)]

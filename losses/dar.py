@@ -35,6 +35,7 @@ class DAR(Loss):
     tensor(2.2997)
     """
 
+    ordered = True  # a chain is a chain of neighbours
     block_elements = 2**22  # numbers held at once
 
     def __init__(self, form: str = "chain") -> None:

@@ -1,0 +1,43 @@
+"""Every loss against the loop from its paper, on random cases."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from cases import random_contrast, random_params
+from contrastbench.losses import LOSSES, Contrast, get_loss
+from oracles import ORACLES
+
+ROWS = ("anchor", "positive", "keys")
+
+
+def single(contrast: Contrast) -> Contrast:
+    return replace(contrast, **{name: getattr(contrast, name).float() for name in ROWS})
+
+
+def test_every_loss_has_an_oracle() -> None:
+    assert list(ORACLES) == list(LOSSES)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_value(name: str) -> None:
+    for seed in range(1000):
+        contrast, loss = random_contrast(seed), get_loss(name, **random_params(name, seed))
+        expected = ORACLES[name](contrast, **loss.params).item()
+        assert loss(contrast).item() == pytest.approx(expected, abs=1e-10, rel=1e-10), (seed, loss)
+        assert loss(single(contrast)).item() == pytest.approx(expected, abs=1e-5, rel=1e-5), (seed, loss)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_gradient(name: str) -> None:
+    for seed in range(50):
+        contrast, loss = random_contrast(seed), get_loss(name, **random_params(name, seed))
+        rows = [getattr(contrast, name_).clone().requires_grad_() for name_ in ROWS]
+        leaves = replace(contrast, **dict(zip(ROWS, rows, strict=True)))
+        found, expected = (
+            torch.autograd.grad(f, rows, allow_unused=True, materialize_grads=True)
+            for f in (loss(leaves), ORACLES[name](leaves, **loss.params))
+        )
+        for a, b in zip(found, expected, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
