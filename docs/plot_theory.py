@@ -13,7 +13,8 @@ from contrastbench.losses import ScoreLoss, get_loss
 from contrastbench.losses.base import Scores
 
 FOLDER = Path(__file__).parent
-NEGATIVES = torch.randn(1, 2000, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).mul(0.25).clamp(-1, 1)
+NEGATIVES = torch.linspace(0, 1, 2001, dtype=torch.float64).pow(3).mul(1.6).sub(0.6).unsqueeze(0)  # few hard ones
+NAMES = {"temperature": "tau"}
 
 
 def value(name: str, neg: Tensor, **params: object) -> Tensor:
@@ -31,7 +32,7 @@ def weight_curves(axes: Axes) -> None:
     settings += [("adnce", {"temperature": 0.3, "mu": m, "sigma": w}) for m, w in ((0.7, 1.0), (0.4, 1.0), (0.1, 0.5))]
     for name, params in settings:
         (weight,) = torch.autograd.grad(value(name, s, **params), s)
-        label = name + " " + ", ".join(f"{key[:5]} {number:g}" for key, number in params.items())
+        label = name + " " + ", ".join(f"{NAMES.get(key, key)} {number:g}" for key, number in params.items())
         axes.plot(s.detach()[0], (weight / weight.mean())[0], label=label, linestyle="-" if name == "adnce" else "--")
     axes.set(xlabel="cosine with the anchor", ylabel="weight of a negative", yscale="log", ylim=(1e-3, 60))
 
@@ -63,7 +64,7 @@ def expansion(axes: Axes) -> None:
     )
     chi2 = [value("phi_dro", NEGATIVES, temperature=t, phi="chi2").item() for t in taus]
     axes.plot(taus, chi2, ":", label="phi_dro chi2")
-    axes.set(xlabel="temperature", ylabel="loss", xscale="log", yscale="log")
+    axes.set(xlabel="temperature", ylabel="loss", xscale="log")
 
 
 def main() -> None:

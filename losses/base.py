@@ -4,7 +4,7 @@ import inspect
 import math
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -122,7 +122,9 @@ class Sum(Loss):
     @property
     def name(self) -> str:
         """The expression that `get_loss` takes."""
-        return " + ".join(loss.name if w == 1 else f"{w:.15g}*{loss.name}" for w, loss in parts(self))
+        return " + ".join(
+            loss.name if w == 1 else f"{w!r}".removesuffix(".0") + f"*{loss.name}" for w, loss in parts(self)
+        )
 
     @property
     def params(self) -> dict[str, Any]:
@@ -132,7 +134,11 @@ class Sum(Loss):
 
 def parts(loss: Loss) -> list[tuple[float, Loss]]:
     """The weighted terms of a sum; any other loss is one term of weight 1."""
-    return list(zip(loss.weights, loss.losses, strict=True)) if isinstance(loss, Sum) else [(1.0, loss)]
+    return (
+        list(zip(loss.weights, cast("list[Loss]", loss.losses), strict=True))
+        if isinstance(loss, Sum)
+        else [(1.0, loss)]
+    )
 
 
 class ScoreLoss(Loss):
@@ -201,7 +207,7 @@ def in_range(
     contrastbench.losses.errors.UserError: temperature must be a finite number > 0, got nan
     """
     low_sign, high_sign = ">" + "=" * (closed in (True, "low")), "<" + "=" * (closed in (True, "high"))
-    number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    number = not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
     if number and (low < value < high or (value == low and "=" in low_sign) or (value == high and "=" in high_sign)):
         return float(value)
     bounds = [f"{sign} {bound:g}" for sign, bound in ((low_sign, low), (high_sign, high)) if math.isfinite(bound)]

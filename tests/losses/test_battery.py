@@ -1,12 +1,15 @@
 """The battery on every registered loss."""
 
+from functools import partial
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cases import SUM, random_params
 from contrastbench.benchmarks import battery
-from contrastbench.benchmarks.battery import check_loss
+from contrastbench.benchmarks.battery import CHECKS, Check, check_loss, run
 from contrastbench.losses import LOSSES, Loss, get_loss
 
 NAMES = [*LOSSES, SUM]
@@ -38,3 +41,11 @@ def test_gradients(name: str) -> None:
         battery.check_gradient(lambda params=params: get_loss(name, **params), seed)
         if seed % 5 == 0:
             battery.check_second_gradient(lambda params=params: get_loss(name, **params), seed)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_every_check_finds_its_mistake(check: Check) -> None:
+    title = check.__name__.removeprefix("check_").title().replace("_", "")
+    broken = f"{Path(__file__).with_name('broken.py')}:{title}"
+    assert not run(check, partial(get_loss, broken), range(7)).passed
+    assert run(check, partial(get_loss, "infonce"), range(7)).passed

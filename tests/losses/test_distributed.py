@@ -1,13 +1,13 @@
 """Two processes with gathered negatives train like one process with the whole batch."""
 
-import copy
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 from torch import Tensor, nn
+from torch.multiprocessing.spawn import spawn
 from torch.nn.parallel import DistributedDataParallel
 
 from contrastbench.benchmarks.battery import PAIRINGS, random_views
@@ -25,16 +25,16 @@ def encoder() -> nn.Linear:
     return nn.Linear(8, 6, dtype=torch.float64)
 
 
-def gradients(model: nn.Module, views: list[Tensor]) -> Gradients:
+def gradients(model: nn.Module, views: Sequence[Tensor]) -> Gradients:
     """The parameters' gradients for every loss and pairing."""
-    found = {}
+    found: Gradients = {}
     for name in NAMES:
         for pair in PAIRS:
             model.zero_grad()
             sizes = [len(v) for v in views]
-            z = [gather(part) for part in model(torch.cat(views)).split(sizes)]
+            z = [gather(part) for part in model(torch.cat([*views])).split(sizes)]
             get_loss(name)(PAIRINGS[pair](z)).backward()
-            found[name, pair] = [copy.deepcopy(p.grad) for p in model.parameters()]
+            found[name, pair] = [p.grad.clone() for p in model.parameters() if p.grad is not None]
     return found
 
 
@@ -49,7 +49,7 @@ def worker(rank: int, folder: str) -> None:
 @pytest.fixture(scope="module")
 def two_processes(tmp_path_factory: pytest.TempPathFactory) -> list[Gradients]:
     folder: Path = tmp_path_factory.mktemp("gloo")
-    mp.spawn(worker, args=(str(folder),), nprocs=WORLD)
+    spawn(worker, args=(str(folder),), nprocs=WORLD)  # type: ignore[no-untyped-call]
     return [torch.load(folder / f"{rank}.pt") for rank in range(WORLD)]
 
 

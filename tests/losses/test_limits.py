@@ -17,7 +17,8 @@ SINGLE = [name for name in PAIRINGS if name != "both_views with positives" and n
 
 
 def value(contrast: Contrast, name: str, temperature: float, **params: object) -> Tensor:
-    return get_loss(name, temperature=temperature, **params)(contrast)
+    loss: Tensor = get_loss(name, temperature=temperature, **params)(contrast)
+    return loss
 
 
 def adnce(c: Contrast, t: float) -> tuple[Tensor, Tensor]:

@@ -1,6 +1,7 @@
 """The theorems behind the losses, as numbers."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -19,13 +20,13 @@ def scores(pos: Tensor = POSITIVE, neg: Tensor = NEGATIVES) -> Scores:
     return Scores(pos, neg, torch.full((len(neg), 1), float(neg.shape[1]), dtype=neg.dtype), False, True)
 
 
-def of_scores(name: str, pos: Tensor = POSITIVE, neg: Tensor = NEGATIVES, **params: object) -> Tensor:
+def of_scores(name: str, pos: Tensor = POSITIVE, neg: Tensor = NEGATIVES, **params: Any) -> Tensor:
     loss = get_loss(name, **params)
     assert isinstance(loss, ScoreLoss)
     return loss.combine(loss.terms(scores(pos, neg)))
 
 
-def weights(name: str, neg: Tensor = NEGATIVES, **params: object) -> Tensor:
+def weights(name: str, neg: Tensor = NEGATIVES, **params: Any) -> Tensor:
     """What a loss's gradient puts on each negative."""
     leaf = neg.clone().requires_grad_()
     return torch.autograd.grad(of_scores(name, neg=leaf, **params), leaf)[0]
