@@ -125,6 +125,23 @@ def table(
         typer.echo(tables.render(tables.load(name), results, format_), nl=False)
 
 
+@app.command("check-loss")
+def check_loss_(
+    loss: Annotated[str, typer.Argument(help="my_loss.py:MyLoss, a registered name, or a sum.")],
+    set_: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE for the loss.")] = None,
+) -> None:
+    """The checks that every registered loss passes, on your own."""
+    from contrastbench.benchmarks.battery import check_loss
+
+    results = check_loss(loss, **parse_pairs("--set", set_))
+    for result in results:
+        typer.echo(f"{'pass' if result.passed else 'FAIL'}  {result.name:16} {result.detail}")
+    passed = sum(result.passed for result in results)
+    typer.echo(f"{passed} of {len(results)} checks passed")
+    if passed < len(results):
+        raise typer.Exit(1)
+
+
 @app.command()
 def perf(
     part: Annotated[str, typer.Argument(help="graph.")],

@@ -80,6 +80,9 @@ class Loss(nn.Module):
 
     ordered = False  # whether the order of the anchors matters
 
+    def __init__(self) -> None:  # without it the signature, which names the parameters, would be nn.Module's
+        super().__init__()
+
     def forward(self, contrast: Contrast) -> Tensor:
         """The loss of one contrast, a scalar."""
         raise NotImplementedError

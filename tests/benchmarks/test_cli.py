@@ -62,6 +62,9 @@ MISTAKES = [
     (["table", "adnce-tabel5"], "did you mean 'adnce-table5'"),
     (["table"], "name a table"),
     (["perf", "graf"], "did you mean 'graph'?"),
+    (["check-loss", "adnc"], "unknown loss 'adnc': did you mean 'adnce'?"),
+    (["check-loss", "adnce", "--set", "sigma=0"], "sigma must be a finite number > 0, got 0"),
+    (["check-loss", "mine.py:Mine"], "no file mine.py"),
     (["data", "ftech"], "did you mean 'fetch'?"),
     (["data", "fetch", "MUTGA"], "unknown dataset 'MUTGA': did you mean 'MUTAG'?"),
     (["data", "fetch"], "name a dataset that is downloaded"),
@@ -131,6 +134,27 @@ def test_values_in_any_notation() -> None:
         "e": None,
     }
     assert parse_seeds("0-2,7") == [0, 1, 2, 7]
+
+
+WRONG = """
+from contrastbench.losses import ScoreLoss
+
+class Wrong(ScoreLoss):
+    def terms(self, scores):
+        return scores.neg.masked_fill(scores.hole, 0).sum(dim=1) - scores.pos.sum(dim=1) * 1e9
+"""
+
+
+def test_a_users_loss_is_checked(bench, tmp_path: Path) -> None:
+    code, out, _ = bench("check-loss", "infonce + 0.5*dar")
+    assert code == 0
+    assert "FAIL" not in out
+    (tmp_path / "wrong.py").write_text(WRONG)
+    code, out, _ = bench("check-loss", "wrong.py:Wrong")
+    assert code == 1
+    assert "FAIL  half precision" in out
+    assert "pass  scalar" in out
+    assert "pass  parameters" in out, "a loss without parameters is a loss"
 
 
 def test_the_doctor_names_what_is_missing(bench, monkeypatch: pytest.MonkeyPatch) -> None:
