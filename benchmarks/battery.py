@@ -8,7 +8,7 @@ Each check takes `build`, which makes the loss with some parameters changed, and
 
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -193,16 +193,17 @@ def check_padding(build: Build, seed: int) -> None:
 
 
 def check_tiles(build: Build, seed: int) -> None:
-    """Blocks of rows, of every size that leaves a rest, give the value and gradient of the whole."""
+    """Blocks of rows, and tiles, of every size that leaves a rest, give the value and gradient of the whole."""
     views = random_views(seed, 5, grad=True)
     for pairing in PAIRINGS.values():
         contrast = pairing(views)
-        rows = len(contrast.anchor)
+        anchors, keys = len(contrast.anchor), len(contrast.keys)
         expected = value_and_gradient(build(), contrast, views)
-        for size in (s for s in range(1, rows) if rows % s):
-            found = value_and_gradient(in_blocks(build(), size, contrast), contrast, views)
-            for a, b in zip(found, expected, strict=True):
-                close(a, b, 1e-12)
+        for size in (s for s in range(1, anchors) if anchors % s):
+            for options in ({"block_elements": size * keys}, {"tile": size}):
+                found = value_and_gradient(configured(build(), options), contrast, views)
+                for a, b in zip(found, expected, strict=True):
+                    close(a, b, 1e-12)
 
 
 def check_parameters(build: Build, seed: int) -> None:
@@ -300,11 +301,12 @@ def value_and_gradient(loss: Loss, contrast: Contrast, views: Sequence[Tensor]) 
     return [value, *gradients]
 
 
-def in_blocks(loss: Loss, rows: int, contrast: Contrast) -> Loss:
-    """The loss, made to take that many rows at a time."""
+def configured(loss: Loss, options: Mapping[str, int]) -> Loss:
+    """The loss, its parts that know such an option set to it."""
     for module in loss.modules():
-        if hasattr(module, "block_elements"):
-            setattr(module, "block_elements", rows * len(contrast.keys))  # noqa: B010
+        for name, value in options.items():
+            if hasattr(module, name):
+                setattr(module, name, value)
     return loss
 
 
