@@ -15,7 +15,7 @@ from contrastbench.losses.registry import LOSSES, get_loss
 
 if TYPE_CHECKING:
     from contrastbench.losses.base import Loss, ScoreLoss, Scores
-    from contrastbench.losses.contrast import Contrast, both_views, other_view, query_key, whole_row
+    from contrastbench.losses.contrast import Contrast, both_views, other_view, query_key, same_class, whole_row
 
 __all__ = [
     "LOSSES",
@@ -28,6 +28,7 @@ __all__ = [
     "get_loss",
     "other_view",
     "query_key",
+    "same_class",
     "whole_row",
 ]
 
@@ -35,7 +36,8 @@ __all__ = [
 _MODULES = {
     **dict.fromkeys(["Loss", "ScoreLoss", "Scores"], "contrastbench.losses.base"),
     **dict.fromkeys(
-        ["Contrast", "both_views", "other_view", "query_key", "whole_row"], "contrastbench.losses.contrast"
+        ["Contrast", "both_views", "other_view", "query_key", "same_class", "whole_row"],
+        "contrastbench.losses.contrast",
     ),
 }
 

@@ -1,14 +1,12 @@
 """ADNCE: InfoNCE with re-weighted negatives."""
 
-import math
-
-import torch
 from torch import Tensor
 
-from contrastbench.losses.base import ScoreLoss, Scores, in_range, one_of
+from contrastbench.losses.base import Scores, in_range, one_of
+from contrastbench.losses.exponential import ExponentialLoss
 
 
-class ADNCE(ScoreLoss):
+class ADNCE(ExponentialLoss):
     r"""Adjusted InfoNCE: negatives near a score mu count more than easy and than too hard ones.
 
     .. math:: -\log \frac{e^{s^+/\tau}}{[e^{s^+/\tau}] + \sum_j \frac{w(s_j)}{\bar w} e^{s_j/\tau}}, \qquad
@@ -19,10 +17,15 @@ class ADNCE(ScoreLoss):
     the bracketed positive is there: in the released image code yes, in the graph code no (and a mean for the sum), and
     in the sentence code it is one of the re-weighted keys.
 
+    Table 11 has three other weights, of x = s + 1, with m = mu and n = sigma: "gamma" x^{m-1} e^{-x/n}, "rayleigh"
+    x e^{-x^2 / 2m^2} and "chi2" x^{m/2-1} e^{-x/2}; the last two have no n.
+
     Args:
         temperature: tau > 0.
-        mu: the score that gets the largest weight; from 1 on the weight grows up to the hardest negative.
+        mu: the score that gets the largest weight; from 1 on the weight grows up to the hardest negative. > 0 for the
+            weights of Table 11.
         sigma: width of the weights, > 0; large values give InfoNCE.
+        weight: "gaussian", "gamma", "rayleigh" or "chi2".
         variant: "official_code", which is equation 11, weighs the cosine s. "paper" is the paper's pseudo-code
             (Figure 5) to the letter: there the weight's argument is exp(s / tau), in none of the three released codes.
 
@@ -37,21 +40,37 @@ class ADNCE(ScoreLoss):
     """
 
     def __init__(
-        self, temperature: float = 0.5, mu: float = 0.7, sigma: float = 1.0, variant: str = "official_code"
+        self,
+        temperature: float = 0.5,
+        mu: float = 0.7,
+        sigma: float = 1.0,
+        weight: str = "gaussian",
+        variant: str = "official_code",
     ) -> None:
         super().__init__()
         self.temperature = in_range("temperature", temperature, low=0)
-        self.mu = in_range("mu", mu)
+        self.weight = one_of("weight", weight, ("gaussian", "gamma", "rayleigh", "chi2"))
+        self.mu = in_range("mu", mu) if weight == "gaussian" else in_range("mu", mu, low=0)
         self.sigma = in_range("sigma", sigma, low=0)
         self.variant = one_of("variant", variant, ("official_code", "paper"))
 
-    def terms(self, scores: Scores) -> Tensor:
-        pos, neg = scores.pos / self.temperature, scores.neg / self.temperature
-        argument = scores.neg if self.variant == "official_code" else neg.exp()
-        log_w = self.log_weight(argument).masked_fill(scores.neg.isneginf(), -math.inf).detach()
-        log_mean_w = torch.logsumexp(log_w, dim=1, keepdim=True) - scores.count.log()
-        return (scores.log_denominator(pos, neg + log_w - log_mean_w) - pos).mean(dim=1)
+    def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
+        argument = s if self.variant == "official_code" else (s / self.temperature).exp()
+        log_w = self.log_weight(argument).clamp_min(-1e30).detach()  # the clamp keeps a row of tiny weights finite
+        return s / self.temperature + log_w, log_w
+
+    def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
+        pos, (weighted, weights) = scores.pos / self.temperature, log_sums
+        log_mean_w = weights - scores.count.log()
+        return scores.mean_pos(scores.log_denominator(pos, weighted - log_mean_w) - pos)
 
     def log_weight(self, s: Tensor) -> Tensor:
-        """Log of equation 11 up to its factor, which the mean removes; the clamp keeps a row of tiny weights finite."""
-        return (-0.5 * ((s - self.mu) / self.sigma).square()).clamp_min(-1e30)
+        """Log of equation 11 or of Table 11's densities, up to the factor that the mean removes."""
+        if self.weight == "gaussian":
+            return -0.5 * ((s - self.mu) / self.sigma).square()
+        x = (s + 1).clamp_min(1e-6)  # at x = 0 the densities are zero or infinite
+        if self.weight == "gamma":
+            return (self.mu - 1) * x.log() - x / self.sigma
+        if self.weight == "rayleigh":
+            return x.log() - 0.5 * (x / self.mu).square()
+        return (self.mu / 2 - 1) * x.log() - x / 2

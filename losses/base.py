@@ -16,20 +16,50 @@ from contrastbench.losses.errors import UserError
 
 @dataclass(frozen=True)
 class Scores:
-    """Cosines of a block of anchors with their positives and with all keys."""
+    """Cosines of a block of anchors with their positives and with all keys.
+
+    Reduce with its methods: they leave out the keys that are no negatives and the padding among the positives.
+    """
 
     pos: Tensor  # (a, P)
     neg: Tensor  # (a, K), -inf where the key is no negative of the anchor
     count: Tensor  # (a, 1) negatives of each anchor
     positive_in_denominator: bool = True
     mean_over_negatives: bool = False
+    padding: Tensor | None = None  # (a, P) True where pos is no positive
+
+    @property
+    def hole(self) -> Tensor:
+        """(a, K) True where the key is no negative of the anchor."""
+        return self.neg.isneginf()
+
+    def mean_pos(self, x: Tensor) -> Tensor:
+        """Mean over each anchor's positives, (a, P) -> (a,)."""
+        if self.padding is None:
+            return x.mean(dim=1)
+        return x.masked_fill(self.padding, 0).sum(dim=1) / (~self.padding).sum(dim=1)
+
+    def log_mean_pos(self, log_x: Tensor) -> Tensor:
+        """Log of the mean over each anchor's positives, (a, P) -> (a, 1)."""
+        if self.padding is None:
+            return torch.logsumexp(log_x, dim=1, keepdim=True) - math.log(log_x.shape[1])
+        total = torch.logsumexp(log_x.masked_fill(self.padding, -math.inf), dim=1, keepdim=True)
+        return total - (~self.padding).sum(dim=1, keepdim=True).to(total.dtype).log()
+
+    def mean_neg(self, x: Tensor) -> Tensor:
+        """Mean over each anchor's negatives, (a, K) -> (a, 1)."""
+        return x.masked_fill(self.hole, 0).sum(dim=1, keepdim=True) / self.count
+
+    def log_mean_neg(self, log_x: Tensor) -> Tensor:
+        """Log of the mean over each anchor's negatives, (a, K) with -inf in the holes -> (a, 1)."""
+        return torch.logsumexp(log_x, dim=1, keepdim=True) - self.count.log()
 
     def log_denominator(self, log_pos: Tensor, log_neg: Tensor) -> Tensor:
         """Log of what each positive is divided by; the pairing's two flags live here and nowhere else.
 
         Args:
             log_pos: (a, P) log of each positive's term.
-            log_neg: (a, K) log of each negative's term, -inf where the key is no negative.
+            log_neg: (a, K) log of each negative's term, -inf where the key is no negative; or (a, 1) of their sum.
 
         Returns:
             (a, P) with the positive in the denominator, else (a, 1).
@@ -46,6 +76,11 @@ class Loss(nn.Module):
     def forward(self, contrast: Contrast) -> Tensor:
         """The loss of one contrast, a scalar."""
         raise NotImplementedError
+
+    @property
+    def name(self) -> str:
+        """The name in the registry, which is the module's, or the user's own file's."""
+        return type(self).__module__.rpartition(".")[2]
 
     @property
     def params(self) -> dict[str, Any]:
@@ -68,7 +103,7 @@ class Sum(Loss):
 
     def __init__(self, *terms: tuple[float, Loss]) -> None:
         super().__init__()
-        flat = [(w * v, inner) for w, loss in terms for v, inner in parts(loss)]
+        flat = [(in_range("weight", w) * v, inner) for w, loss in terms for v, inner in parts(loss)]
         self.weights = [w for w, _ in flat]
         self.losses = nn.ModuleList(loss for _, loss in flat)
 
@@ -77,10 +112,14 @@ class Sum(Loss):
         return torch.stack(values).sum()
 
     @property
+    def name(self) -> str:
+        """The expression that `get_loss` takes."""
+        return " + ".join(loss.name if w == 1 else f"{w:.15g}*{loss.name}" for w, loss in parts(self))
+
+    @property
     def params(self) -> dict[str, Any]:
-        """Weight and arguments of each term, by its place in the sum."""
-        terms = zip(self.weights, self.losses, strict=True)
-        return {f"{i}.{type(loss).__name__}": {"weight": w, **loss.params} for i, (w, loss) in enumerate(terms)}
+        """The arguments of every term, as `term.argument`; the weights are in the name."""
+        return {f"{loss.name}.{key}": value for _, loss in parts(self) for key, value in loss.params.items()}
 
 
 def parts(loss: Loss) -> list[tuple[float, Loss]]:
@@ -132,11 +171,20 @@ def block_scores(contrast: Contrast, rows: slice) -> Scores:
     count = (~same).sum(dim=1, keepdim=True).to(neg.dtype)
     if not bool((count > 0).all()):
         raise UserError("an anchor has no negatives: a contrastive batch needs at least two different samples")
-    return Scores(pos, neg, count, contrast.positive_in_denominator, contrast.mean_over_negatives)
+    padding = None if contrast.padding is None else contrast.padding[rows]
+    return Scores(pos, neg, count, contrast.positive_in_denominator, contrast.mean_over_negatives, padding)
 
 
-def in_range(name: str, value: Any, low: float = -math.inf, high: float = math.inf, closed: bool = False) -> float:
-    """The value if it is a finite number between low and high (bounds included if closed).
+def in_range(
+    name: str, value: Any, low: float = -math.inf, high: float = math.inf, closed: bool | str = False
+) -> float:
+    """The value if it is a finite number between low and high.
+
+    Args:
+        name: what the error calls it.
+        value: the candidate.
+        low, high: the bounds.
+        closed: True if both bounds are allowed values, "low" or "high" if one is.
 
     >>> in_range("temperature", 0.5, low=0)
     0.5
@@ -144,11 +192,11 @@ def in_range(name: str, value: Any, low: float = -math.inf, high: float = math.i
     Traceback (most recent call last):
     contrastbench.losses.errors.UserError: temperature must be a finite number > 0, got nan
     """
+    low_sign, high_sign = ">" + "=" * (closed in (True, "low")), "<" + "=" * (closed in (True, "high"))
     number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-    if number and (low <= value <= high if closed else low < value < high):
+    if number and (low < value < high or (value == low and "=" in low_sign) or (value == high and "=" in high_sign)):
         return float(value)
-    equal = "=" if closed else ""
-    bounds = [f"{sign}{equal} {bound:g}" for sign, bound in ((">", low), ("<", high)) if math.isfinite(bound)]
+    bounds = [f"{sign} {bound:g}" for sign, bound in ((low_sign, low), (high_sign, high)) if math.isfinite(bound)]
     expected = " ".join(["a finite number", " and ".join(bounds)]).strip()
     raise UserError(f"{name} must be {expected}, got {value!r}")
 
@@ -159,6 +207,6 @@ def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
     >>> one_of("variant", "paper", ("paper", "official_code"))
     'paper'
     """
-    if value in choices:
+    if isinstance(value, str) and value in choices:
         return value
     raise UserError(f"{name} must be one of {', '.join(choices)}, got {value!r}")

@@ -15,6 +15,7 @@ class Contrast:
 
     All rows are unit vectors, so inner products are cosines. Which keys are an anchor's negatives is said by
     ids: a key that has the anchor's id is not its negative; the id -1 is a negative for everybody (a queue).
+    Anchors with fewer positives than others have theirs padded with rows that `padding` marks.
     """
 
     anchor: Tensor  # (A, D)
@@ -24,6 +25,7 @@ class Contrast:
     key_id: Tensor  # (K,)
     positive_in_denominator: bool = True
     mean_over_negatives: bool = False  # the denominator's mean instead of its sum over the negatives
+    padding: Tensor | None = None  # (A, P) True where a row of positive is none
 
     def __post_init__(self) -> None:
         """Shapes are checked here, once, and half precision is widened: bf16 cosines over 0.05 are 20 times wrong."""
@@ -34,6 +36,8 @@ class Contrast:
             "anchor_id": (anchors,),
             "key_id": (len(self.keys),),
         }
+        if self.padding is not None:
+            expected["padding"] = expected["positive"][:2]
         for name, shape in expected.items():
             found = tuple(getattr(self, name).shape)
             if found != shape:
@@ -59,15 +63,18 @@ def unit(z: Tensor) -> Tensor:
     return z / torch.where(norm > 0, norm, torch.ones_like(norm))
 
 
-def both_views(z1: Tensor, z2: Tensor, positives: Sequence[Tensor] | None = None) -> Contrast:
+def both_views(
+    z1: Tensor, z2: Tensor, positives: Sequence[Tensor] | None = None, labels: Tensor | None = None
+) -> Contrast:
     """SimCLR's pairing: both views are anchors, all 2N - 2 embeddings of other samples are negatives.
 
     Reproduces SimCLR, DCL, HCL and ADNCE on images; AttentionNCE with `positives`, further views of the same N
-    samples that take the partner's place as positives.
+    samples that take the partner's place as positives; SimCLR without false negatives with `labels`.
 
     Args:
         z1, z2: (N, D) embeddings of two views, row i of both from sample i; need not be normalised.
         positives: further views, each (N, D); the positive of each anchor is then these views, not its partner.
+        labels: (N,) classes, from 0: samples of the anchor's class are then no negatives.
 
     >>> contrast = both_views(torch.eye(4), torch.eye(4))
     >>> contrast.anchor.shape, contrast.positive.shape, contrast.positive_in_denominator
@@ -81,8 +88,32 @@ def both_views(z1: Tensor, z2: Tensor, positives: Sequence[Tensor] | None = None
         positive = torch.cat([views, views])
     else:
         positive = torch.cat([u2, u1]).unsqueeze(1)
-    ids = rows(z1).repeat(2)
+    ids = (rows(z1) if labels is None else class_ids(labels, z1)).repeat(2)
     return Contrast(keys, positive, keys, ids, ids)
+
+
+def same_class(z1: Tensor, z2: Tensor, labels: Tensor) -> Contrast:
+    """The supervised pairing: the positives of an anchor are all other embeddings of its class, the rest negatives.
+
+    Reproduces AttentionNCE's supervised setting (Liu et al. 2025, section 4.4) and, with InfoNCE, supervised
+    contrastive learning with one denominator for each positive.
+
+    Args:
+        z1, z2: (N, D) embeddings of two views, row i of both from sample i; need not be normalised.
+        labels: (N,) classes, from 0.
+
+    >>> contrast = same_class(torch.eye(3), torch.eye(3), torch.tensor([0, 0, 1]))
+    >>> contrast.positive.shape, (~contrast.padding).sum(dim=1).tolist()
+    (torch.Size([6, 3, 3]), [3, 3, 1, 3, 3, 1])
+    """
+    same_shape(z1, z2)
+    keys, ids = torch.cat([unit(z1), unit(z2)]), class_ids(labels, z1).repeat(2)
+    mate = (ids.unsqueeze(1) == ids).fill_diagonal_(False)  # (A, A)
+    most = int(mate.sum(dim=1).max())
+    found, index = mate.to(torch.uint8).sort(dim=1, descending=True, stable=True)
+    padding = found[:, :most] == 0
+    positive = keys[index[:, :most]].masked_fill(padding.unsqueeze(2), 0)  # (A, P, D)
+    return Contrast(keys, positive, keys, ids, ids, padding=padding)
 
 
 def other_view(z1: Tensor, z2: Tensor, mean_over_negatives: bool = True) -> Contrast:
@@ -142,6 +173,13 @@ def query_key(queries: Tensor | Sequence[Tensor], keys: Tensor) -> Contrast:
 def rows(z: Tensor) -> Tensor:
     """The samples' ids: row numbers."""
     return torch.arange(len(z), device=z.device)
+
+
+def class_ids(labels: Tensor, z: Tensor) -> Tensor:
+    """The classes as ids of samples; -1 is taken: it marks keys that are everybody's negatives."""
+    if labels.shape != z.shape[:1] or labels.is_floating_point() or bool((labels < 0).any()):
+        raise UserError(f"labels must be {len(z)} whole numbers from 0, one for each sample")
+    return labels.to(z.device)
 
 
 def same_shape(first: Tensor, *others: Tensor) -> None:

@@ -2,10 +2,11 @@
 
 from torch import Tensor
 
-from contrastbench.losses.base import ScoreLoss, Scores, in_range
+from contrastbench.losses.base import Scores, in_range
+from contrastbench.losses.exponential import ExponentialLoss
 
 
-class InfoNCE(ScoreLoss):
+class InfoNCE(ExponentialLoss):
     r"""InfoNCE, also NT-Xent: -log of the positive's share of the denominator.
 
     .. math:: -\log \frac{e^{s^+/\tau}}{[e^{s^+/\tau}] + \sum_j e^{s_j/\tau}}
@@ -30,6 +31,9 @@ class InfoNCE(ScoreLoss):
         super().__init__()
         self.temperature = in_range("temperature", temperature, low=0)
 
-    def terms(self, scores: Scores) -> Tensor:
-        pos, neg = scores.pos / self.temperature, scores.neg / self.temperature
-        return (scores.log_denominator(pos, neg) - pos).mean(dim=1)
+    def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
+        return (s / self.temperature,)
+
+    def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
+        pos, (neg,) = scores.pos / self.temperature, log_sums
+        return scores.mean_pos(scores.log_denominator(pos, neg) - pos)

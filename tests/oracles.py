@@ -1,54 +1,249 @@
-"""Losses as loops, straight from the papers: slow, plain, and the judge of the real ones."""
+"""Losses as loops over anchors, straight from the papers: slow, plain, float64, and the judge of the real ones.
+
+Each oracle takes a contrast and the loss's parameters. Weights that a paper detaches are plain numbers here.
+"""
 
 import math
+from collections.abc import Callable, Iterator
 
 import torch
+from scipy.optimize import brentq
 from torch import Tensor
 
 from contrastbench.losses import Contrast
 
-
-def negatives(contrast: Contrast, i: int) -> list[Tensor]:
-    """Cosines of anchor i with its negatives."""
-    return [
-        contrast.anchor[i] @ key
-        for key, key_id in zip(contrast.keys, contrast.key_id.tolist(), strict=True)
-        if key_id != int(contrast.anchor_id[i])
-    ]
+Oracle = Callable[..., Tensor]
 
 
-def denominator(contrast: Contrast, positive: Tensor, terms: list[Tensor]) -> Tensor:
-    """The positive's term, where the pairing has it, and the negatives' terms."""
-    total = torch.stack(terms).sum()
-    if contrast.mean_over_negatives:
-        total = total / len(terms)
-    return total + positive if contrast.positive_in_denominator else total
+def anchors(contrast: Contrast) -> Iterator[tuple[Tensor, Tensor]]:
+    """Cosines of each anchor with its positives and with its negatives."""
+    for i, anchor in enumerate(contrast.anchor):
+        positive = contrast.positive[i] if contrast.padding is None else contrast.positive[i][~contrast.padding[i]]
+        yield positive @ anchor, contrast.keys[contrast.key_id != contrast.anchor_id[i]] @ anchor
+
+
+def over(contrast: Contrast, negatives: Tensor) -> Tensor:
+    """The negatives' part of a denominator: their sum, or their mean where the pairing says so."""
+    return negatives.mean() if contrast.mean_over_negatives else negatives.sum()
+
+
+def share(contrast: Contrast, pos: Tensor, negatives: Tensor) -> Tensor:
+    """-log of each positive's share of its denominator, which contains it where the pairing says so; their mean."""
+    return -torch.log(pos / (pos * contrast.positive_in_denominator + negatives)).mean()
 
 
 def infonce(contrast: Contrast, temperature: float) -> Tensor:
-    values = []
-    for i, anchor in enumerate(contrast.anchor):
-        for p in contrast.positive[i]:
-            pos = torch.exp(anchor @ p / temperature)
-            neg = [torch.exp(s / temperature) for s in negatives(contrast, i)]
-            values.append(-torch.log(pos / denominator(contrast, pos, neg)))
-    return torch.stack(values).mean()
+    terms = [
+        share(contrast, torch.exp(pos / temperature), over(contrast, torch.exp(neg / temperature)))
+        for pos, neg in anchors(contrast)
+    ]
+    return torch.stack(terms).mean()
 
 
-def adnce(contrast: Contrast, temperature: float, mu: float, sigma: float, variant: str = "official_code") -> Tensor:
-    values = []
-    for i, anchor in enumerate(contrast.anchor):
-        scores = negatives(contrast, i)
-        arguments = scores if variant == "official_code" else [torch.exp(s / temperature) for s in scores]
-        weights = [
-            1 / (sigma * math.sqrt(2 * math.pi)) * math.exp(-0.5 * ((x.item() - mu) / sigma) ** 2) for x in arguments
-        ]
-        mean = sum(weights) / len(weights)
-        for p in contrast.positive[i]:
-            pos = torch.exp(anchor @ p / temperature)
-            neg = [w / mean * torch.exp(s / temperature) for w, s in zip(weights, scores, strict=True)]
-            values.append(-torch.log(pos / denominator(contrast, pos, neg)))
-    return torch.stack(values).mean()
+def decoupled(contrast: Contrast, temperature: float) -> Tensor:
+    terms = [
+        -torch.log(torch.exp(pos / temperature) / torch.exp(neg / temperature).sum()).mean()
+        for pos, neg in anchors(contrast)
+    ]
+    return torch.stack(terms).mean()
 
 
-ORACLES = {"infonce": infonce, "adnce": adnce}
+def hcl(contrast: Contrast, temperature: float, tau_plus: float, beta: float) -> Tensor:
+    terms = []
+    for s_pos, s_neg in anchors(contrast):
+        pos, neg = torch.exp(s_pos / temperature), torch.exp(s_neg / temperature)
+        weight = torch.exp(beta * s_neg / temperature)
+        g = ((weight / weight.mean() * neg).mean() - tau_plus * pos.mean()) / (1 - tau_plus)
+        g = torch.clamp(g, min=math.exp(-1 / temperature))
+        terms.append(share(contrast, pos, over(contrast, g.repeat(len(neg)))))
+    return torch.stack(terms).mean()
+
+
+def debiased(contrast: Contrast, temperature: float, tau_plus: float) -> Tensor:
+    terms = []
+    for s_pos, s_neg in anchors(contrast):
+        pos, neg = torch.exp(s_pos / temperature), torch.exp(s_neg / temperature)
+        g = torch.clamp((neg.mean() - tau_plus * pos.mean()) / (1 - tau_plus), min=math.exp(-1 / temperature))
+        terms.append(share(contrast, pos, over(contrast, g.repeat(len(neg)))))
+    return torch.stack(terms).mean()
+
+
+def rince(contrast: Contrast, temperature: float, q: float, lam: float) -> Tensor:
+    terms = []
+    for s_pos, s_neg in anchors(contrast):
+        pos, neg = torch.exp(s_pos / temperature), torch.exp(s_neg / temperature)
+        everything = pos * contrast.positive_in_denominator + over(contrast, neg)
+        terms.append((-(pos**q) / q + (lam * everything) ** q / q).mean())
+    return torch.stack(terms).mean()
+
+
+def alpha_cl(contrast: Contrast, temperature: float, p: float) -> Tensor:
+    terms = []
+    for pos, neg in anchors(contrast):
+        square = (1 - neg.detach()).clamp(min=0)
+        alpha = torch.exp(-(square ** (p / 2)) / temperature)
+        terms.append((alpha / alpha.sum() * neg).sum() - pos.mean())
+    return torch.stack(terms).mean()
+
+
+def mean_variance(contrast: Contrast, temperature: float) -> Tensor:
+    terms = [-pos.mean() + neg.mean() + neg.var(correction=0) / (2 * temperature) for pos, neg in anchors(contrast)]
+    return torch.stack(terms).mean()
+
+
+def adnce_weight(x: float, m: float, n: float, weight: str) -> float:
+    """Equation 11 and the densities of Table 11; those are of x = score + 1."""
+    if weight == "gaussian":
+        return 1 / (n * math.sqrt(2 * math.pi)) * math.exp(-0.5 * ((x - m) / n) ** 2)
+    x = max(x + 1, 1e-6)
+    if weight == "gamma":
+        return 1 / (math.gamma(m) * n**m) * x ** (m - 1) * math.exp(-x / n)
+    if weight == "rayleigh":
+        return x / m**2 * math.exp(-(x**2) / (2 * m**2))
+    return 1 / (2 ** (m / 2) * math.gamma(m / 2)) * x ** (m / 2 - 1) * math.exp(-x / 2)
+
+
+def adnce(
+    contrast: Contrast,
+    temperature: float,
+    mu: float,
+    sigma: float,
+    weight: str = "gaussian",
+    variant: str = "official_code",
+) -> Tensor:
+    terms = []
+    for s_pos, s_neg in anchors(contrast):
+        pos, neg = torch.exp(s_pos / temperature), torch.exp(s_neg / temperature)
+        arguments = (s_neg if variant == "official_code" else neg).tolist()
+        weights = torch.tensor([adnce_weight(x, mu, sigma, weight) for x in arguments], dtype=neg.dtype)
+        terms.append(share(contrast, pos, over(contrast, weights / weights.mean() * neg)))
+    return torch.stack(terms).mean()
+
+
+def phi_dro(contrast: Contrast, temperature: float, phi: str = "kl", k: float = 1.5) -> Tensor:
+    """Equation 3 as it stands: the worst distribution over the negatives, penalised by tau times its divergence."""
+    terms = []
+    for pos, neg in anchors(contrast):
+        ratio = worst_ratio(neg.detach(), temperature, phi, k)
+        worst = (ratio * neg).mean() - temperature * divergence(ratio, phi, k).mean()
+        terms.append(worst - pos.mean())
+    return torch.stack(terms).mean()
+
+
+def divergence(x: Tensor, phi: str, k: float) -> Tensor:
+    if phi == "kl":
+        return x * torch.log(x) - x + 1
+    if phi == "chi2":
+        return (x - 1) ** 2 / 4
+    return (x**k - k * x + k - 1) / (k * (k - 1))
+
+
+def worst_ratio(neg: Tensor, temperature: float, phi: str, k: float) -> Tensor:
+    """Q / Q0 of mean 1 where phi'(ratio) = (s - lambda) / tau, or 0 where that would be negative."""
+
+    def ratio(lam: float) -> Tensor:
+        y = (neg - lam) / temperature
+        if phi == "kl":
+            return torch.exp(y)
+        if phi == "chi2":
+            return (1 + 2 * y).clamp(min=0)
+        return (1 + (k - 1) * y).clamp(min=0) ** (1 / (k - 1))
+
+    bounds = float(neg.min()) - 1e-9, float(neg.max()) + 1e-9
+    return ratio(brentq(lambda lam: float(ratio(lam).mean()) - 1, *bounds, xtol=1e-15, rtol=1e-15))
+
+
+def attentionnce(
+    contrast: Contrast, temperature: float, d_pos: float, d_neg: float, variant: str = "official_code"
+) -> Tensor:
+    terms = []
+    for pos, neg in anchors(contrast):
+        alpha = torch.softmax(pos.detach() / d_pos, dim=0)
+        beta = torch.softmax(neg.detach() / d_neg, dim=0)
+        beta = (beta + (1e-6 if variant == "official_code" else 0)) * len(neg)
+        prototype = torch.exp((alpha * pos).sum() / temperature)
+        terms.append(share(contrast, prototype, over(contrast, torch.exp(beta * neg / temperature))))
+    return torch.stack(terms).mean()
+
+
+def cpc(contrast: Contrast, temperature: float, alpha: float) -> Tensor:
+    terms = []
+    for s_pos, s_neg in anchors(contrast):
+        pos, neg = torch.exp(s_pos / temperature), torch.exp(s_neg / temperature)
+        terms.append(-torch.log(pos / (alpha * pos + (1 - alpha) * neg.mean())).mean())
+    return torch.stack(terms).mean()
+
+
+def expectation(contrast: Contrast, positive: bool, f: Callable[[Tensor], Tensor]) -> Tensor:
+    """E over all positive, or all negative, pairs of the batch: an anchor, then one of its pairs."""
+    return torch.stack([f(pos if positive else neg).mean() for pos, neg in anchors(contrast)]).mean()
+
+
+def mlcpc(contrast: Contrast, temperature: float, alpha: float) -> Tensor:
+    p = expectation(contrast, True, lambda s: torch.exp(s / temperature))
+    q = expectation(contrast, False, lambda s: torch.exp(s / temperature))
+    return -expectation(contrast, True, lambda s: s / temperature) + torch.log(alpha * p + (1 - alpha) * q)
+
+
+def rmlcpc(contrast: Contrast, temperature: float, alpha: float, gamma: float) -> Tensor:
+    tilted = expectation(contrast, True, lambda s: torch.exp((gamma - 1) * s / temperature))
+    p = expectation(contrast, True, lambda s: torch.exp(gamma * s / temperature))
+    q = expectation(contrast, False, lambda s: torch.exp(gamma * s / temperature))
+    return -torch.log(tilted) / (gamma - 1) + torch.log(alpha * p + (1 - alpha) * q) / gamma
+
+
+def renyi(contrast: Contrast, temperature: float, gamma: float) -> Tensor:
+    p = expectation(contrast, True, lambda s: torch.exp((gamma - 1) * s / temperature))
+    q = expectation(contrast, False, lambda s: torch.exp(gamma * s / temperature))
+    return -(torch.log(p) / (gamma - 1) - torch.log(q) / gamma)
+
+
+def dv(contrast: Contrast, temperature: float) -> Tensor:
+    q = expectation(contrast, False, lambda s: torch.exp(s / temperature))
+    return -(expectation(contrast, True, lambda s: s / temperature) - torch.log(q))
+
+
+def nwj(contrast: Contrast, temperature: float, alpha: float) -> Tensor:
+    f = expectation(contrast, True, lambda s: s / temperature)
+    p = expectation(contrast, True, lambda s: torch.exp(s / temperature - 1))
+    q = expectation(contrast, False, lambda s: torch.exp(s / temperature - 1))
+    return -(f - alpha * p - (1 - alpha) * q)
+
+
+def npair(contrast: Contrast, temperature: float, similarity: str = "cosine") -> Tensor:
+    terms = []
+    for pos, neg in anchors(contrast):
+        if similarity == "distance":
+            pos, neg = -torch.sqrt(2 - 2 * pos), -torch.sqrt(2 - 2 * neg)
+        terms += [torch.stack([torch.log(1 + torch.exp((neg - p) / temperature).sum()) for p in pos]).mean()]
+    return torch.stack(terms).mean()
+
+
+def dar(contrast: Contrast, form: str = "chain") -> Tensor:
+    z, ids = contrast.anchor, contrast.anchor_id.tolist()
+    pairs = [(j - 1 if form == "chain" else 0, j) for j in range(1, len(z))]
+    differences = [z[i] - z[j] for i, j in pairs if ids[i] != ids[j]]
+    norms = [(a - b).norm() for j, a in enumerate(differences) for b in differences[j + 1 :]]
+    return torch.stack(norms).mean() if norms else 0 * z.sum()
+
+
+ORACLES: dict[str, Oracle] = {
+    "infonce": infonce,
+    "debiased": debiased,
+    "decoupled": decoupled,
+    "hcl": hcl,
+    "rince": rince,
+    "alpha_cl": alpha_cl,
+    "mean_variance": mean_variance,
+    "adnce": adnce,
+    "phi_dro": phi_dro,
+    "attentionnce": attentionnce,
+    "cpc": cpc,
+    "mlcpc": mlcpc,
+    "rmlcpc": rmlcpc,
+    "renyi": renyi,
+    "nwj": nwj,
+    "dv": dv,
+    "npair": npair,
+    "dar": dar,
+}

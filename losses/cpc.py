@@ -1,0 +1,41 @@
+"""Contrastive predictive coding with a skew."""
+
+from torch import Tensor
+
+from contrastbench.losses.base import Scores, in_range
+from contrastbench.losses.expectation import log_mix
+from contrastbench.losses.exponential import ExponentialLoss
+
+
+class CPC(ExponentialLoss):
+    r"""Alpha-CPC: InfoNCE with a chosen share of the positive in the denominator, whatever the pairing.
+
+    .. math:: -\log \frac{e^{f^+}}{\alpha e^{f^+} + \frac{1-\alpha}{K} \sum_j e^{f_j}}, \qquad f = \frac{s}{\tau}
+
+    Lee and Shin, "RényiCL: Contrastive Representation Learning with Skew Rényi Divergence", NeurIPS 2022, equation 2,
+    after Poole et al. 2019. alpha = 1 / (K + 1) gives InfoNCE - log(K + 1).
+
+    Args:
+        temperature: tau > 0.
+        alpha: the skew, 0 <= alpha <= 1.
+
+    Raises:
+        ValueError: a parameter out of range.
+
+    >>> import torch
+    >>> from contrastbench.losses import both_views, get_loss
+    >>> get_loss("cpc", temperature=0.5, alpha=0.5)(both_views(torch.eye(4), torch.eye(4)))
+    tensor(-0.5662)
+    """
+
+    def __init__(self, temperature: float = 0.5, alpha: float = 1.52587890625e-05) -> None:
+        super().__init__()
+        self.temperature = in_range("temperature", temperature, low=0)
+        self.alpha = in_range("alpha", alpha, low=0, high=1, closed=True)
+
+    def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
+        return (s / self.temperature,)
+
+    def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
+        pos, (neg,) = scores.pos / self.temperature, log_sums
+        return scores.mean_pos(log_mix(self.alpha, pos, neg - scores.count.log()) - pos)

@@ -1,0 +1,67 @@
+"""The difference alignment regularisation of DASL."""
+
+from typing import cast
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from contrastbench.losses.base import Loss, one_of
+from contrastbench.losses.contrast import Contrast
+from contrastbench.losses.errors import UserError
+
+
+class DAR(Loss):
+    r"""Difference alignment: the differences between embeddings of different samples should be alike.
+
+    .. math:: \frac{2}{n (n-1)} \sum_{j < k} \lVert D_j - D_k \rVert_2, \qquad D_j = z_{j-1} - z_j \ \text{(chain)}
+       \quad \text{or} \quad D_j = z_0 - z_j \ \text{(star)}
+
+    Chen et al., "Robust Similarity Learning with Difference Alignment Regularization" (DASL), ICLR 2024: the
+    cross-total-variation norm of equation 4 in its stochastic form, divided here by its number of pairs. Appendix B.1
+    prints the chain, footnote 1 the star, where the anchor cancels: D_j - D_k = z_k - z_j. z are the anchors of the
+    contrast in their order; as the paper aligns inter-class differences only, a difference between two rows of one id
+    is left out. Add it to a loss: `infonce + 0.5*dar` (equation 8, lambda = 0.5).
+
+    Args:
+        form: "chain" or "star".
+
+    Raises:
+        ValueError: unknown form.
+
+    >>> import torch
+    >>> from contrastbench.losses import get_loss, other_view
+    >>> get_loss("dar")(other_view(torch.eye(4), torch.eye(4)))
+    tensor(2.2997)
+    """
+
+    block_elements = 2**22  # numbers held at once
+
+    def __init__(self, form: str = "chain") -> None:
+        super().__init__()
+        self.form = one_of("form", form, ("chain", "star"))
+
+    def forward(self, contrast: Contrast) -> Tensor:
+        differences = first_order(contrast, self.form)
+        pairs = torch.triu_indices(len(differences), len(differences), 1, device=differences.device)
+        step = max(1, self.block_elements // differences.shape[1])
+        norms = [
+            cast(Tensor, checkpoint(total_norm, differences, block, use_reentrant=False))
+            for block in pairs.split(step, 1)
+        ]
+        return torch.stack(norms).sum() / max(1, pairs.shape[1])
+
+
+def first_order(contrast: Contrast, form: str) -> Tensor:
+    """(n, D) differences between anchors of different ids."""
+    z, ids = contrast.anchor, contrast.anchor_id
+    start = slice(0, -1) if form == "chain" else slice(0, 1)
+    differences = (z[start] - z[1:])[ids[start] != ids[1:]]
+    if len(differences) == 0:
+        raise UserError("no two different samples among the anchors: there is no difference to align")
+    return differences
+
+
+def total_norm(differences: Tensor, pairs: Tensor) -> Tensor:
+    """Sum of the lengths of the second-order differences of some pairs."""
+    return torch.linalg.vector_norm(differences[pairs[0]] - differences[pairs[1]], dim=1).sum()

@@ -1,0 +1,59 @@
+"""Debiased contrastive learning."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from contrastbench.losses.base import Scores, in_range
+from contrastbench.losses.exponential import ExponentialLoss
+
+
+class Debiased(ExponentialLoss):
+    r"""InfoNCE with the negatives' mean corrected for the share of hidden positives among them.
+
+    .. math:: -\log \frac{e^{s^+/\tau}}{[e^{s^+/\tau}] + N g}, \qquad g = \max\left\{\frac{\frac1N \sum_j e^{s_j/\tau}
+       - \tau^+ \frac1M \sum_m e^{s^+_m/\tau}}{1 - \tau^+},\ e^{-1/\tau}\right\}
+
+    Chuang et al., "Debiased Contrastive Learning", NeurIPS 2020, equations 7 and 8; the released code computes the
+    same. The pairing says whether the bracketed positive is there (in the paper it is).
+
+    Args:
+        temperature: tau > 0.
+        tau_plus: probability that a negative is of the anchor's class, 0 <= tau_plus < 1; 0 gives InfoNCE.
+
+    Raises:
+        ValueError: a parameter out of range.
+
+    >>> import torch
+    >>> from contrastbench.losses import both_views, get_loss
+    >>> get_loss("debiased", temperature=0.5, tau_plus=0.1)(both_views(torch.eye(4), torch.eye(4)))
+    tensor(0.2115)
+    """
+
+    def __init__(self, temperature: float = 0.5, tau_plus: float = 0.1) -> None:
+        super().__init__()
+        self.temperature = in_range("temperature", temperature, low=0)
+        self.tau_plus = in_range("tau_plus", tau_plus, low=0, high=1, closed="low")
+
+    def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
+        return (s / self.temperature,)
+
+    def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
+        pos, (neg,) = scores.pos / self.temperature, log_sums
+        log_g = log_debias(neg - scores.count.log(), scores.log_mean_pos(pos), self.tau_plus, self.temperature)
+        return scores.mean_pos(scores.log_denominator(pos, log_g + scores.count.log()) - pos)
+
+
+def log_debias(log_neg: Tensor, log_pos: Tensor, tau_plus: float, temperature: float) -> Tensor:
+    """Log of g, from the logs of the mean over all candidates and of the mean over the positives, (a, 1) each.
+
+    >>> log_debias(torch.tensor([[0.0]]), torch.tensor([[-1.0]]), 0.5, 1.0).exp()
+    tensor([[1.6321]])
+    """
+    share = log_pos - log_neg + (math.log(tau_plus) if tau_plus else -math.inf)  # of the positives in the mean
+    least = math.log1p(-tau_plus) - 1 / temperature - log_neg
+    above = share.exp() < 1 - least.exp()
+    # the branch that is not taken gets a harmless argument: its gradient would be nan, which zero does not cancel
+    difference = log_neg + torch.log1p(-share.where(above, -1).exp()) - math.log1p(-tau_plus)
+    return difference.where(above, -1 / temperature)

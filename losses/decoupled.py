@@ -1,0 +1,36 @@
+"""Decoupled contrastive learning."""
+
+from torch import Tensor
+
+from contrastbench.losses.base import Scores, in_range
+from contrastbench.losses.exponential import ExponentialLoss
+
+
+class Decoupled(ExponentialLoss):
+    r"""InfoNCE without the positive in the denominator, whatever the pairing.
+
+    .. math:: -\frac{s^+}{\tau} + \log \sum_j e^{s_j/\tau}
+
+    Yeh et al., "Decoupled Contrastive Learning", ECCV 2022, equation 6. This is what the library lightly calls DCL.
+
+    Args:
+        temperature: tau > 0.
+
+    Raises:
+        ValueError: temperature out of range.
+
+    >>> import torch
+    >>> from contrastbench.losses import both_views, get_loss
+    >>> get_loss("decoupled", temperature=0.5)(both_views(torch.eye(4), torch.eye(4)))
+    tensor(-0.2082)
+    """
+
+    def __init__(self, temperature: float = 0.5) -> None:
+        super().__init__()
+        self.temperature = in_range("temperature", temperature, low=0)
+
+    def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
+        return (s / self.temperature,)
+
+    def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
+        return log_sums[0].squeeze(1) - scores.mean_pos(scores.pos / self.temperature)

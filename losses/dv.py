@@ -1,0 +1,39 @@
+"""The Donsker-Varadhan objective."""
+
+import torch
+from torch import Tensor
+
+from contrastbench.losses.base import ScoreLoss, Scores, in_range
+from contrastbench.losses.expectation import log_mean
+
+
+class DV(ScoreLoss):
+    r"""Donsker-Varadhan: the KL divergence between positive and negative pairs, not skewed (MINE).
+
+    .. math:: -\mathbb{E}_P[f] + \log \mathbb{E}_Q[e^f], \qquad f = \frac{s}{\tau}
+
+    Donsker and Varadhan 1983, as equation 1 of Lee and Shin, "RényiCL: Contrastive Representation Learning with Skew
+    Rényi Divergence", NeurIPS 2022. P are all positive pairs of the batch, Q all negative ones; one logarithm.
+
+    Args:
+        temperature: tau > 0.
+
+    Raises:
+        ValueError: temperature out of range.
+
+    >>> import torch
+    >>> from contrastbench.losses import get_loss, query_key
+    >>> get_loss("dv", temperature=0.5)(query_key(torch.eye(4), torch.eye(4)))
+    tensor(-2.)
+    """
+
+    def __init__(self, temperature: float = 0.5) -> None:
+        super().__init__()
+        self.temperature = in_range("temperature", temperature, low=0)
+
+    def terms(self, scores: Scores) -> Tensor:
+        pos, neg = scores.pos / self.temperature, scores.neg / self.temperature
+        return torch.cat([scores.mean_pos(pos).unsqueeze(1), scores.log_mean_neg(neg)], dim=1)
+
+    def combine(self, terms: Tensor) -> Tensor:
+        return log_mean(terms[:, 1]) - terms[:, 0].mean()

@@ -1,0 +1,49 @@
+"""Contrastive learning with hard negatives."""
+
+from torch import Tensor
+
+from contrastbench.losses.base import Scores, in_range
+from contrastbench.losses.debiased import log_debias
+from contrastbench.losses.exponential import ExponentialLoss
+
+
+class HCL(ExponentialLoss):
+    r"""Debiased contrastive learning that weighs negatives by e^{beta s / tau}: hard ones count more.
+
+    .. math:: -\log \frac{e^{s^+/\tau}}{[e^{s^+/\tau}] + N g}, \qquad g = \max\left\{\frac{\frac1N \sum_j
+       \frac{w_j}{\bar w} e^{s_j/\tau} - \tau^+ e^{s^+/\tau}}{1 - \tau^+},\ e^{-1/\tau}\right\}, \qquad
+       w_j = e^{\beta s_j/\tau}
+
+    Robinson et al., "Contrastive Learning with Hard Negative Samples", ICLR 2021, equation 4 and its estimator below
+    it. As in the released code, the gradient goes through the weights too. The pairing says whether the bracketed
+    positive is there (in the paper it is).
+
+    Args:
+        temperature: tau > 0.
+        tau_plus: probability that a negative is of the anchor's class, 0 <= tau_plus < 1.
+        beta: concentration on hard negatives, >= 0; 0 gives `debiased`.
+
+    Raises:
+        ValueError: a parameter out of range.
+
+    >>> import torch
+    >>> from contrastbench.losses import get_loss, other_view
+    >>> z1, z2 = torch.tensor([[1.0, 0], [0, 1], [-1, 0]]), torch.tensor([[0.8, 0.6], [0, 1], [-0.6, 0.8]])
+    >>> get_loss("hcl", temperature=0.5, tau_plus=0.1, beta=1.0)(other_view(z1, z2))
+    tensor(-1.6374)
+    """
+
+    def __init__(self, temperature: float = 0.5, tau_plus: float = 0.1, beta: float = 1.0) -> None:
+        super().__init__()
+        self.temperature = in_range("temperature", temperature, low=0)
+        self.tau_plus = in_range("tau_plus", tau_plus, low=0, high=1, closed="low")
+        self.beta = in_range("beta", beta, low=0, closed=True)
+
+    def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
+        log_w = self.beta * s / self.temperature
+        return log_w + s / self.temperature, log_w
+
+    def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
+        pos, (weighted, weights) = scores.pos / self.temperature, log_sums
+        log_g = log_debias(weighted - weights, scores.log_mean_pos(pos), self.tau_plus, self.temperature)
+        return scores.mean_pos(scores.log_denominator(pos, log_g + scores.count.log()) - pos)

@@ -1,0 +1,44 @@
+"""Multi-label contrastive predictive coding."""
+
+import torch
+from torch import Tensor
+
+from contrastbench.losses.base import ScoreLoss, Scores, in_range
+from contrastbench.losses.expectation import log_mean, log_mix
+
+
+class MLCPC(ScoreLoss):
+    r"""Alpha-MLCPC: the skew KL divergence between positive and negative pairs, one logarithm for the whole batch.
+
+    .. math:: -\mathbb{E}_P[f] + \log\left(\alpha\, \mathbb{E}_P[e^f] + (1-\alpha)\, \mathbb{E}_Q[e^f]\right), \qquad
+       f = \frac{s}{\tau}
+
+    Lee and Shin, "RényiCL: Contrastive Representation Learning with Skew Rényi Divergence", NeurIPS 2022, equation 3,
+    after Song and Ermon 2020. P are all positive pairs of the batch, Q all negative ones.
+
+    Args:
+        temperature: tau > 0.
+        alpha: the skew, 0 <= alpha <= 1; 0 gives `dv`.
+
+    Raises:
+        ValueError: a parameter out of range.
+
+    >>> import torch
+    >>> from contrastbench.losses import get_loss, query_key
+    >>> get_loss("mlcpc", temperature=0.5, alpha=0.5)(query_key(torch.eye(4), torch.eye(4)))
+    tensor(-0.5662)
+    """
+
+    def __init__(self, temperature: float = 0.5, alpha: float = 1.52587890625e-05) -> None:
+        super().__init__()
+        self.temperature = in_range("temperature", temperature, low=0)
+        self.alpha = in_range("alpha", alpha, low=0, high=1, closed=True)
+
+    def terms(self, scores: Scores) -> Tensor:
+        pos, neg = scores.pos / self.temperature, scores.neg / self.temperature
+        means = [scores.mean_pos(pos).unsqueeze(1), scores.log_mean_pos(pos), scores.log_mean_neg(neg)]
+        return torch.cat(means, dim=1)
+
+    def combine(self, terms: Tensor) -> Tensor:
+        log_p, log_q = log_mean(terms[:, 1:])
+        return log_mix(self.alpha, log_p, log_q) - terms[:, 0].mean()

@@ -1,0 +1,80 @@
+"""CL-DRO for a family of divergences."""
+
+import math
+
+from torch import Tensor
+
+from contrastbench.losses.base import ScoreLoss, Scores, in_range, one_of
+
+
+class PhiDRO(ScoreLoss):
+    r"""Distributionally robust contrastive learning: negatives from the worst distribution Q near the uniform Q0.
+
+    .. math:: -s^+ + \max_Q \left\{\mathbb{E}_Q[s] - \tau D_\phi(Q \Vert Q_0)\right\}
+       = -s^+ + \min_\lambda \left\{\lambda + \tau\, \mathbb{E}_{Q_0}\left[\phi^*\left(\tfrac{s - \lambda}{\tau}\right)
+       \right]\right\}
+
+    Wu et al., "Understanding Contrastive Learning via Distributionally Robust Optimization", NeurIPS 2023, equations 3
+    and 10; Q is a distribution, so its weights are not negative. "kl" has the closed form -s+ + tau log E exp(s / tau),
+    which is tau times InfoNCE over the mean of the negatives (Theorem 3.2). "cressie_read" is phi(x) = (x^k - k x + k -
+    1) / (k (k - 1)); k to 1 is kl. "chi2" is phi(x) = (x - 1)^2 / 4, the one whose conjugate x + x^2 the paper states
+    (its printed factor of phi does not belong to it): mean + variance / tau while no weight is zero.
+
+    Args:
+        temperature: tau > 0, the multiplier of the divergence.
+        phi: "kl", "chi2" or "cressie_read".
+        k: the order of "cressie_read", 1 < k <= 2; the others have none.
+
+    Raises:
+        ValueError: a parameter out of range.
+
+    >>> import torch
+    >>> from contrastbench.losses import get_loss, other_view
+    >>> z1, z2 = torch.tensor([[1.0, 0], [0, 1], [-1, 0]]), torch.tensor([[0.8, 0.6], [0, 1], [-0.6, 0.8]])
+    >>> get_loss("phi_dro", temperature=0.5, phi="chi2")(other_view(z1, z2))
+    tensor(-0.6433)
+    """
+
+    def __init__(self, temperature: float = 0.5, phi: str = "kl", k: float = 1.5) -> None:
+        super().__init__()
+        self.temperature = in_range("temperature", temperature, low=0)
+        self.phi = one_of("phi", phi, ("kl", "chi2", "cressie_read"))
+        self.k = in_range("k", k, low=1, high=2, closed="high")
+
+    def terms(self, scores: Scores) -> Tensor:
+        if self.phi == "kl":
+            worst = self.temperature * scores.log_mean_neg(scores.neg / self.temperature)
+        elif self.phi == "chi2":
+            worst = cressie_read(scores, self.temperature / 2, 2.0)
+        else:
+            worst = cressie_read(scores, self.temperature, self.k)
+        return worst.squeeze(1) - scores.mean_pos(scores.pos)
+
+
+def cressie_read(scores: Scores, tau: float, k: float) -> Tensor:
+    """(a, 1) min over lambda of lambda + tau E phi*((s - lambda) / tau), phi*(y) = ((1 + (k - 1) y)_+^{k'} - 1) / k."""
+    s = scores.neg.masked_fill(scores.hole, -1)
+    lam = worst_lambda(scores, s, tau, k)
+    base = (1 + (k - 1) * (s - lam) / tau).clamp_min(0)
+    return lam + tau / k * (scores.mean_neg(base ** (k / (k - 1))) - 1)
+
+
+def worst_lambda(scores: Scores, s: Tensor, tau: float, k: float) -> Tensor:
+    """(a, 1) where the worst case's weights (1 + (k - 1) (s - lambda) / tau)_+^{1 / (k - 1)} have mean 1."""
+
+    def base(s: Tensor, lam: Tensor) -> Tensor:
+        return (1 + (k - 1) * (s - lam) / tau).clamp_min(0)
+
+    fixed = s.detach()
+    high = fixed.amax(dim=1, keepdim=True)
+    low = fixed.masked_fill(scores.hole, math.inf).amin(dim=1, keepdim=True)
+    for _ in range(30):
+        lam = (low + high) / 2
+        heavy = scores.mean_neg(base(fixed, lam) ** (1 / (k - 1))) > 1
+        low, high = lam.where(heavy, low), high.where(heavy, lam)
+    # Newton from here is exact, and its last step, not detached, gives lambda its derivative by the scores
+    for x in (fixed, fixed, s):
+        weight = base(fixed, lam)
+        slope = (weight ** ((2 - k) / (k - 1))).where(weight > 0, 0)
+        lam = lam + tau * (scores.mean_neg(base(x, lam) ** (1 / (k - 1))) - 1) / scores.mean_neg(slope)
+    return lam

@@ -1,0 +1,44 @@
+"""The Rényi objective without skew."""
+
+import torch
+from torch import Tensor
+
+from contrastbench.losses.base import ScoreLoss, Scores, in_range
+from contrastbench.losses.expectation import log_mean
+from contrastbench.losses.rmlcpc import renyi_order
+
+
+class Renyi(ScoreLoss):
+    r"""Rényi: the divergence of order gamma between positive and negative pairs, not skewed.
+
+    .. math:: -\frac{1}{\gamma - 1} \log \mathbb{E}_P[e^{(\gamma-1) f}] + \frac1\gamma \log \mathbb{E}_Q[e^{\gamma f}],
+       \qquad f = \frac{s}{\tau}
+
+    Lee and Shin, "RényiCL: Contrastive Representation Learning with Skew Rényi Divergence", NeurIPS 2022, equation 4.
+    P are all positive pairs of the batch, Q all negative ones; its variance explodes (Theorem 4.1), hence `rmlcpc`.
+
+    Args:
+        temperature: tau > 0.
+        gamma: the order, > 0 and not 1; for gamma to 1 it is `dv`.
+
+    Raises:
+        ValueError: a parameter out of range.
+
+    >>> import torch
+    >>> from contrastbench.losses import get_loss, query_key
+    >>> get_loss("renyi", temperature=0.5, gamma=2.0)(query_key(torch.eye(4), torch.eye(4)))
+    tensor(-2.)
+    """
+
+    def __init__(self, temperature: float = 0.5, gamma: float = 2.0) -> None:
+        super().__init__()
+        self.temperature = in_range("temperature", temperature, low=0)
+        self.gamma = renyi_order(gamma)
+
+    def terms(self, scores: Scores) -> Tensor:
+        pos, neg = scores.pos / self.temperature, scores.neg / self.temperature
+        return torch.cat([scores.log_mean_pos((self.gamma - 1) * pos), scores.log_mean_neg(self.gamma * neg)], dim=1)
+
+    def combine(self, terms: Tensor) -> Tensor:
+        tilted, log_q = log_mean(terms)
+        return log_q / self.gamma - tilted / (self.gamma - 1)

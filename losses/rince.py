@@ -1,0 +1,49 @@
+"""RINCE: robust InfoNCE."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from contrastbench.losses.base import Scores, in_range
+from contrastbench.losses.exponential import ExponentialLoss
+
+
+class RINCE(ExponentialLoss):
+    r"""Robust InfoNCE: between InfoNCE (q to 0) and a symmetric loss that noisy positives cannot mislead (q = 1).
+
+    .. math:: -\frac{e^{q s^+/\tau}}{q} + \frac{\left(\lambda \left([e^{s^+/\tau}] + \sum_j e^{s_j/\tau}\right)
+       \right)^q}{q}
+
+    Chuang et al., "Robust Contrastive Learning against Noisy Views", CVPR 2022, equation 5. The pairing says whether
+    the bracketed positive is there (in the paper it is). For q to 0 it is InfoNCE + log(lambda). The released MoCo v3
+    code multiplies by 2 tau. The loss grows as e^{q / tau}: in float32 keep q / tau below 88.
+
+    Args:
+        temperature: tau > 0.
+        q: robustness, 0 < q <= 1.
+        lam: lambda, density of the negatives' term, 0 < lam <= 1.
+
+    Raises:
+        ValueError: a parameter out of range.
+
+    >>> import torch
+    >>> from contrastbench.losses import both_views, get_loss
+    >>> get_loss("rince", temperature=0.5, q=0.5, lam=0.01)(both_views(torch.eye(4), torch.eye(4)))
+    tensor(-4.7047)
+    """
+
+    def __init__(self, temperature: float = 0.5, q: float = 0.5, lam: float = 0.01) -> None:
+        super().__init__()
+        self.temperature = in_range("temperature", temperature, low=0)
+        self.q = in_range("q", q, low=0, high=1, closed="high")
+        self.lam = in_range("lam", lam, low=0, high=1, closed="high")
+
+    def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
+        return (s / self.temperature,)
+
+    def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
+        pos, (neg,) = scores.pos / self.temperature, log_sums
+        log_all = math.log(self.lam) + scores.log_denominator(pos, neg)
+        # expm1, because for small q both powers are nearly one
+        return scores.mean_pos(torch.expm1(self.q * log_all) - torch.expm1(self.q * pos)) / self.q
