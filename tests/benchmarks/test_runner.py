@@ -23,7 +23,13 @@ def test_a_record_says_all_that_design_promises(tmp_path: Path) -> None:
     assert path.parent == tmp_path / "runs" / "graph" / "motifs" / "adnce"
     assert record["status"] == "ok"
     assert [record[k] for k in ("domain", "dataset", "loss", "seed")] == ["graph", "motifs", "adnce", 2]
-    assert record["params"] == {"temperature": 0.5, "mu": 0.6, "sigma": 1.0, "variant": "official_code"}
+    assert record["params"] == {
+        "temperature": 0.5,
+        "mu": 0.6,
+        "sigma": 1.0,
+        "weight": "gaussian",
+        "variant": "official_code",
+    }
     assert record["recipe"]["epochs"] == 2
     assert record["recipe"]["augmentation"] == "random2"
     assert 0 < record["metrics"][record["main"]] <= 100
