@@ -57,6 +57,8 @@ class TabularModel(nn.Module):
         steps: training steps until the momentum is 1.
     """
 
+    updates: Tensor
+
     def __init__(self, inputs: int, recipe: TabularRecipe, steps: int) -> None:
         super().__init__()
         (hidden, outputs), norm = recipe.projection, recipe.batch_norm

@@ -80,8 +80,9 @@ def prepare(table: Table, parts: Parts, statistics: Literal["train", "paper"] = 
     if not np.isfinite(x).all():
         raise UserError("numbers are too large for float32 after scaling: rescale the table's columns")
     features = np.repeat(np.arange(len(blocks)), [block.shape[1] for block in blocks])
-    labelled = (Labelled(torch.from_numpy(x[rows]), torch.from_numpy(table.y[rows]).long()) for rows in parts)
-    return Prepared(*labelled, torch.from_numpy(features), {what: found for what, found in notes.items() if found})
+    train, validation, test = (Labelled(torch.from_numpy(x[p]), torch.from_numpy(table.y[p]).long()) for p in parts)
+    found = {what: value for what, value in notes.items() if value}
+    return Prepared(train, validation, test, torch.from_numpy(features), found)
 
 
 def encode(table: Table, fit: Array) -> tuple[list[Array], dict[str, Any]]:
@@ -92,7 +93,7 @@ def encode(table: Table, fit: Array) -> tuple[list[Array], dict[str, Any]]:
     numbers, words = names[: len(varies)], names[len(varies) :]
     constant, empty = list(numbers[high == low]), list(numbers[np.isnan(high)])
     blocks = list(np.split(scale(table.numeric[:, varies], fit), varies.sum(), axis=1)) if varies.any() else []
-    unseen = {}
+    unseen: dict[str, int] = {}
     for name, column in zip(words, table.categorical.T, strict=True):
         block, count = one_hot(column, fit)
         if block.shape[1] > 1:
