@@ -1,5 +1,6 @@
 """The command line: `bench`, also installed as `contrastbench`."""
 
+import importlib
 import json
 import signal
 import sys
@@ -32,6 +33,7 @@ DataRoot = Annotated[
     Path | None,
     typer.Option(envvar="CONTRASTBENCH_DATA", help="A folder that already holds the data files."),
 ]
+PERF = ("graph", "tabular")  # each is a module perf_NAME
 
 
 @app.command()
@@ -129,16 +131,15 @@ def table(
 
 @app.command()
 def perf(
-    part: Annotated[str, typer.Argument(help="graph.")],
-    datasets: Annotated[str, typer.Option(help="Comma-separated.")] = "MUTAG,PROTEINS,NCI1",
+    part: Annotated[str, typer.Argument(help="graph or tabular.")],
+    datasets: Annotated[str | None, typer.Option(help="Comma-separated; default: those of the part.")] = None,
     data_root: DataRoot = None,
 ) -> None:
     """Times and ratios measured side by side in one run."""
-    if part != "graph":
-        raise unknown("benchmark", part, ["graph"])
-    from contrastbench.benchmarks import perf_graph
-
-    for line in perf_graph.report(datasets.split(","), data_root):
+    if part not in PERF:
+        raise unknown("benchmark", part, PERF)
+    module = importlib.import_module(f"contrastbench.benchmarks.perf_{part}")
+    for line in module.report(datasets.split(",") if datasets else list(module.DATASETS), data_root):
         typer.echo(line)
 
 

@@ -154,10 +154,11 @@ def read_higgs(path: Path, dataset: Dataset) -> Table:
     keep[np.random.RandomState(1).permutation(rows - HIGGS_TEST)[:HIGGS_TRAIN]] = True
     keep[-HIGGS_TEST:] = True
     parts, read = [], 0
-    for chunk in pd.read_csv(path, header=None, dtype=np.float32, chunksize=500_000):
-        check_shape(path, (min(rows, read + len(chunk)), chunk.shape[1]), (read + len(chunk), columns))
-        parts.append(chunk.loc[keep[read : read + len(chunk)], HIGGS_COLUMNS])
-        read += len(chunk)
+    with pd.read_csv(path, header=None, dtype=np.float32, chunksize=500_000) as chunks:
+        for chunk in chunks:
+            check_shape(path, (min(rows, read + len(chunk)), chunk.shape[1]), (read + len(chunk), columns))
+            parts.append(chunk.loc[keep[read : read + len(chunk)], HIGGS_COLUMNS])
+            read += len(chunk)
     check_shape(path, (read, columns), dataset.sizes)
     return from_frame(pd.concat(parts), 0, starts=(HIGGS_TRAIN * 4 // 5, HIGGS_TRAIN))
 

@@ -76,7 +76,8 @@ def prepare(table: Table, parts: Parts, statistics: Literal["train", "paper"] = 
     notes = {**table.notes, "missing numbers": int(np.isnan(table.numeric).sum()), **notes}
     if not blocks:
         raise UserError("no column varies among the training rows: there is nothing to learn from")
-    x = np.concatenate(blocks, axis=1, dtype=np.float32, casting="same_kind")
+    with np.errstate(over="ignore"):
+        x = np.concatenate(blocks, axis=1, dtype=np.float32, casting="same_kind")
     if not np.isfinite(x).all():
         raise UserError("numbers are too large for float32 after scaling: rescale the table's columns")
     features = np.repeat(np.arange(len(blocks)), [block.shape[1] for block in blocks])
