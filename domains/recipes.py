@@ -114,7 +114,7 @@ class TabularRecipe(Recipe):
     rate: float = Field(0.2, gt=0, le=1, description="of masked and of corrupted features")
     choice: Literal["each", "exact"] = Field("each", description="each feature by chance, or exactly int(rate * all)")
     pairing: Literal["query_key", "both_views", "one_way"] = "query_key"
-    target_momentum: float = Field(0.99, ge=0, le=1, description="of query_key's target network; rises to 1")
+    ema: float = Field(0.99, ge=0, le=1, description="of query_key's target network; rises to 1")
     predictor: bool = Field(True, description="query_key's prediction head")
     encoder: Literal["mlp", "raw"] = Field("mlp", description="raw: the features as they are, for --loss none")
     widths: tuple[Width, ...] = Field((256, 256, 512), min_length=1, strict=False)

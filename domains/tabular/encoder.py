@@ -65,7 +65,7 @@ class TabularModel(nn.Module):
         self.encoder = perceptron([inputs, *recipe.widths], norm, recipe.maxout)
         self.projector = head(recipe.widths[-1] // recipe.maxout, hidden, outputs, norm)
         self.predictor: nn.Module = nn.Identity()
-        self.momentum, self.steps = recipe.target_momentum, steps
+        self.momentum, self.steps = recipe.ema, steps
         self.register_buffer("updates", torch.zeros((), dtype=torch.long))
         if recipe.pairing == "query_key":
             if recipe.predictor:

@@ -61,7 +61,7 @@ def test_query_key_meets_targets_of_the_other_view() -> None:
 
 
 def test_the_target_is_moved_before_it_is_asked() -> None:
-    d = domain(target_momentum=0.0)
+    d = domain(ema=0.0)
     model, batch = d.model(d.recipe).eval(), next(iter(d.batches(d.recipe, 0)))
     with torch.no_grad():
         model.encoder[0].weight.add_(1)
@@ -86,7 +86,7 @@ def test_training_lowers_the_loss(pairing: str) -> None:
 
 
 def test_the_target_is_trained_by_nobody_but_its_average() -> None:
-    d = domain(epochs=1, target_momentum=1.0)
+    d = domain(epochs=1, ema=1.0)
     before = [p.clone() for p in d.model(d.recipe).target.parameters()]
     model, _ = train(d, d.recipe, get_loss("infonce"))
     assert all(torch.equal(a, b) for a, b in zip(before, model.target.parameters(), strict=True))

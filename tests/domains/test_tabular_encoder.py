@@ -51,7 +51,7 @@ def test_scarfs_network_is_plain() -> None:
 
 
 def test_the_target_starts_as_a_copy_and_follows_by_its_momentum() -> None:
-    net = model(target_momentum=0.9, steps=4)
+    net = model(ema=0.9, steps=4)
     expected = [p.clone() for p in net.online.parameters()]
     for step in range(4):
         move(net)
