@@ -20,6 +20,7 @@ RATES = (1.0, 3.0, 5.0)
 EPOCHS = 100
 BATCH = 256
 MEAN_SQUARE = 16  # of rows: there the best of these rates is rarely the smallest or the largest
+ROUNDING = 1e-5  # of float32, relative to a column's mean
 MAX_ITERATIONS = 300  # of the logistic regression
 
 
@@ -48,9 +49,9 @@ def accuracy(classifier: Classifier, rows: Labelled) -> float:
 
 
 def standardiser(x: Tensor) -> Callable[[Tensor], Tensor]:
-    """Scales columns to mean 0 and variance 1 of these rows; constant columns become 0."""
+    """Scales columns to mean 0 and variance 1 of these rows; columns constant up to rounding become 0."""
     std, mean = torch.std_mean(x, dim=0, correction=0)
-    inverse = torch.where(std > 0, 1 / std, 0)
+    inverse = torch.where(std > ROUNDING * mean.abs(), 1 / std, 0)
     return lambda rows: (rows - mean) * inverse
 
 

@@ -100,3 +100,12 @@ def test_the_scale_of_an_embedding_does_not_matter() -> None:
     for name in ("linear", "pseudo_inverse", "logistic"):
         a, b = CLASSIFIERS[name](train, held, 0), CLASSIFIERS[name](large, held_large, 0)
         assert (a.predict(held.x) == b.predict(held_large.x)).double().mean() > 0.98
+
+
+@pytest.mark.parametrize("name", ["linear", "pseudo_inverse", "logistic"])
+def test_a_column_that_is_constant_in_training_has_no_say(name: str) -> None:
+    train, held = parts(load_wine)
+    constant, new = torch.full((len(train.y), 1), 0.3), torch.linspace(-9, 9, len(held.y))[:, None]
+    wide = Labelled(torch.cat([train.x, constant], dim=1), train.y)
+    held_wide = Labelled(torch.cat([held.x, new], dim=1), held.y)
+    assert accuracy(CLASSIFIERS[name](wide, held_wide, 0), held_wide) > 85

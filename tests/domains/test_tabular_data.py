@@ -169,3 +169,14 @@ def test_higgs_keeps_a_seeded_draw_and_the_last_rows(tmp_path: Path, monkeypatch
 def test_higgs_is_not_downloaded_unhashed() -> None:
     with pytest.raises(UserError, match=r"Higgs-100K is not downloaded unhashed: get https.*, put HIGGS.csv.gz into"):
         load("Higgs-100K")
+
+
+def test_without_a_network_the_file_to_fetch_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def offline(*_: object, **__: object) -> None:
+        raise ConnectionError("no route")
+
+    monkeypatch.setattr("pooch.retrieve", offline)
+    with pytest.raises(
+        UserError, match=r"cannot download https.* \(ConnectionError\): put covtype.data.gz into a folder"
+    ):
+        load("CoverType")

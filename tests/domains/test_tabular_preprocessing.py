@@ -107,6 +107,13 @@ def test_many_categories_share_the_last_column() -> None:
     assert prepared.train.x[:, 1:].sum(dim=1).tolist() == [1.0] * 360
 
 
+def test_a_table_of_words_alone() -> None:
+    words = table(np.empty((20, 0)), np.array([["a"], ["b"]] * 10))
+    prepared = prepare(words, split(words, 0))
+    assert prepared.train.x.shape == (12, 2)
+    assert prepared.feature_of.tolist() == [0, 0]
+
+
 def test_what_cannot_be_scaled_is_one_line() -> None:
     same = table(np.ones((20, 2)))
     with pytest.raises(UserError, match="no column varies"):
