@@ -4,6 +4,7 @@ import importlib
 import json
 import signal
 import sys
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from statistics import fmean, stdev
@@ -129,6 +130,23 @@ def table(
         typer.echo(tables.render(tables.load(name), results, format_), nl=False)
 
 
+@app.command("check-loss")
+def check_loss_(
+    loss: Annotated[str, typer.Argument(help="my_loss.py:MyLoss, a registered name, or a sum.")],
+    set_: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE for the loss.")] = None,
+) -> None:
+    """The checks that every registered loss passes, on your own."""
+    from contrastbench.benchmarks.battery import check_loss
+
+    results = check_loss(loss, **parse_pairs("--set", set_))
+    for result in results:
+        typer.echo(f"{'pass' if result.passed else 'FAIL'}  {result.name:16} {result.detail}")
+    passed = sum(result.passed for result in results)
+    typer.echo(f"{passed} of {len(results)} checks passed")
+    if passed < len(results):
+        raise typer.Exit(1)
+
+
 @app.command()
 def perf(
     part: Annotated[str, typer.Argument(help="graph or tabular.")],
@@ -140,6 +158,42 @@ def perf(
         raise unknown("benchmark", part, PERF)
     module = importlib.import_module(f"contrastbench.benchmarks.perf_{part}")
     for line in module.report(datasets.split(",") if datasets else list(module.DATASETS), data_root):
+        typer.echo(line)
+
+
+@app.command()
+def data(
+    action: Annotated[str, typer.Argument(help="list, fetch or verify.")],
+    name: Annotated[str | None, typer.Argument(help="A dataset; verify takes all without one.")] = None,
+) -> None:
+    """Datasets and their downloads."""
+    from contrastbench.benchmarks import listing
+    from contrastbench.domains.datasets import DATASETS
+    from contrastbench.domains.download import fetch, state
+
+    if action not in ("list", "fetch", "verify"):
+        raise unknown("action", action, ["list", "fetch", "verify"])
+    if name is not None and name not in DATASETS:
+        raise unknown("dataset", name, DATASETS)
+    if action == "list":
+        lines = listing.datasets()
+    elif action == "verify":
+        chosen = [DATASETS[name]] if name else DATASETS.values()
+        lines = (f"{dataset.name:16} {state(dataset)}" for dataset in chosen)
+    elif name is None or not DATASETS[name].url:
+        raise UserError(f"{name or 'fetch'}: name a dataset that is downloaded (bench data list)")
+    else:
+        lines = iter([str(fetch(DATASETS[name]))])
+    for line in lines:
+        typer.echo(line)
+
+
+@app.command()
+def doctor() -> None:
+    """Versions, devices, what is missing and the line that adds it."""
+    from contrastbench.benchmarks.doctor import report
+
+    for line in report():
         typer.echo(line)
 
 
@@ -250,6 +304,7 @@ def summary(done: "list[Record]") -> str:
 
 def main() -> None:
     """Run the command line; a user's mistake is one line on standard error and exit code 2."""
+    warnings.formatwarning = lambda message, *_: f"bench: {message}\n"
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         sys.exit(app(standalone_mode=False))

@@ -3,7 +3,7 @@
 import platform
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +57,3 @@ def peak_memory_mib(device: torch.device) -> float | None:
         return None
     unit = 2**20 if sys.platform == "darwin" else 2**10
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
-
-
-def installed(name: str) -> str | None:
-    """The installed version of a package."""
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None

@@ -25,6 +25,7 @@ class Cell:
     domain: str
     dataset: str
     loss: str
+    loss_code: str  # sha256 of a user's own loss; empty for registered ones
     params: dict[str, Any]  # after defaults
     recipe: dict[str, Any]  # after defaults
     protocol: str

@@ -1,6 +1,10 @@
 """One cell: train a loss in a domain, score it, publish the record."""
 
+import hashlib
+import inspect
 import math
+import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -19,7 +23,7 @@ from contrastbench.domains.base import Domain
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.recipes import Recipe, make_recipe
 from contrastbench.domains.registry import domain_class
-from contrastbench.losses.base import Loss
+from contrastbench.losses.base import Loss, parts
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.registry import get_loss
 
@@ -59,7 +63,8 @@ def run(request: Request, seed: int) -> tuple[Record, Path]:
     cell = Cell(
         request.domain,
         request.dataset,
-        request.loss,
+        loss.name if loss else request.loss,
+        own_code(loss),
         loss.params if loss else {},
         recipe.model_dump(mode="json"),
         recipe.protocol,
@@ -68,7 +73,25 @@ def run(request: Request, seed: int) -> tuple[Record, Path]:
     )
     if cell.path(request.results).exists():
         return records.read(cell.path(request.results)), cell.path(request.results)
+    check_writable(cell.path(request.results).parent)
     return publish(cell, attempt(lambda: measure(domain, recipe, loss, device)), request.results, device)
+
+
+def own_code(loss: Loss | None) -> str:
+    """Sha256 over the files of losses from outside this package, which a user may edit between two runs."""
+    kinds = [kind for _, part in parts(loss) for kind in type(part).__mro__] if loss else []
+    own = [kind for kind in kinds if not kind.__module__.startswith(("contrastbench.", "torch.", "builtins"))]
+    code = [f.__code__.co_filename for kind in own for f in vars(kind).values() if inspect.isfunction(f)]
+    return hashlib.sha256(b"".join(Path(file).read_bytes() for file in sorted(set(code)))).hexdigest() if code else ""
+
+
+def check_writable(folder: Path) -> None:
+    """Raise if records cannot be written there: before the training, not after it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise UserError(f"cannot write to {folder} ({error.strerror}): name another folder with --results") from None
 
 
 def attempt(work: Callable[[], Record]) -> Record:
@@ -89,7 +112,11 @@ def publish(cell: Cell, outcome: Record, results: Path, device: torch.device) ->
     path = cell.path(results)
     if record["status"] not in records.FINAL:
         path = cell.path(results, f".{record['status']}-{time.time_ns()}")
-    records.publish(record, path)
+    try:
+        records.publish(record, path)
+    except OSError as error:
+        print(records.canonical(record), file=sys.stderr)  # the disk may be full: the number is not lost
+        raise UserError(f"cannot write {path} ({error.strerror}): the record is printed above") from None
     return records.read(path), path
 
 

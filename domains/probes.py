@@ -1,6 +1,7 @@
 """Scorers of frozen embeddings, shared by domains."""
 
 import os
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -37,13 +38,16 @@ class FoldScores:
 
 
 def check_folds(y: Array, folds: int) -> None:
-    """Raise unless every class has a member for each outer fold, and two classes are there."""
+    """Raise unless every class has a member for each outer fold, and enough in each training part to choose C by."""
     classes, counts = np.unique(y, return_counts=True)
     if len(classes) < 2:
         raise UserError("all samples are of one class: there is nothing to classify")
+    smallest = f"class {classes[counts.argmin()]} has {counts.min()} members"
     if counts.min() < folds:
-        few = f"class {classes[counts.argmin()]} has {counts.min()} members, fewer than the {folds} folds"
-        raise UserError(f"{few}; use more data or --recipe folds={max(2, counts.min())}")
+        raise UserError(f"{smallest}, fewer than the {folds} folds; use more data or fewer --recipe folds")
+    training = counts - np.ceil(counts / folds)
+    if training.min() < 2 or training.max() < INNER_FOLDS:
+        raise UserError(f"{smallest}: {folds} folds leave too few in a training part to choose C by; use more data")
 
 
 def svm_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScores:
@@ -92,7 +96,9 @@ def squared_distances(x: Array) -> Array:
 
 def score_fold(x: Array, y: Array, distance: Array, train: Array, test: Array) -> tuple[float, float]:
     """Accuracy in percent on the test part with the C that the training part chose, and that C."""
-    inner = StratifiedKFold(INNER_FOLDS).split(train, y[train])
+    with warnings.catch_warnings():  # a class with fewer members than inner folds is not a fault: see check_folds
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        inner = list(StratifiedKFold(INNER_FOLDS).split(train, y[train]))
     parts = ((train[fit], train[held]) for fit, held in inner)
     table = np.array([list(accuracies(x, y, distance, fit, held, C_GRID)) for fit, held in parts])
     c = C_GRID[int(table.mean(axis=0).argmax())]

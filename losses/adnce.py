@@ -62,7 +62,7 @@ class ADNCE(ExponentialLoss):
     def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
         pos, (weighted, weights) = scores.pos / self.temperature, log_sums
         log_mean_w = weights - scores.count.log()
-        return scores.mean_pos(scores.log_denominator(pos, weighted - log_mean_w) - pos)
+        return -scores.mean_pos(scores.log_share(pos, weighted - log_mean_w))
 
     def log_weight(self, s: Tensor) -> Tensor:
         """Log of equation 11 or of Table 11's densities, up to the factor that the mean removes."""

@@ -49,4 +49,4 @@ class AttentionNCE(ScoreLoss):
         beta = scores.count * (beta + (1e-6 if self.variant == "official_code" else 0))
         pos = scores.mean_pos(alpha * scores.pos).unsqueeze(1) / self.temperature
         neg = beta * scores.neg.masked_fill(scores.hole, 0) / self.temperature
-        return (scores.log_denominator(pos, neg.masked_fill(scores.hole, -math.inf)) - pos).squeeze(1)
+        return -scores.log_share(pos, neg.masked_fill(scores.hole, -math.inf)).squeeze(1)

@@ -4,10 +4,11 @@ import inspect
 import math
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import logsigmoid
 from torch.utils.checkpoint import checkpoint
 
 from contrastbench.losses.contrast import Contrast
@@ -54,24 +55,33 @@ class Scores:
         """Log of the mean over each anchor's negatives, (a, K) with -inf in the holes -> (a, 1)."""
         return torch.logsumexp(log_x, dim=1, keepdim=True) - self.count.log()
 
-    def log_denominator(self, log_pos: Tensor, log_neg: Tensor) -> Tensor:
-        """Log of what each positive is divided by; the pairing's two flags live here and nowhere else.
+    def log_share(self, log_pos: Tensor, log_neg: Tensor) -> Tensor:
+        """Log of each positive's share of its denominator; the pairing's two flags live here and nowhere else.
 
         Args:
             log_pos: (a, P) log of each positive's term.
             log_neg: (a, K) log of each negative's term, -inf where the key is no negative; or (a, 1) of their sum.
 
         Returns:
-            (a, P) with the positive in the denominator, else (a, 1).
+            (a, P) log(pos / (pos + sum neg)), or log(pos / sum neg) without the positive in the denominator.
         """
         total = torch.logsumexp(log_neg, dim=1, keepdim=True)
         if self.mean_over_negatives:
             total = total - self.count.log()
-        return torch.logaddexp(log_pos, total) if self.positive_in_denominator else total
+        return logsigmoid(log_pos - total) if self.positive_in_denominator else log_pos - total
+
+    def log_denominator(self, log_pos: Tensor, log_neg: Tensor) -> Tensor:
+        """Log of what each positive is divided by, (a, P); arguments as in `log_share`."""
+        return log_pos - self.log_share(log_pos, log_neg)
 
 
 class Loss(nn.Module):
     """A scalar of a Contrast. Losses add up and scale: `infonce + 0.5 * dar` is a Loss."""
+
+    ordered = False  # whether the order of the anchors matters
+
+    def __init__(self) -> None:  # without it the signature, which names the parameters, would be nn.Module's
+        super().__init__()
 
     def forward(self, contrast: Contrast) -> Tensor:
         """The loss of one contrast, a scalar."""
@@ -106,6 +116,7 @@ class Sum(Loss):
         flat = [(in_range("weight", w) * v, inner) for w, loss in terms for v, inner in parts(loss)]
         self.weights = [w for w, _ in flat]
         self.losses = nn.ModuleList(loss for _, loss in flat)
+        self.ordered = any(loss.ordered for _, loss in flat)
 
     def forward(self, contrast: Contrast) -> Tensor:
         values = [w * loss(contrast) for w, loss in zip(self.weights, self.losses, strict=True)]
@@ -114,7 +125,9 @@ class Sum(Loss):
     @property
     def name(self) -> str:
         """The expression that `get_loss` takes."""
-        return " + ".join(loss.name if w == 1 else f"{w:.15g}*{loss.name}" for w, loss in parts(self))
+        return " + ".join(
+            loss.name if w == 1 else f"{w!r}".removesuffix(".0") + f"*{loss.name}" for w, loss in parts(self)
+        )
 
     @property
     def params(self) -> dict[str, Any]:
@@ -124,7 +137,11 @@ class Sum(Loss):
 
 def parts(loss: Loss) -> list[tuple[float, Loss]]:
     """The weighted terms of a sum; any other loss is one term of weight 1."""
-    return list(zip(loss.weights, loss.losses, strict=True)) if isinstance(loss, Sum) else [(1.0, loss)]
+    return (
+        list(zip(loss.weights, cast("list[Loss]", loss.losses), strict=True))
+        if isinstance(loss, Sum)
+        else [(1.0, loss)]
+    )
 
 
 class ScoreLoss(Loss):
@@ -193,7 +210,7 @@ def in_range(
     contrastbench.losses.errors.UserError: temperature must be a finite number > 0, got nan
     """
     low_sign, high_sign = ">" + "=" * (closed in (True, "low")), "<" + "=" * (closed in (True, "high"))
-    number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    number = not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
     if number and (low < value < high or (value == low and "=" in low_sign) or (value == high and "=" in high_sign)):
         return float(value)
     bounds = [f"{sign} {bound:g}" for sign, bound in ((low_sign, low), (high_sign, high)) if math.isfinite(bound)]

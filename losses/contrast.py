@@ -162,7 +162,7 @@ def query_key(queries: Tensor | Sequence[Tensor], keys: Tensor) -> Contrast:
     >>> query_key([torch.eye(4), torch.eye(4)], torch.eye(4)).anchor.shape
     torch.Size([8, 4])
     """
-    crops = queries if isinstance(queries, Tensor) else torch.stack(list(queries))
+    crops = queries if isinstance(queries, Tensor) else torch.stack([widen(crop) for crop in queries])
     crops = crops.unsqueeze(0) if crops.ndim == 2 else crops
     same_shape(*crops, keys)
     key, key_id = unit(keys), rows(keys)

@@ -42,7 +42,7 @@ class Debiased(ExponentialLoss):
     def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
         pos, (neg,) = scores.pos / self.temperature, log_sums
         log_g = log_debias(neg - scores.count.log(), scores.log_mean_pos(pos), self.tau_plus, self.temperature)
-        return scores.mean_pos(scores.log_denominator(pos, log_g + scores.count.log()) - pos)
+        return -scores.mean_pos(scores.log_share(pos, log_g + scores.count.log()))
 
 
 def log_debias(log_neg: Tensor, log_pos: Tensor, tau_plus: float, temperature: float) -> Tensor:

@@ -36,4 +36,4 @@ class InfoNCE(ExponentialLoss):
 
     def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
         pos, (neg,) = scores.pos / self.temperature, log_sums
-        return scores.mean_pos(scores.log_denominator(pos, neg) - pos)
+        return -scores.mean_pos(scores.log_share(pos, neg))

@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor
+from torch.nn.functional import logsigmoid
 
 from contrastbench.losses.base import ScoreLoss, Scores, in_range, one_of
 
@@ -39,7 +40,7 @@ class NPair(ScoreLoss):
         if self.similarity == "distance":
             pos, neg = -distance(pos), (-distance(neg)).masked_fill(scores.hole, -torch.inf)
         total = torch.logsumexp(neg / self.temperature, dim=1, keepdim=True)
-        return scores.mean_pos(torch.logaddexp(pos / self.temperature, total) - pos / self.temperature)
+        return -scores.mean_pos(logsigmoid(pos / self.temperature - total))
 
 
 def distance(s: Tensor) -> Tensor:

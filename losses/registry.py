@@ -170,7 +170,10 @@ def class_in_file(path: Path, attribute: str) -> Any:
     assert spec is not None, "a .py file always has a loader"
     assert spec.loader is not None, "a .py file always has a loader"
     module: ModuleType = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise UserError(f"cannot import {path} ({type(error).__name__}: {str(error).splitlines()[0]})") from error
     if not hasattr(module, attribute):
         raise unknown(f"class in {path}", attribute, [k for k, v in vars(module).items() if isinstance(v, type)])
     return getattr(module, attribute)

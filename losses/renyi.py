@@ -41,4 +41,5 @@ class Renyi(ScoreLoss):
 
     def combine(self, terms: Tensor) -> Tensor:
         tilted, log_q = log_mean(terms)
-        return log_q / self.gamma - tilted / (self.gamma - 1)
+        loss: Tensor = log_q / self.gamma - tilted / (self.gamma - 1)
+        return loss

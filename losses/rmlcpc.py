@@ -50,7 +50,8 @@ class RMLCPC(ScoreLoss):
 
     def combine(self, terms: Tensor) -> Tensor:
         tilted, log_p, log_q = log_mean(terms)
-        return log_mix(self.alpha, log_p, log_q) / self.gamma - tilted / (self.gamma - 1)
+        loss: Tensor = log_mix(self.alpha, log_p, log_q) / self.gamma - tilted / (self.gamma - 1)
+        return loss
 
 
 def renyi_order(gamma: float) -> float:

@@ -97,10 +97,10 @@ def adnce_weight(x: float, m: float, n: float, weight: str) -> float:
         return 1 / (n * math.sqrt(2 * math.pi)) * math.exp(-0.5 * ((x - m) / n) ** 2)
     x = max(x + 1, 1e-6)
     if weight == "gamma":
-        return 1 / (math.gamma(m) * n**m) * x ** (m - 1) * math.exp(-x / n)
+        return float(1 / (math.gamma(m) * n**m) * x ** (m - 1) * math.exp(-x / n))
     if weight == "rayleigh":
         return x / m**2 * math.exp(-(x**2) / (2 * m**2))
-    return 1 / (2 ** (m / 2) * math.gamma(m / 2)) * x ** (m / 2 - 1) * math.exp(-x / 2)
+    return float(1 / (2 ** (m / 2) * math.gamma(m / 2)) * x ** (m / 2 - 1) * math.exp(-x / 2))
 
 
 def adnce(

@@ -122,15 +122,16 @@ def mask_features(graphs: Graphs, masked: Tensor, generator: torch.Generator) ->
 def restrict(graphs: Graphs, keep_node: Tensor, keep_edge: Tensor) -> Graphs:
     """The kept nodes that still have an edge or loop, and the kept edges between them without the loops."""
     source, target = graphs.edge_index
-    keep_edge = keep_edge & keep_node[source] & keep_node[target]
+    edge = (keep_edge & keep_node[source] & keep_node[target]).nonzero().squeeze(1)
+    source, target = source[edge], target[edge]
     linked = (graphs.edge_ptr.diff() == 0)[graphs.graph_of_node]
-    linked[source[keep_edge]] = True
-    linked[target[keep_edge]] = True
+    linked.index_fill_(0, source, True).index_fill_(0, target, True)
     keep_node = keep_node & linked
-    keep_edge &= source != target
-    node_at, edge_at = pointers(keep_node), pointers(keep_edge)
-    edges = node_at[graphs.edge_index[:, keep_edge]]
-    return Graphs(graphs.x[keep_node], edges, node_at[graphs.node_ptr], edge_at[graphs.edge_ptr], graphs.y)
+    proper = (source != target).nonzero().squeeze(1)
+    node_at = pointers(keep_node)
+    edges = node_at[torch.stack([source[proper], target[proper]])]
+    edge_ptr = torch.searchsorted(edge[proper], graphs.edge_ptr)
+    return Graphs(graphs.x[keep_node], edges, node_at[graphs.node_ptr], edge_ptr, graphs.y)
 
 
 def add_loops(graphs: Graphs) -> Graphs:

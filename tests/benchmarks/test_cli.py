@@ -1,5 +1,6 @@
 """The command line as a user meets it: one line for a mistake, exit code 2, no traceback, no record."""
 
+import hashlib
 import json
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 
 from contrastbench.benchmarks import cli
 from contrastbench.benchmarks.cli import parse_pairs, parse_seeds
+from contrastbench.benchmarks.records import read
 
 RUN = ["run", "--domain", "graph", "--loss", "adnce"]
 TABLE = ["run", "--domain", "tabular", "--loss", "adnce"]
@@ -61,6 +63,13 @@ MISTAKES = [
     (["table", "adnce-tabel5"], "did you mean 'adnce-table5'"),
     (["table"], "name a table"),
     (["perf", "graf"], "did you mean 'graph'?"),
+    (["check-loss", "adnc"], "unknown loss 'adnc': did you mean 'adnce'?"),
+    (["check-loss", "adnce", "--set", "sigma=0"], "sigma must be a finite number > 0, got 0"),
+    (["check-loss", "mine.py:Mine"], "no file mine.py"),
+    (["data", "ftech"], "did you mean 'fetch'?"),
+    (["data", "fetch", "MUTGA"], "unknown dataset 'MUTGA': did you mean 'MUTAG'?"),
+    (["data", "fetch"], "name a dataset that is downloaded"),
+    (["data", "fetch", "motifs"], "motifs: name a dataset that is downloaded"),
     ([*RUN, "--target", "y"], "--target names a column of a table: domain graph has none"),
     ([*RUN, "--recipe", "preset=small"], "unknown preset of domain graph 'small'"),
     ([*TABLE, "--target", "y"], "--target is for csv:FILE and parquet:FILE"),
@@ -149,3 +158,69 @@ def test_values_in_any_notation() -> None:
         "e": None,
     }
     assert parse_seeds("0-2,7") == [0, 1, 2, 7]
+
+
+WRONG = """
+from contrastbench.losses import ScoreLoss
+
+class Wrong(ScoreLoss):
+    def terms(self, scores):
+        return scores.neg.masked_fill(scores.hole, 0).sum(dim=1) - scores.pos.sum(dim=1) * 1e9
+"""
+
+
+def test_a_users_loss_is_checked(bench, tmp_path: Path) -> None:
+    code, out, _ = bench("check-loss", "infonce + 0.5*dar")
+    assert code == 0
+    assert "FAIL" not in out
+    (tmp_path / "wrong.py").write_text(WRONG)
+    code, out, _ = bench("check-loss", "wrong.py:Wrong")
+    assert code == 1
+    assert "FAIL  half precision" in out
+    assert "pass  scalar" in out
+    assert "pass  parameters" in out, "a loss without parameters is a loss"
+
+
+def test_the_doctor_names_what_is_missing(bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    from contrastbench.benchmarks import doctor
+
+    code, out, _ = bench("doctor")
+    assert code == 0
+    assert "  torch 2" in out
+    assert "extra [graph]: complete" in out
+    real = doctor.installed
+    monkeypatch.setattr(doctor, "installed", lambda name: None if name == "torch-geometric" else real(name))
+    assert 'missing torch-geometric: pip install "contrastbench[graph]"' in bench("doctor")[1]
+    monkeypatch.setattr(doctor, "installed", lambda name: "0.0.1" if name == "torch" else real(name))
+    assert "torch 0.0.1, but >=2" in bench("doctor")[1]
+
+
+def test_downloads_are_verified(bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from contrastbench.domains import download
+    from contrastbench.domains.datasets import DATASETS, Dataset
+
+    whole = Dataset("TOY", "graph", "", "https://example.invalid/TOY.zip", hashlib.sha256(b"whole").hexdigest())
+    monkeypatch.setitem(DATASETS, "TOY", whole)
+    monkeypatch.setattr(download, "cache_folder", lambda: tmp_path)
+    assert "not downloaded" in bench("data", "verify", "TOY")[1]
+    (tmp_path / "TOY.zip").write_bytes(b"half")
+    assert "DAMAGED" in bench("data", "verify", "TOY")[1]
+    (tmp_path / "TOY.zip").write_bytes(b"whole")
+    assert "sha256 verified" in bench("data", "verify", "TOY")[1]
+    assert bench("data", "fetch", "TOY")[1] == f"{tmp_path / 'TOY.zip'}\n"
+
+
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGKILL, -9)])
+def test_a_kill_loses_no_finished_seed(tmp_path: Path, how: signal.Signals, code: int) -> None:
+    words = [sys.executable, "-c", "from contrastbench.benchmarks.cli import main; main()", *RUN, "--tiny", "--json"]
+    with subprocess.Popen([*words, "--seeds", "0-999"], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        said = [json.loads(process.stdout.readline()) for _ in range(2)]
+        process.send_signal(how)
+        said += [json.loads(line) for line in process.stdout if line.endswith("}\n")]
+    assert process.returncode == code
+    records = sorted(tmp_path.rglob("*.json"))
+    assert {record["seed"] for record in said} <= {read(path)["seed"] for path in records}
+    assert len(records) <= len(said) + 1
+    if how != signal.SIGKILL:
+        assert not list(tmp_path.rglob("*.tmp"))

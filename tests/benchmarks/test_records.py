@@ -13,7 +13,7 @@ import pytest
 from contrastbench.benchmarks.records import SCHEMA, Cell, publish, read, read_all
 from contrastbench.losses import UserError
 
-CELL = Cell("graph", "MUTAG", "adnce", {"mu": 0.7}, {"epochs": 20}, "graphcl/1", "0" * 64, seed=3)
+CELL = Cell("graph", "MUTAG", "adnce", "", {"mu": 0.7}, {"epochs": 20}, "graphcl/1", "0" * 64, seed=3)
 RECORD = {"schema": SCHEMA, "status": "ok", "metrics": {"accuracy": 87.5}, "dataset": "MÜTAG"}
 
 
@@ -23,6 +23,7 @@ RECORD = {"schema": SCHEMA, "status": "ok", "metrics": {"accuracy": 87.5}, "data
         {"domain": "image"},
         {"dataset": "DD"},
         {"loss": "infonce"},
+        {"loss_code": "2" * 64},
         {"params": {"mu": 0.8}},
         {"recipe": {"epochs": 21}},
         {"protocol": "graphcl/2"},

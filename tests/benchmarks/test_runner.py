@@ -1,5 +1,6 @@
 """One cell from request to record."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import torch
 from contrastbench.benchmarks import runner
 from contrastbench.benchmarks.records import read
 from contrastbench.benchmarks.runner import Request, run
-from contrastbench.losses import UserError
+from contrastbench.losses import LOSSES, UserError, registry
 
 TINY = {"epochs": 2, "limit": 60, "folds": 3}
 
@@ -23,13 +24,8 @@ def test_a_record_says_all_that_design_promises(tmp_path: Path) -> None:
     assert path.parent == tmp_path / "runs" / "graph" / "motifs" / "adnce"
     assert record["status"] == "ok"
     assert [record[k] for k in ("domain", "dataset", "loss", "seed")] == ["graph", "motifs", "adnce", 2]
-    assert record["params"] == {
-        "temperature": 0.5,
-        "mu": 0.6,
-        "sigma": 1.0,
-        "weight": "gaussian",
-        "variant": "official_code",
-    }
+    expected = {"temperature": 0.5, "mu": 0.6, "sigma": 1.0, "weight": "gaussian", "variant": "official_code"}
+    assert record["params"] == expected
     assert record["recipe"]["epochs"] == 2
     assert record["recipe"]["augmentation"] == "random2"
     assert 0 < record["metrics"][record["main"]] <= 100
@@ -40,6 +36,14 @@ def test_a_record_says_all_that_design_promises(tmp_path: Path) -> None:
     assert len(record["data_hash"]) == 64
     assert record["seconds"] > 0
     assert record["peak_memory_mib"] > 50
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_registered_loss_trains_on_graphs(loss: str, tmp_path: Path) -> None:
+    record, _ = run(request(tmp_path, loss), seed=0)
+    first, last = record["details"]["loss_by_epoch"]
+    assert record["status"] == "ok"
+    assert first != last
 
 
 def test_the_same_seed_gives_the_same_number(tmp_path: Path) -> None:
@@ -97,3 +101,55 @@ def test_a_request_that_cannot_be_met_leaves_no_record(tmp_path: Path, change: d
     with pytest.raises(UserError):
         run(request(tmp_path, **change), seed=0)
     assert not list(tmp_path.rglob("*.json"))
+
+
+def test_a_results_folder_that_cannot_be_is_named_before_the_training(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(runner, "train", lambda *_: pytest.fail("trained"))
+    with pytest.raises(UserError, match=r"cannot write to .* \(Not a directory\): name another folder"):
+        run(request(tmp_path / "file"), seed=0)
+
+
+def test_a_disk_that_fills_up_loses_no_number(tmp_path: Path, monkeypatch, capsys) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(runner.records, "publish", full)
+    with pytest.raises(UserError, match=r"No space left on device.*: the record is printed above"):
+        run(request(tmp_path), seed=0)
+    assert json.loads(capsys.readouterr().err.splitlines()[-1])["metrics"]["accuracy"] > 0
+
+
+OWN = """
+from contrastbench.losses import ScoreLoss
+
+class Mine(ScoreLoss):
+    def __init__(self, scale: float = 1.0) -> None:
+        super().__init__()
+        self.scale = scale
+
+    def terms(self, scores):
+        return (scores.log_denominator(scores.pos, scores.neg) - scores.pos).mean(dim=1) * self.scale
+"""
+
+
+def test_a_users_loss_that_was_edited_is_another_cell(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(OWN)
+    spec = f"{file}:Mine"
+    first, path = run(request(tmp_path, spec, scale=2.0), seed=0)
+    assert first["status"] == "ok"
+    assert first["params"] == {"scale": 2.0}
+    assert run(request(tmp_path, spec, scale=2.0), seed=0)[1] == path
+    file.write_text(OWN + "\n# an edit")
+    assert run(request(tmp_path, spec, scale=2.0), seed=0)[1] != path
+
+
+def test_a_sum_and_an_alias_are_recorded_by_their_names(tmp_path: Path) -> None:
+    record, _ = run(request(tmp_path, "infonce+0.5 * dar", temperature=0.2), seed=0)
+    assert record["loss"] == "infonce + 0.5*dar"
+    assert record["params"] == {"infonce.temperature": 0.2, "dar.form": "chain"}
+    registry.resolve_alias.cache_clear()
+    with pytest.warns(UserWarning, match="lightly's DCL is 'decoupled'"):
+        record, _ = run(request(tmp_path, "dcl"), seed=0)
+    assert record["loss"] == "debiased"

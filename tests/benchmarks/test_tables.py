@@ -34,6 +34,7 @@ def add(results: Path, column: str, seed: int, accuracy: float, **change: object
         "domain": "graph",
         "dataset": SMALL.columns[column].dataset,
         "loss": "infonce",
+        "loss_code": "",
         "params": {"temperature": 0.2},
         "recipe": recipe.model_dump(mode="json"),
         "protocol": recipe.protocol,

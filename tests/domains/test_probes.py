@@ -1,5 +1,6 @@
 """The SVM scorer against scikit-learn's own search on the same folds."""
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -58,7 +59,22 @@ def test_constant_embeddings_score_the_largest_class() -> None:
 def test_what_cannot_be_scored_is_named() -> None:
     with pytest.raises(UserError, match="class 1 has 3 members, fewer than the 10 folds"):
         check_folds(np.repeat([0, 1], [20, 3]), 10)
+    with pytest.raises(UserError, match="class 1 has 3 members: 2 folds leave too few"):
+        check_folds(np.repeat([0, 1], [20, 3]), 2)
+    with pytest.raises(UserError, match="class 0 has 5 members: 5 folds leave too few"):
+        check_folds(np.repeat([0, 1], [5, 5]), 5)
     with pytest.raises(UserError, match="all samples are of one class"):
         check_folds(np.zeros(20), 10)
     with pytest.raises(UserError, match="embeddings are not finite"):
         svm_folds(np.full((40, 2), np.nan), np.repeat([0, 1], 20))
+
+
+def test_the_smallest_classes_that_pass_the_check_are_scored_like_scikit_learns() -> None:
+    y = np.repeat([0, 1, 2], [12, 4, 9])
+    x = np.random.default_rng(0).normal(size=(25, 3)) + y[:, None]
+    check_folds(y, 2)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        accuracy = svm_folds(x, y, 2).accuracy
+        assert not seen
+        assert accuracy == pytest.approx(by_scikit_learn(x, y, 2, 0)[0])

@@ -77,9 +77,9 @@ def test_the_flags_act_in_the_denominator_only(views: list[torch.Tensor]) -> Non
 
 
 def test_parameters_are_told_by_name() -> None:
-    loss: Loss = get_loss("adnce", mu=2)
-    assert loss.params == {"temperature": 0.5, "mu": 2.0, "sigma": 1.0, "variant": "official_code"}
-    assert repr(loss) == "ADNCE(temperature=0.5, mu=2.0, sigma=1.0, variant='official_code')"
+    loss: Loss = get_loss("hcl", beta=2)
+    assert loss.params == {"temperature": 0.5, "tau_plus": 0.1, "beta": 2.0}
+    assert repr(loss) == "HCL(temperature=0.5, tau_plus=0.1, beta=2.0)"
 
 
 @pytest.mark.parametrize("value", [0, -1, math.nan, math.inf, "1", None, True])

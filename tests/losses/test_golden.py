@@ -18,7 +18,8 @@ Forward = Callable[[Loss, Views], Tensor]
 def symmetric(loss: Loss, views: Views) -> Tensor:
     """Two online views and any local crops meet the target of the other view; the released codes add both."""
     q1, q2, k1, k2, *local = views
-    return loss(query_key([q1, *local], k2.detach())) + loss(query_key([q2, *local], k1.detach()))
+    total: Tensor = loss(query_key([q1, *local], k2.detach())) + loss(query_key([q2, *local], k1.detach()))
+    return total
 
 
 def times_two_tau(loss: Loss, views: Views) -> Tensor:
@@ -27,13 +28,13 @@ def times_two_tau(loss: Loss, views: Views) -> Tensor:
 
 
 SCHEMES: dict[str, tuple[int, list[int], Forward]] = {  # name -> number of views, those with a gradient, the loss
-    "two_view_both": (2, [0, 1], lambda loss, views: loss(both_views(*views))),
-    "cross_view_exclude_positive_mean": (2, [0, 1], lambda loss, views: loss(other_view(*views))),
-    "cross_view_row": (2, [0, 1], lambda loss, views: loss(whole_row(*views))),
+    "two_view_both": (2, [0, 1], lambda loss, views: loss(both_views(views[0], views[1]))),
+    "cross_view_exclude_positive_mean": (2, [0, 1], lambda loss, views: loss(other_view(views[0], views[1]))),
+    "cross_view_row": (2, [0, 1], lambda loss, views: loss(whole_row(views[0], views[1]))),
     "two_anchors_four_positives_both": (
         6,
         [0, 1, 2, 3, 4, 5],
-        lambda loss, views: loss(both_views(*views[:2], positives=views[2:])),
+        lambda loss, views: loss(both_views(views[0], views[1], positives=views[2:])),
     ),
     "query_key_symmetric": (4, [0, 1], symmetric),
     "query_key_multicrop_2local": (6, [0, 1, 4, 5], symmetric),

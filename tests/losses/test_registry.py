@@ -1,57 +1,132 @@
-"""Losses by name: the registry, near misses, a user's own file, descriptions without torch."""
+"""Losses by name: sums, aliases, descriptions, and what the registry does not import."""
 
-import inspect
+import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from contrastbench.losses import LOSSES, UserError, get_loss
-from contrastbench.losses.registry import describe, loss_class
+from contrastbench.benchmarks.battery import random_views
+from contrastbench.losses import LOSSES, UserError, both_views, get_loss
+from contrastbench.losses.registry import describe, resolve_alias
 
-OWN = """
-from contrastbench.losses import Scores, ScoreLoss
+USERS_LOSS = """
+from contrastbench.losses.base import ScoreLoss
 
 class Mine(ScoreLoss):
-    def __init__(self, temperature: float = 1.0) -> None:
+    def __init__(self, temperature: float = 0.5) -> None:
         super().__init__()
         self.temperature = temperature
 
-    def terms(self, scores: Scores):
-        return (scores.log_denominator(scores.pos, scores.neg) - scores.pos).mean(dim=1)
+    def terms(self, scores):
+        return -scores.mean_pos(scores.pos) / self.temperature
 """
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_descriptions_agree_with_the_classes(name: str) -> None:
-    parameters = inspect.signature(loss_class(name)).parameters
-    assert describe(name).params == {key: p.default for key, p in parameters.items()}
-    assert describe(name).params == get_loss(name).params
-    assert describe(name).summary == (loss_class(name).__doc__ or "").split("\n")[0]
+def test_description_is_what_the_class_takes(name: str) -> None:
+    about = describe(name)
+    assert about.params == get_loss(name).params
+    assert about.summary.endswith(".") or about.summary
+    assert len(about.summary) > 20
+
+
+def test_every_loss_names_its_module() -> None:
+    assert [get_loss(name).name for name in LOSSES] == list(LOSSES)
+
+
+def test_listing_does_not_import_torch() -> None:
+    code = (
+        "import sys; from contrastbench.losses.registry import LOSSES, describe;"
+        "[describe(n) for n in [*LOSSES, 'dcl', 'infonce + 0.5*dar']]; assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_sum_hands_a_plain_name_to_every_term_that_has_it() -> None:
+    loss = get_loss("infonce + 0.5*hcl + 2*dar", temperature=0.2, beta=2.0, **{"hcl.temperature": 0.3, "form": "star"})
+    assert loss.name == "infonce + 0.5*hcl + 2*dar"
+    assert loss.params == {
+        "infonce.temperature": 0.2,
+        "hcl.temperature": 0.3,
+        "hcl.tau_plus": 0.1,
+        "hcl.beta": 2.0,
+        "dar.form": "star",
+    }
+
+
+def test_sum_is_made_again_from_its_record() -> None:
+    loss = get_loss("infonce+.50 * dar", temperature=0.2)
+    name, params = json.loads(json.dumps([loss.name, loss.params]))
+    again = get_loss(name, **params)
+    contrast = both_views(*random_views(0, 4)[:2])
+    assert (again.name, again.params) == (loss.name, loss.params) == ("infonce + 0.5*dar", again.params)
+    assert again(contrast).item() == loss(contrast).item()
+
+
+@pytest.mark.parametrize(
+    ("expression", "params", "message"),
+    [
+        ("infonce + 0.5*dra", {}, "unknown loss 'dra': did you mean 'dar'"),
+        ("infonce + dar + infonce", {}, "infonce is twice in the loss"),
+        ("infonce + x y", {}, "cannot read 'x y' in the loss"),
+        ("infonce +", {}, "cannot read '' in the loss"),
+        ("-1*infonce", {}, "cannot read '-1\\*infonce'"),
+        ("1e999*infonce", {}, "weight must be a finite number"),
+        (
+            "infonce + dar",
+            {"temprature": 1},
+            "unknown parameter of infonce [+] dar 'temprature': did you mean 'temperature'",
+        ),
+        ("infonce + dar", {"dar.temperature": 1}, "unknown parameter of infonce [+] dar 'dar.temperature'"),
+        ("infonce + dar", {"dar.form": "ring"}, "form must be one of chain, star"),
+        ("infonce", {"mu": 1}, "unknown parameter of infonce 'mu'"),
+    ],
+)
+def test_a_mistake_is_named(expression: str, params: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        get_loss(expression, **params)
+
+
+def test_alias_says_once_what_it_is() -> None:
+    resolve_alias.cache_clear()
+    with pytest.warns(UserWarning, match="lightly's DCL is 'decoupled'") as notes:
+        names = [get_loss("dcl").name, get_loss("dcl", tau_plus=0.2).name]
+    assert names == ["debiased", "debiased"]
+    assert len(notes) == 1
+    assert describe("dcl") == describe("debiased")
+    assert get_loss("dcl + 0.5*dar").name == "debiased + 0.5*dar"
+
+
+def test_a_users_file_in_a_sum(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(USERS_LOSS)
+    loss = get_loss(f"infonce + 2*{file}:Mine", temperature=0.2, **{"mine.temperature": 0.1})
+    assert loss.params == {"infonce.temperature": 0.2, "mine.temperature": 0.1}
 
 
 @pytest.mark.parametrize("call", [lambda: get_loss("adnc"), lambda: describe("adnc")])
-def test_an_unknown_loss_answers_with_the_closest(call) -> None:
+def test_an_unknown_loss_answers_with_the_closest(call: Callable[[], object]) -> None:
     with pytest.raises(UserError, match="unknown loss 'adnc': did you mean 'adnce'"):
         call()
 
 
-def test_an_unknown_parameter_answers_with_the_closest() -> None:
-    with pytest.raises(UserError, match="unknown parameter of adnce 'sigm': did you mean 'sigma'"):
-        get_loss("adnce", sigm=1)
-
-
 def test_a_users_own_loss_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
-    file.write_text(OWN)
-    assert get_loss(f"{file}:Mine", temperature=2).params == {"temperature": 2}
+    file.write_text(USERS_LOSS)
+    assert get_loss(f"{file}:Mine", temperature=2.0).params == {"temperature": 2.0}
     with pytest.raises(UserError, match=r"unknown class in .*'Mne': did you mean 'Mine'"):
         get_loss(f"{file}:Mne")
     with pytest.raises(UserError, match="no file"):
         get_loss(f"{tmp_path}/other.py:Mine")
 
 
-def test_listing_needs_no_torch() -> None:
-    code = "import sys; from contrastbench.losses.registry import *; describe('adnce'); print('torch' in sys.modules)"
-    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"
+@pytest.mark.parametrize("text", ["def broken(", "import no_such_module", "1 / 0"])
+def test_a_file_that_cannot_be_imported_is_named(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(text)
+    with pytest.raises(UserError, match=r"cannot import .*mine.py \(\w+Error: ") as error:
+        get_loss(f"{file}:Mine")
+    assert "\n" not in str(error.value)

@@ -1,0 +1,135 @@
+"""Losses with one mistake each: every check of the battery has one that it must find."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from contrastbench.losses import Contrast, ScoreLoss, Scores, UserError
+from contrastbench.losses.base import in_range
+from contrastbench.losses.infonce import InfoNCE
+
+
+class Scalar(InfoNCE):
+    """Forgets to reduce."""
+
+    def combine(self, terms: Tensor) -> Tensor:
+        return terms
+
+
+class BatchSize(InfoNCE):
+    """Divides by the batch size less a constant."""
+
+    def combine(self, terms: Tensor) -> Tensor:
+        return terms.mean() / (len(terms) - 2 * (len(terms) // 2))
+
+
+class Permutation(InfoNCE):
+    """Weighs anchors by their place."""
+
+    def combine(self, terms: Tensor) -> Tensor:
+        return (terms * torch.linspace(0, 1, len(terms), dtype=terms.dtype)).mean()
+
+
+class Rotation(InfoNCE):
+    """Looks at one coordinate."""
+
+    def forward(self, contrast: Contrast) -> Tensor:
+        return super().forward(contrast) + contrast.anchor[:, 0].square().mean()
+
+
+class Gradient(InfoNCE):
+    """A straight-through trick without saying so."""
+
+    def combine(self, terms: Tensor) -> Tensor:
+        with torch.no_grad():
+            factor = terms.mean().exp()
+        return factor * terms.mean()
+
+
+class Once(torch.autograd.Function):
+    """A square whose gradient forgets that it depends on its argument."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x.square()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        gradient: Tensor = gradients[0] * 2 * ctx.saved_tensors[0].detach()
+        return gradient
+
+
+class SecondGradient(InfoNCE):
+    """Right once, wrong twice."""
+
+    def combine(self, terms: Tensor) -> Tensor:
+        value: Tensor = Once.apply(terms.mean())
+        return value
+
+
+class Float32(ScoreLoss):
+    """Subtracts large numbers."""
+
+    def terms(self, scores: Scores) -> Tensor:
+        return (scores.neg.masked_fill(scores.hole, 0).sum(dim=1) + 1e4) - 1e4
+
+
+class HalfPrecision(InfoNCE):
+    """Recomputes its scores outside the care that the base class takes."""
+
+    def forward(self, contrast: Contrast) -> Tensor:
+        return super().forward(contrast) + (contrast.anchor @ contrast.keys.T).square().mean()
+
+
+class LowTemperature(ScoreLoss):
+    """Exponentiates before it takes the logarithm."""
+
+    def __init__(self, temperature: float = 0.5) -> None:
+        super().__init__()
+        self.temperature = in_range("temperature", temperature, low=0)
+
+    def terms(self, scores: Scores) -> Tensor:
+        pos, neg = (scores.pos / self.temperature).exp(), (scores.neg / self.temperature).exp()
+        return -scores.mean_pos((pos / (pos + neg.sum(dim=1, keepdim=True))).log())
+
+
+class ZeroRows(ScoreLoss):
+    """Divides by a length that may be zero."""
+
+    def terms(self, scores: Scores) -> Tensor:
+        return scores.mean_pos(1 / scores.pos)
+
+
+class NoNegatives(InfoNCE):
+    """Calls it zero when there is nothing to contrast with."""
+
+    def forward(self, contrast: Contrast) -> Tensor:
+        try:
+            return super().forward(contrast)
+        except UserError:
+            return contrast.anchor.sum() * 0
+
+
+class Padding(ScoreLoss):
+    """Takes the plain mean over the columns of positives."""
+
+    def terms(self, scores: Scores) -> Tensor:
+        return -scores.pos.mean(dim=1)
+
+
+class Tiles(InfoNCE):
+    """Subtracts the block's mean."""
+
+    def terms(self, scores: Scores) -> Tensor:
+        terms = super().terms(scores)
+        return (terms - terms.mean()).square()
+
+
+class Parameters(InfoNCE):
+    """Takes any temperature."""
+
+    def __init__(self, temperature: float = 0.5) -> None:
+        super().__init__()
+        self.temperature = temperature
