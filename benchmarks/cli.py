@@ -1,5 +1,6 @@
 """The command line: `bench`, also installed as `contrastbench`."""
 
+import importlib
 import json
 import signal
 import sys
@@ -33,6 +34,7 @@ DataRoot = Annotated[
     Path | None,
     typer.Option(envvar="CONTRASTBENCH_DATA", help="A folder that already holds the data files."),
 ]
+PERF = ("graph", "tabular")  # each is a module perf_NAME
 
 
 @app.command()
@@ -40,6 +42,7 @@ def run(
     domain: Annotated[str, typer.Option(help="What kind of data; see `bench list domains`.")],
     loss: Annotated[str, typer.Option(help="A registered loss, file.py:Class, or none: the untrained encoder.")],
     dataset: Annotated[str | None, typer.Option(help="Default: the domain's embedded one.")] = None,
+    target: Annotated[str | None, typer.Option(help="The column of classes in a table of your own.")] = None,
     seeds: Annotated[str, typer.Option(help="0-4 or 0,2,5.")] = "0",
     set_: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE for the loss, e.g. mu=0.7.")] = None,
     recipe: Annotated[list[str] | None, typer.Option(help="KEY=VALUE for the training, e.g. epochs=20.")] = None,
@@ -63,6 +66,8 @@ def run(
         raise UserError(f"data root {data_root} does not exist: name a folder that holds the data files")
     numbers, params, changes = parse_seeds(seeds), parse_pairs("--set", set_), parse_pairs("--recipe", recipe)
     check_loss(loss, params)
+    if target is not None:
+        changes |= with_target(domain, target)
 
     from contrastbench.benchmarks.runner import Request  # brings torch: after all that can be wrong without it
     from contrastbench.benchmarks.runner import run as run_cell
@@ -144,16 +149,15 @@ def check_loss_(
 
 @app.command()
 def perf(
-    part: Annotated[str, typer.Argument(help="graph.")],
-    datasets: Annotated[str, typer.Option(help="Comma-separated.")] = "MUTAG,PROTEINS,NCI1",
+    part: Annotated[str, typer.Argument(help="graph or tabular.")],
+    datasets: Annotated[str | None, typer.Option(help="Comma-separated; default: those of the part.")] = None,
     data_root: DataRoot = None,
 ) -> None:
     """Times and ratios measured side by side in one run."""
-    if part != "graph":
-        raise unknown("benchmark", part, ["graph"])
-    from contrastbench.benchmarks import perf_graph
-
-    for line in perf_graph.report(datasets.split(","), data_root):
+    if part not in PERF:
+        raise unknown("benchmark", part, PERF)
+    module = importlib.import_module(f"contrastbench.benchmarks.perf_{part}")
+    for line in module.report(datasets.split(",") if datasets else list(module.DATASETS), data_root):
         typer.echo(line)
 
 
@@ -239,6 +243,15 @@ def parse_value(text: str) -> Any:
         return yaml.safe_load(text)
     except yaml.YAMLError:
         return text
+
+
+def with_target(domain: str, column: str) -> dict[str, str]:
+    """What --target changes in the recipe."""
+    from contrastbench.domains.recipes import RECIPES
+
+    if domain in RECIPES and "target" not in RECIPES[domain].model_fields:
+        raise UserError(f"--target names a column of a table: domain {domain} has none")
+    return {"target": column}
 
 
 def check_loss(loss: str, params: dict[str, Any]) -> None:

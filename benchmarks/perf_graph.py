@@ -17,6 +17,7 @@ from contrastbench.domains.progress import Progress
 from contrastbench.domains.recipes import GraphRecipe
 from contrastbench.losses import get_loss
 
+DATASETS = ("MUTAG", "PROTEINS", "NCI1")
 REPEATS = 5
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -55,6 +55,8 @@ def run(request: Request, seed: int) -> tuple[Record, Path]:
     """
     recipe = make_recipe(request.domain, request.recipe)
     loss = None if request.loss == "none" else get_loss(request.loss, **request.params)
+    if loss and not recipe.trainable:
+        raise UserError("this recipe has no weights to train: give --loss none")
     kind, device = domain_class(request.domain), torch.device(request.device)
     torch.set_num_threads(request.threads or kind.threads)
     domain = kind(request.dataset, recipe, seed, request.data_root, device)

@@ -14,10 +14,11 @@ class Dataset:
     domain: str
     summary: str
     url: str = ""  # empty: made by this package, nothing to download
-    sha256: str = ""  # of the downloaded file
+    sha256: str = ""  # of the downloaded file; empty: not known, so the file must be in the data root
+    file: str = ""  # its name, where the address does not end in it
     citation: str = ""
     licence: str = "none stated by its distributor"
-    sizes: tuple[int, ...] = ()  # checked where known; for graphs: graphs, nodes, directed edges
+    sizes: tuple[int, ...] = ()  # checked where known; graphs, nodes, directed edges; or rows and columns of a table
     node_labels: bool = False
 
 
@@ -25,6 +26,13 @@ def tu(name: str, summary: str, sha256: str, sizes: tuple[int, ...], node_labels
     """A set of the TU collection; the hash is that of the server's zip."""
     return Dataset(
         name, "graph", summary, TU_URL.format(name), sha256, TU_CITATION, sizes=sizes, node_labels=node_labels
+    )
+
+
+def embedded_table(name: str, summary: str) -> Dataset:
+    """A table that scikit-learn carries."""
+    return Dataset(
+        name, "tabular", f"embedded: {summary}", citation="scikit-learn, UCI repository", licence="CC BY 4.0"
     )
 
 
@@ -102,7 +110,32 @@ _ALL = [
         "68587783c33d54dd6107a1fc101594fd2b9d1af4e99cafe733636f383ae0c8ee",
         (4999,),
     ),
+    embedded_table("breast_cancer", "569 tumours, 30 measurements, 2 classes"),
+    embedded_table("digits-table", "1,797 digits, 64 counts of pixels, 10 classes"),
+    embedded_table("iris", "150 flowers, 4 lengths, 3 classes"),
+    embedded_table("wine", "178 wines, 13 measurements, 3 classes"),
+    Dataset(
+        "CoverType",
+        "tabular",
+        "581,012 forest cells, 7 classes; first 11,340 train, 3,780 validation, rest test",
+        "https://ndownloader.figshare.com/files/5976039",
+        "614360d0257557dd1792834a85a1cdebfadc3c4f30b011d56afee7ffb5b15771",
+        "covtype.data.gz",
+        "Blackard, Covertype, UCI Machine Learning Repository, 1998",
+        "CC BY 4.0",
+        (581012, 55),
+    ),
+    Dataset(
+        "Higgs-100K",
+        "tabular",
+        "100,000 of the first 10,500,000 collisions, 21 low-level features, 2 classes; last 500,000 test",
+        "https://archive.ics.uci.edu/ml/machine-learning-databases/00280/HIGGS.csv.gz",
+        file="HIGGS.csv.gz",
+        citation="Whiteson, HIGGS, UCI Machine Learning Repository, 2014",
+        licence="CC BY 4.0",
+        sizes=(11000000, 29),
+    ),
 ]
 
 DATASETS = {dataset.name: dataset for dataset in _ALL}
-EMBEDDED = {"graph": "motifs"}  # the default of each domain: needs no file and no network
+EMBEDDED = {"graph": "motifs", "tabular": "digits-table"}  # the default of each domain: needs no file and no network

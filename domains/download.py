@@ -16,25 +16,27 @@ def cache_folder() -> Path:
 
 def cached_file(dataset: Dataset) -> Path:
     """Where the dataset's download is kept."""
-    return cache_folder() / dataset.url.rsplit("/", 1)[-1]
+    return cache_folder() / (dataset.file or dataset.url.rsplit("/", 1)[-1])
 
 
 def fetch(dataset: Dataset) -> Path:
     """The dataset's file, from the cache or the network.
 
     Raises:
-        UserError: no network, or what came is not the declared file.
+        UserError: no network, no declared hash, or what came is not the declared file.
     """
     import pooch  # it brings requests, which takes long to import and is needed for downloads only
 
     name = cached_file(dataset).name
+    fix = f"put {name} into a folder and name it with --data-root (or CONTRASTBENCH_DATA)"
+    if not dataset.sha256:
+        raise UserError(f"{dataset.name} is not downloaded unhashed: get {dataset.url}, {fix}")
     try:
         path = pooch.retrieve(
             dataset.url, f"sha256:{dataset.sha256}", fname=name, path=cache_folder(), progressbar=True
         )
     except (OSError, ValueError) as error:  # requests' errors are OSErrors, a wrong hash is a ValueError
         reason = type(error).__name__ if isinstance(error, OSError) else "its sha256 is not the declared one"
-        fix = f"put {name} into a folder and name it with --data-root (or CONTRASTBENCH_DATA)"
         raise UserError(f"cannot download {dataset.url} ({reason}): {fix}") from None
     return Path(path)
 

@@ -24,9 +24,9 @@ class Strict(BaseModel):
 
 
 class Column(Strict):
-    """One dataset and what its training needs."""
+    """One dataset and what its training needs; without a dataset it is quoted only."""
 
-    dataset: str
+    dataset: str | None = None
     recipe: dict[str, Any] = {}
 
 
@@ -78,6 +78,7 @@ class Entry:
     column: str
     paper: Value | None
     ours: Value | None
+    run: bool  # whether it can be run here, or is quoted only
 
     @property
     def difference(self) -> float | None:
@@ -85,9 +86,9 @@ class Entry:
         return self.ours.mean - self.paper.mean if self.ours and self.paper else None
 
     def text(self, decimals: int) -> str:
-        """The place's text: paper / ours / difference, or the paper's value alone in a quoted row."""
+        """The place's text: paper / ours / difference, or the paper's value alone where it is quoted."""
         paper = self.paper.text(decimals) if self.paper else "-"
-        if self.row.loss is None:
+        if not self.run:
             return paper
         ours = self.ours.text(decimals) if self.ours else "missing"
         return " / ".join([paper, ours] + ([] if self.difference is None else [f"{self.difference:+.{decimals}f}"]))
@@ -125,10 +126,15 @@ SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's loader i
 def entries(table: Table, results: Path) -> Iterator[list[Entry]]:
     """The table's places, row by row."""
     for row in table.rows:
-        line = [
-            Entry(row, column, published(row, column), ours(table, row, column, results)) for column in table.columns
-        ]
+        line = [entry(table, row, column, results) for column in table.columns]
         yield [*line, average(table.average, row, line)] if table.average else line
+
+
+def entry(table: Table, row: Row, column: str, results: Path) -> Entry:
+    """One place."""
+    run = row.loss is not None and table.columns[column].dataset is not None
+    mine = ours(table, row, column, results) if run else None
+    return Entry(row, column, published(row, column), mine, run)
 
 
 def published(row: Row, column: str) -> Value | None:
@@ -142,7 +148,8 @@ def published(row: Row, column: str) -> Value | None:
 def average(name: str, row: Row, line: list[Entry]) -> Entry:
     """The last column; ours only if no column is missing."""
     means = [entry.ours.mean for entry in line if entry.ours]
-    return Entry(row, name, published(row, name), Value(fmean(means)) if len(means) == len(line) else None)
+    mine = Value(fmean(means)) if len(means) == len(line) else None
+    return Entry(row, name, published(row, name), mine, row.loss is not None)
 
 
 def ours(table: Table, row: Row, column: str, results: Path) -> Value | None:
@@ -151,12 +158,10 @@ def ours(table: Table, row: Row, column: str, results: Path) -> Value | None:
     Raises:
         UserError: the records come from different data.
     """
-    if row.loss is None:
-        return None
     found = list(matching(table, row, column, results))
     hashes = {record["data_hash"] for record in found}
     if len(hashes) > 1:
-        where = records.folder(results, table.domain, table.columns[column].dataset, row.loss)
+        where = records.folder(results, table.domain, str(table.columns[column].dataset), str(row.loss))
         raise UserError(f"{where}: records of {len(hashes)} different data files: keep those of one data_hash")
     values = [record["metrics"][table.metric] for record in found]
     if not values:
@@ -166,11 +171,13 @@ def ours(table: Table, row: Row, column: str, results: Path) -> Value | None:
 
 def matching(table: Table, row: Row, column: str, results: Path) -> Iterator[records.Record]:
     """The ok records of a place: same loss, parameters, recipe and protocol."""
+    dataset = table.columns[column].dataset
     assert row.loss is not None, "quoted rows have no records"
+    assert dataset is not None, "quoted columns have no records"
     params = loss_params(row, column)
     recipe = make_recipe(table.domain, {**table.recipe, **table.columns[column].recipe})
     wanted = {"status": "ok", "params": params, "recipe": recipe.model_dump(mode="json"), "protocol": recipe.protocol}
-    for record in records.read_all(results, table.domain, table.columns[column].dataset, row.loss):
+    for record in records.read_all(results, table.domain, dataset, row.loss):
         if all(record[key] == value for key, value in wanted.items()):
             yield record
 

@@ -14,6 +14,7 @@ from contrastbench.benchmarks.cli import parse_pairs, parse_seeds
 from contrastbench.benchmarks.records import read
 
 RUN = ["run", "--domain", "graph", "--loss", "adnce"]
+TABLE = ["run", "--domain", "tabular", "--loss", "adnce"]
 
 
 @pytest.fixture
@@ -69,6 +70,16 @@ MISTAKES = [
     (["data", "fetch", "MUTGA"], "unknown dataset 'MUTGA': did you mean 'MUTAG'?"),
     (["data", "fetch"], "name a dataset that is downloaded"),
     (["data", "fetch", "motifs"], "motifs: name a dataset that is downloaded"),
+    ([*RUN, "--target", "y"], "--target names a column of a table: domain graph has none"),
+    ([*RUN, "--recipe", "preset=small"], "unknown preset of domain graph 'small'"),
+    ([*TABLE, "--target", "y"], "--target is for csv:FILE and parquet:FILE"),
+    ([*TABLE, "--dataset", "wines"], "unknown tabular dataset 'wines': did you mean 'wine'?"),
+    ([*TABLE, "--dataset", "wine"], "106 training rows are fewer than a batch"),
+    ([*TABLE, "--dataset", "csv:mine.csv", "--target", "y"], "no file mine.csv"),
+    ([*TABLE, "--dataset", "Higgs-100K"], "Higgs-100K is not downloaded unhashed: get https"),
+    ([*TABLE, "--recipe", "preset=renycl"], "did you mean 'renyicl'"),
+    ([*TABLE, "--recipe", "encoder=raw"], "no weights to train: give --loss none"),
+    ([*TABLE, "--recipe", "widths=[64, 30]"], "the last width 30 has no 4 equal sets"),
 ]
 
 
@@ -103,6 +114,19 @@ def test_a_seed_that_fails_shows_in_the_exit_code(bench) -> None:
     assert code == 1
     assert out.count("diverged, the loss is") == 2
     assert "0 of 2 seeds are ok: no mean over seeds" in out
+
+
+def test_a_table_of_ones_own(bench, tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    rows = "".join(f"{i},{i % 7},{'ab'[i % 2]}\n" for i in range(200))
+    (tmp_path / "mine.csv").write_text("x,y,kind\n" + rows)
+    words = [*TABLE, "--dataset", "csv:mine.csv", "--target", "kind", "--tiny", "--json"]
+    code, out, err = bench(*words, "--recipe", "preset=scarf", "--recipe", "rate=0.5")
+    record = json.loads(out)
+    assert (code, err) == (0, "")
+    assert (record["dataset"], record["recipe"]["target"]) == ("csv:mine.csv", "kind")
+    assert [record["recipe"][k] for k in ("pairing", "rate", "epochs")] == ["one_way", 0.5, 2]
+    assert record["details"]["rows"] == {"train": 120, "validation": 40, "test": 40}
 
 
 def test_tables_go_to_the_results_folder(bench, tmp_path: Path) -> None:

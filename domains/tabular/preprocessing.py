@@ -1,0 +1,119 @@
+"""Splits, and columns made into numbers with statistics of the training rows alone."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from torch import Tensor
+
+from contrastbench.domains.classifiers import Labelled
+from contrastbench.domains.tabular.data import Array, Table
+from contrastbench.losses.errors import UserError
+
+MAX_CATEGORIES = 100  # of a column; the rarest share the last
+
+
+class Parts(NamedTuple):
+    """Row numbers of the three parts of a table."""
+
+    train: Array
+    validation: Array
+    test: Array
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A table as a network takes it."""
+
+    train: Labelled  # x is (rows, inputs)
+    validation: Labelled
+    test: Labelled
+    feature_of: Tensor  # (inputs,) the column of the table that each input comes from, numbered without gaps
+    notes: dict[str, Any]  # what was left out or filled in
+
+
+def split(table: Table, seed: int, limit: int | None = None) -> Parts:
+    """The table's own parts, or a stratified 60 / 20 / 20 split drawn by the seed; `limit` keeps so many rows of all.
+
+    Raises:
+        UserError: the training rows are of one class.
+    """
+    rows = np.arange(len(table))
+    if table.starts is None:
+        rest, test = train_test_split(rows, test_size=0.2, stratify=table.y, random_state=seed)
+        train, validation = train_test_split(rest, test_size=0.25, stratify=table.y[rest], random_state=seed)
+    else:
+        train, validation, test = np.split(rows, table.starts)
+    if limit is not None and limit < len(table):
+        draw = np.random.default_rng(seed)
+        parts = [
+            draw.permutation(part)[: max(1, len(part) * limit // len(table))] for part in (train, validation, test)
+        ]
+        train, validation, test = parts
+    if len(np.unique(table.y[train])) < 2:
+        raise UserError(f"the {len(train)} training rows are of one class: use more rows")
+    return Parts(train, validation, test)
+
+
+def prepare(table: Table, parts: Parts, statistics: Literal["train", "paper"] = "train") -> Prepared:
+    """Missing numbers as the median, columns scaled to mean 0 and variance 1, categories one-hot.
+
+    Args:
+        table: what to prepare.
+        parts: its split.
+        statistics: "train" fits all of it on training rows; "paper" on all rows, test rows included, as i-Mix does.
+
+    Raises:
+        UserError: no column varies, or values are too large for float32.
+    """
+    fit = parts.train if statistics == "train" else np.concatenate(parts)
+    blocks, notes = encode(table, fit)
+    notes = {**table.notes, "missing numbers": int(np.isnan(table.numeric).sum()), **notes}
+    if not blocks:
+        raise UserError("no column varies among the training rows: there is nothing to learn from")
+    with np.errstate(over="ignore"):
+        x = np.concatenate(blocks, axis=1, dtype=np.float32, casting="same_kind")
+    if not np.isfinite(x).all():
+        raise UserError("numbers are too large for float32 after scaling: rescale the table's columns")
+    features = np.repeat(np.arange(len(blocks)), [block.shape[1] for block in blocks])
+    train, validation, test = (Labelled(torch.from_numpy(x[p]), torch.from_numpy(table.y[p]).long()) for p in parts)
+    found = {what: value for what, value in notes.items() if value}
+    return Prepared(train, validation, test, torch.from_numpy(features), found)
+
+
+def encode(table: Table, fit: Array) -> tuple[list[Array], dict[str, Any]]:
+    """One block of inputs for each column that varies among the rows to fit on, and what to tell about the others."""
+    low, high = (extreme.reduce(table.numeric[fit], axis=0) for extreme in (np.fmin, np.fmax))  # nan is passed over
+    varies = high > low
+    names = np.array(table.names, dtype=object)
+    numbers, words = names[: len(varies)], names[len(varies) :]
+    constant, empty = list(numbers[high == low]), list(numbers[np.isnan(high)])
+    blocks = list(np.split(scale(table.numeric[:, varies], fit), varies.sum(), axis=1)) if varies.any() else []
+    unseen: dict[str, int] = {}
+    for name, column in zip(words, table.categorical.T, strict=True):
+        block, count = one_hot(column, fit)
+        if block.shape[1] > 1:
+            blocks.append(block)
+        else:
+            constant.append(name)
+        unseen |= {name: count} if count else {}
+    return blocks, {"constant columns": constant, "empty columns": empty, "unseen categories": unseen}
+
+
+def scale(x: Array, fit: Array) -> Array:
+    """Numbers with the median for missing ones, scaled to mean 0 and variance 1 on the rows to fit on."""
+    return make_pipeline(SimpleImputer(strategy="median"), StandardScaler()).fit(x[fit]).transform(x)
+
+
+def one_hot(column: Array, fit: Array) -> tuple[Array, int]:
+    """(rows, categories) and in how many rows stands a category that the rows to fit on do not have."""
+    encoder = OneHotEncoder(
+        handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES, sparse_output=False, dtype=np.float32
+    ).fit(column[fit, None])
+    unseen = ~np.isin(column.astype(str), encoder.categories_[0].astype(str))
+    return encoder.transform(column[:, None]), int(unseen.sum())

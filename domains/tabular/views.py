@@ -1,0 +1,56 @@
+"""Views of table rows, a whole batch at once: random masking and feature corruption."""
+
+import torch
+from torch import Tensor
+
+from contrastbench.domains.recipes import TabularRecipe
+
+
+def two_views(
+    table: Tensor, rows: Tensor, feature_of: Tensor, recipe: TabularRecipe, rng: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Two views of some rows of a table; the first is the rows themselves if the pairing is `one_way`.
+
+    Args:
+        table: (n, inputs) all training rows.
+        rows: (b,) row numbers.
+        feature_of: (inputs,) the feature that each input belongs to; inputs of one feature change together.
+        recipe: what the views are.
+        rng: where all randomness comes from, on the table's device.
+    """
+    x = table[rows]
+    first = x if recipe.pairing == "one_way" else view(x, table, feature_of, recipe, rng)
+    return first, view(x, table, feature_of, recipe, rng)
+
+
+def view(x: Tensor, table: Tensor, feature_of: Tensor, recipe: TabularRecipe, rng: torch.Generator) -> Tensor:
+    """(b, inputs) one view: corrupted, masked, both or neither."""
+    shape = (len(x), int(feature_of[-1]) + 1)
+    if "corruption" in recipe.views:
+        x = corrupt(x, table, feature_of, choose(shape, recipe, rng), rng)
+    if "masking" in recipe.views:
+        x = x.masked_fill(choose(shape, recipe, rng)[:, feature_of], 0)
+    return x
+
+
+def corrupt(x: Tensor, table: Tensor, feature_of: Tensor, chosen: Tensor, rng: torch.Generator) -> Tensor:
+    """Chosen features replaced by those of other rows, each of a row of its own: a draw from the empirical marginals.
+
+    Args:
+        x: (b, inputs).
+        table: (n, inputs) where the draws come from.
+        feature_of: (inputs,) the feature that each input belongs to.
+        chosen: (b, features) which to replace.
+        rng: of the draws.
+    """
+    donors = torch.randint(len(table), chosen.shape, generator=rng, device=x.device)[:, feature_of]
+    return torch.where(chosen[:, feature_of], table.gather(0, donors), x)
+
+
+def choose(shape: tuple[int, int], recipe: TabularRecipe, rng: torch.Generator) -> Tensor:
+    """(b, features) which features change: each with the recipe's rate, or exactly int(rate * features) of each row."""
+    noise = torch.rand(shape, generator=rng, device=rng.device)
+    if recipe.choice == "each":
+        return noise < recipe.rate
+    chosen = noise.topk(int(recipe.rate * shape[1]), dim=1).indices
+    return torch.zeros_like(noise, dtype=torch.bool).scatter_(1, chosen, True)

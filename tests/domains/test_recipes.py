@@ -1,0 +1,50 @@
+"""Recipes from the command line's values: presets, and one line for a mistake."""
+
+import pytest
+
+from contrastbench.domains.recipes import RECIPES, TINY, TabularRecipe, make_recipe
+from contrastbench.losses import UserError
+
+
+def test_a_preset_gives_way_to_what_is_named_beside_it() -> None:
+    recipe = make_recipe("tabular", {"preset": "renyicl", "epochs": 3})
+    assert (recipe.epochs, recipe.batch_size, recipe.lr) == (3, 512, 0.3)
+    assert recipe.widths == (2048, 2048, 4096, 4096, 8192)
+    assert make_recipe("tabular", {"preset": "small"}) == make_recipe("tabular", {}) == TabularRecipe()
+
+
+@pytest.mark.parametrize("domain", RECIPES)
+def test_every_preset_and_tiny_is_a_valid_recipe_that_a_record_can_hold(domain: str) -> None:
+    for values in (TINY[domain], *({"preset": name} for name in RECIPES[domain].presets)):
+        recipe = make_recipe(domain, values)
+        assert "preset" not in recipe.model_dump()
+        assert make_recipe(domain, recipe.model_dump(mode="json")) == recipe
+
+
+def test_presets_are_what_the_papers_say() -> None:
+    renyicl, scarf = (make_recipe("tabular", {"preset": name}) for name in ("renyicl", "scarf"))
+    assert (renyicl.maxout, renyicl.projection, renyicl.epochs) == (4, (2048, 128), 500)
+    assert (renyicl.optimizer, renyicl.momentum, renyicl.schedule, renyicl.rate) == ("sgd", 0.9, "cosine", 0.2)
+    assert (renyicl.pairing, renyicl.choice) == ("query_key", "each")
+    assert (scarf.views, scarf.rate, scarf.choice, scarf.pairing) == ("corruption", 0.6, "exact", "one_way")
+    assert (scarf.widths, scarf.batch_size, scarf.optimizer, scarf.lr) == ((256,) * 4, 128, "adam", 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("domain", "values", "message"),
+    [
+        ("tabular", {"preset": "renycl"}, "unknown preset of domain tabular 'renycl': did you mean 'renyicl'"),
+        ("graph", {"preset": "small"}, "unknown preset of domain graph 'small'"),
+        ("tabular", {"rate": 0.0}, "rate=0.0"),
+        ("tabular", {"maxout": 3}, "the last width 512 has no 3 equal sets"),
+        ("tabular", {"widths": [8, 6]}, "the last width 6 has no 4 equal sets"),
+        ("tabular", {"widths": []}, "widths"),
+        ("tabular", {"widths": [8, 0]}, "widths"),
+        ("tabular", {"projection": [8]}, "projection"),
+        ("tabular", {"views": "cutout"}, "views='cutout'"),
+    ],
+)
+def test_a_mistake_is_one_line(domain: str, values: dict, message: str) -> None:
+    with pytest.raises(UserError, match=message) as error:
+        make_recipe(domain, values)
+    assert "\n" not in str(error.value)
