@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.multiprocessing.spawn import spawn
 from torch.nn.parallel import DistributedDataParallel
 
-from contrastbench.benchmarks.battery import PAIRINGS, random_views
+from contrastbench.benchmarks.random_contrasts import PAIRINGS, random_views
 from contrastbench.losses import LOSSES, get_loss
 from contrastbench.losses.distributed import gather
 
