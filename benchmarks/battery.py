@@ -8,7 +8,7 @@ Each check takes `build`, which makes the loss with some parameters changed, and
 
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,23 +18,13 @@ from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 from torch.overrides import TorchFunctionMode
 
-from contrastbench.losses import both_views, get_loss, other_view, query_key, same_class, whole_row
+from contrastbench.benchmarks.random_contrasts import PAIRINGS, Pairing, random_views, some_pairing
+from contrastbench.losses import get_loss
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast
 
 Build = Callable[..., Loss]
 Check = Callable[[Build, int], None]
-Pairing = Callable[[Sequence[Tensor]], Contrast]
-
-PAIRINGS: dict[str, Pairing] = {
-    "both_views": lambda views: both_views(views[0], views[1]),
-    "both_views with positives": lambda views: both_views(views[0], views[1], positives=views[2:]),
-    "other_view": lambda views: other_view(views[0], views[1]),
-    "other_view, sum": lambda views: other_view(views[0], views[1], mean_over_negatives=False),
-    "whole_row": lambda views: whole_row(views[0], views[1]),
-    "query_key": lambda views: query_key(views[:2], views[2]),
-    "same_class": lambda views: same_class(views[0], views[1], classes(len(views[0]))),
-}
 
 
 @dataclass(frozen=True)
@@ -193,16 +183,17 @@ def check_padding(build: Build, seed: int) -> None:
 
 
 def check_tiles(build: Build, seed: int) -> None:
-    """Blocks of rows, of every size that leaves a rest, give the value and gradient of the whole."""
+    """Blocks of rows, and tiles, of every size that leaves a rest, give the value and gradient of the whole."""
     views = random_views(seed, 5, grad=True)
     for pairing in PAIRINGS.values():
         contrast = pairing(views)
-        rows = len(contrast.anchor)
+        anchors, keys = len(contrast.anchor), len(contrast.keys)
         expected = value_and_gradient(build(), contrast, views)
-        for size in (s for s in range(1, rows) if rows % s):
-            found = value_and_gradient(in_blocks(build(), size, contrast), contrast, views)
-            for a, b in zip(found, expected, strict=True):
-                close(a, b, 1e-12)
+        for size in (s for s in range(1, anchors) if anchors % s):
+            for options in ({"block_elements": size * keys}, {"tile": size}):
+                found = value_and_gradient(configured(build(), options), contrast, views)
+                for a, b in zip(found, expected, strict=True):
+                    close(a, b, 1e-12)
 
 
 def check_parameters(build: Build, seed: int) -> None:
@@ -261,32 +252,6 @@ class FrozenDetach(TorchFunctionMode):
         return value
 
 
-def random_views(
-    seed: int, size: int, dim: int = 8, dtype: torch.dtype = torch.float64, grad: bool = False
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Three views of as many samples, alike but not equal."""
-    generator = torch.Generator().manual_seed(seed)
-    shape = (size, dim)
-    samples = torch.randn(shape, dtype=torch.float64, generator=generator)
-
-    def view() -> Tensor:
-        noise = torch.randn(shape, dtype=torch.float64, generator=generator)
-        return (samples + 0.5 * noise).to(dtype).requires_grad_(grad)
-
-    return view(), view(), view()
-
-
-def classes(size: int) -> Tensor:
-    """Labels of two or more classes, most of them with two samples."""
-    return torch.arange(size) % max(2, size // 2) if size > 1 else torch.zeros(1, dtype=torch.long)
-
-
-def some_pairing(seed: int, without: str = "") -> Pairing:
-    """A pairing that depends on the seed."""
-    names = [name for name in PAIRINGS if name != without]
-    return PAIRINGS[names[seed % len(names)]]
-
-
 def evaluate(build: Build, pairing: Pairing, views: Sequence[Tensor]) -> Tensor:
     """The loss of paired views."""
     value: Tensor = build()(pairing(views))
@@ -300,11 +265,12 @@ def value_and_gradient(loss: Loss, contrast: Contrast, views: Sequence[Tensor]) 
     return [value, *gradients]
 
 
-def in_blocks(loss: Loss, rows: int, contrast: Contrast) -> Loss:
-    """The loss, made to take that many rows at a time."""
+def configured(loss: Loss, options: Mapping[str, int]) -> Loss:
+    """The loss, its parts that know such an option set to it."""
     for module in loss.modules():
-        if hasattr(module, "block_elements"):
-            setattr(module, "block_elements", rows * len(contrast.keys))  # noqa: B010
+        for name, value in options.items():
+            if hasattr(module, name):
+                setattr(module, name, value)
     return loss
 
 

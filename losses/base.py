@@ -176,20 +176,24 @@ class ScoreLoss(Loss):
 
 
 def block_scores(contrast: Contrast, rows: slice) -> Scores:
-    """Scores of some rows of anchors.
+    """Scores of some rows of anchors."""
+    same = contrast.anchor_id[rows].unsqueeze(1) == contrast.key_id  # (a, K)
+    neg = (contrast.anchor[rows] @ contrast.keys.T).masked_fill(same, -math.inf)
+    return with_positives(contrast, rows, neg, (~same).sum(dim=1, keepdim=True))
+
+
+def with_positives(contrast: Contrast, rows: slice, neg: Tensor, count: Tensor) -> Scores:
+    """The scores of some rows of anchors, from those with their negatives and the (a, 1) number of these.
 
     Raises:
         ValueError: an anchor has no negative, so no contrastive loss is defined.
     """
-    anchor = contrast.anchor[rows]
-    pos = torch.einsum("ad,apd->ap", anchor, contrast.positive[rows])
-    same = contrast.anchor_id[rows].unsqueeze(1) == contrast.key_id  # (a, K)
-    neg = (anchor @ contrast.keys.T).masked_fill(same, -math.inf)
-    count = (~same).sum(dim=1, keepdim=True).to(neg.dtype)
     if not bool((count > 0).all()):
         raise UserError("an anchor has no negatives: a contrastive batch needs at least two different samples")
+    pos = torch.einsum("ad,apd->ap", contrast.anchor[rows], contrast.positive[rows])
     padding = None if contrast.padding is None else contrast.padding[rows]
-    return Scores(pos, neg, count, contrast.positive_in_denominator, contrast.mean_over_negatives, padding)
+    flags = contrast.positive_in_denominator, contrast.mean_over_negatives
+    return Scores(pos, neg, count.to(neg.dtype), *flags, padding)
 
 
 def in_range(

@@ -1,0 +1,78 @@
+"""Symmetric tiles give what the whole matrix gives, at any size, and say when they cannot."""
+
+import math
+
+import pytest
+import torch
+from torch.autograd import gradgradcheck
+
+from contrastbench.benchmarks.battery import configured, value_and_gradient
+from contrastbench.benchmarks.random_contrasts import random_views
+from contrastbench.losses import LOSSES, both_views, get_loss, same_class
+from contrastbench.losses.exponential import ExponentialLoss
+from contrastbench.losses.tiles import largest
+
+TILED = [name for name in LOSSES if isinstance(get_loss(name), ExponentialLoss)]
+WHOLE = 10**9
+
+
+def test_the_exponential_losses_are_tiled() -> None:
+    expected = {"infonce", "debiased", "decoupled", "hcl", "rince", "adnce", "cpc", "nwj"}
+    assert set(TILED) == expected
+
+
+@pytest.mark.parametrize("name", TILED)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_tiles_are_the_whole(name: str, dtype: torch.dtype) -> None:
+    """300 anchors in tiles of 64, in float32 to its accuracy."""
+    views = random_views(1, 150, dtype=dtype, grad=True)
+    tolerance = 1e-12 if dtype == torch.float64 else 1e-5
+    for contrast in (both_views(*views[:2]), same_class(*views[:2], torch.arange(150) % 7)):
+        found, expected = (
+            value_and_gradient(configured(get_loss(name, temperature=0.1), {"tile": tile}), contrast, views)
+            for tile in (64, WHOLE)
+        )
+        for a, b in zip(found, expected, strict=True):
+            scale = max(1, b.abs().max().item())
+            torch.testing.assert_close(a / scale, b / scale, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", ["infonce", "adnce", "hcl"])
+def test_second_gradient_through_tiles(name: str) -> None:
+    loss = get_loss(name)
+    if name == "adnce":  # wide weights, so that their being detached does not show in a difference quotient
+        loss = get_loss(name, sigma=1e6)
+    loss = configured(loss, {"tile": 2})
+    views = random_views(0, 3, dim=2, grad=True)[:2]
+    assert gradgradcheck(lambda a, b: loss(both_views(a, b)), views, atol=1e-5, rtol=1e-3)
+
+
+def test_tiles_hold_neither_the_matrix_nor_its_rows() -> None:
+    sizes = []
+
+    class Watched(type(get_loss("infonce"))):  # type: ignore[misc]
+        def log_summands(self, s: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            sizes.append(s.numel())
+            return (s / self.temperature,)
+
+    views = random_views(0, 150, grad=True)[:2]
+    configured(Watched(), {"tile": 64})(both_views(*views)).backward()
+    assert max(sizes) == 64 * 64
+    tiles = math.ceil(300 / 64)
+    assert len(sizes) == 1 + 2 * tiles * (tiles + 1) // 2  # the range, then forward and backward over half the tiles
+
+
+def test_sums_that_constants_cannot_hold_go_by_rows() -> None:
+    z = torch.zeros(1, dtype=torch.float32)
+    assert largest(lambda s: (s / 0.05, s), z) == pytest.approx([20, 1])
+    assert largest(lambda s: (s / 0.01,), z) is None
+    assert largest(lambda s: (s / 0.01,), z.double()) == pytest.approx([100])
+    assert largest(lambda s: (s / 0.05, -1e30 * s), z) is None
+
+
+def test_cold_losses_are_right_in_float32() -> None:
+    """At temperature 0.01 the smallest summand is e^-200 of the largest: rows of logsumexp take over from tiles."""
+    views = random_views(2, 150, dtype=torch.float32)
+    loss = configured(get_loss("infonce", temperature=0.01), {"tile": 64})
+    expected = loss(both_views(views[0].double(), views[1].double()))
+    torch.testing.assert_close(loss(both_views(*views[:2])).double(), expected, rtol=1e-5, atol=1e-5)
