@@ -170,16 +170,23 @@ def ours(table: Table, row: Row, column: str, results: Path) -> Value | None:
 
 
 def matching(table: Table, row: Row, column: str, results: Path) -> Iterator[records.Record]:
-    """The ok records of a place: same loss, parameters, recipe and protocol."""
+    """The ok records of a place, one a seed: same loss, parameters, recipe and protocol.
+
+    A record older than a parameter or recipe key is taken to have its default, which must be what was done before.
+    """
     dataset = table.columns[column].dataset
     assert row.loss is not None, "quoted rows have no records"
     assert dataset is not None, "quoted columns have no records"
-    params = loss_params(row, column)
     recipe = make_recipe(table.domain, {**table.recipe, **table.columns[column].recipe})
-    wanted = {"status": "ok", "params": params, "recipe": recipe.model_dump(mode="json"), "protocol": recipe.protocol}
+    wanted = (recipe.protocol, loss_params(row, column), recipe.model_dump(mode="json"))
+    defaults = make_recipe(table.domain, {}).model_dump(mode="json")
+    known = describe(row.loss).params if row.loss != "none" else {}
+    by_seed: dict[int, records.Record] = {}
     for record in records.read_all(results, table.domain, dataset, row.loss):
-        if all(record[key] == value for key, value in wanted.items()):
-            yield record
+        found = (record["protocol"], {**known, **record["params"]}, {**defaults, **record["recipe"]})
+        if record["status"] == "ok" and found == wanted:
+            by_seed.setdefault(record["seed"], record)
+    yield from by_seed.values()
 
 
 def loss_params(row: Row, column: str) -> dict[str, Any]:

@@ -135,6 +135,15 @@ def test_only_records_of_exactly_this_cell_count(tmp_path: Path, change: dict) -
     assert [entry.ours for entry in list(entries(SMALL, tmp_path))[1]] == [None, None, None]
 
 
+def test_a_record_older_than_a_recipe_key_still_counts_once(tmp_path: Path) -> None:
+    old = make_recipe("graph", {}).model_dump(mode="json")
+    del old["schedule"]
+    add(tmp_path, "A", 0, 86.0, recipe=old)
+    assert "/ 86.0 (1) /" in render(SMALL, tmp_path, "md")
+    add(tmp_path, "A", 0, 86.0)
+    assert "/ 86.0 (1) /" in render(SMALL, tmp_path, "md"), "one value a seed"
+
+
 def test_records_of_different_data_are_not_averaged(tmp_path: Path) -> None:
     add(tmp_path, "A", 0, 86.0)
     add(tmp_path, "A", 1, 86.0, data_hash="1" * 64)
