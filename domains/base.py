@@ -50,6 +50,10 @@ class Domain(Protocol):
         """The score of the model's encoder by the domain's protocol."""
         ...
 
+    def validate(self, model: nn.Module) -> float:
+        """What chooses the best model where the recipe has `validate_every`; others need not have it."""
+        ...
+
 
 def generator(device: torch.device, *key: int) -> torch.Generator:
     """Random numbers that depend on the key alone, such as (seed, epoch, step): interruptions never change them."""
