@@ -51,8 +51,8 @@ def run(request: Request, seed: int) -> tuple[Record, Path]:
     if loss and not recipe.trainable:
         raise UserError("this recipe has no weights to train: give --loss none")
     kind, device = domain_class(request.domain), torch.device(request.device)
-    torch.set_num_threads(request.threads or kind.threads)
     domain = kind(request.dataset, recipe, seed, request.data_root, device)
+    torch.set_num_threads(request.threads or domain.threads)
     if loss:
         domain.steps(recipe)  # a corpus that is missing is named now, and one that is read belongs to the data's hash
     cell = Cell(

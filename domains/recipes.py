@@ -160,7 +160,7 @@ class SentenceRecipe(Recipe):
     3e-05
     """
 
-    from_scratch: ClassVar[dict[str, Any]] = {"epochs": 6, "lr": 1e-3, "eval_every": 50}
+    from_scratch: ClassVar[dict[str, Any]] = {"pooler": "avg", "epochs": 3, "lr": 3e-3, "eval_every": 32}
 
     epochs: int = Field(1, ge=0)
     batch_size: int = Field(64, ge=2)

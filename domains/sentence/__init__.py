@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import cast
 
 import torch
 from torch import nn
@@ -48,7 +48,7 @@ class SentenceDomain:
     the head unless that is `cls`. The development pairs choose the model; the reported sets are seen once, at the end.
     """
 
-    threads: ClassVar[int] = os.cpu_count() or 1
+    threads = os.cpu_count() or 1
 
     def __init__(
         self, dataset: str, recipe: SentenceRecipe, seed: int, data_root: Path | None, device: torch.device
@@ -57,7 +57,7 @@ class SentenceDomain:
         self.dataset, self.recipe, self.seed, self.data_root, self.device = dataset, recipe, seed, data_root, device
         self.read_sets()
         if recipe.encoder == "tiny":
-            self.checkpoint = graded.tiny_checkpoint(seed)
+            self.checkpoint, self.threads = graded.tiny_checkpoint(seed), 1
         else:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed)

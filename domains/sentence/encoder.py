@@ -1,6 +1,7 @@
 """Sentence encoders: any BERT-type checkpoint of transformers, its poolers, and the head that training adds."""
 
 import hashlib
+import json
 from collections.abc import Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,7 +35,9 @@ class Checkpoint:
     def sha256(self) -> str:
         """Over the weights and the tokenizer, so that equal folders are equal wherever they lie."""
         found = hashlib.sha256(self.tokenizer.backend_tokenizer.to_str().encode())
-        found.update(self.encoder.config.to_json_string(use_diff=False, ignore_metadata=True).encode())
+        config = self.encoder.config.to_dict()
+        own = {key: value for key, value in config.items() if key != "transformers_version" and key[0] != "_"}
+        found.update(json.dumps(own, sort_keys=True).encode())
         modules = [self.encoder] + ([self.pooler] if self.pooler else [])
         for name, weight in sorted(w for module in modules for w in module.state_dict().items()):
             found.update(name.encode() + weight.contiguous().view(torch.uint8).numpy().tobytes())

@@ -13,13 +13,13 @@ from contrastbench.domains.sentence.encoder import Checkpoint
 SEED = 20232
 SENTENCES, PAIRS = 4096, 600
 SYLLABLES = ("ba", "ce", "di", "fo", "gu", "ka", "le", "mi", "no", "pu", "ra", "se", "ti", "vo", "zu")
-SLOTS, WORDS_PER_SLOT, FILLERS = 5, 60, 12  # what a sentence says in 5 words out of 300, and words that say nothing
+SLOTS, WORDS_PER_SLOT, FILLERS = 5, 60, 3  # what a sentence says in 5 words out of 300, and words that say nothing
 
 
 def graded_pairs(part: str) -> Pairs:
     """Pairs (`dev` or `test`) that share 0 to 5 of the five words that carry the meaning; that number is the gold score.
 
-    The words stand in any order among three to nine fillers, which are drawn for each sentence anew and are far more
+    The words stand in any order among 4 to 19 fillers, which are drawn for each sentence anew and are far more
     frequent: an encoder must learn which words tell sentences apart.
 
     >>> graded_pairs("dev").gold[:6]
@@ -52,7 +52,7 @@ def meaning(rng: np.random.Generator) -> Any:
 def sentence(words: Any, rng: np.random.Generator) -> str:
     """The slots' words and some fillers in any order."""
     content = [spell(1 + slot * WORDS_PER_SLOT + int(word)) for slot, word in enumerate(words)]
-    fillers = [f"{SYLLABLES[i]}n" for i in rng.integers(FILLERS, size=rng.integers(3, 10))]
+    fillers = [f"{SYLLABLES[i]}n" for i in rng.integers(FILLERS, size=rng.integers(4, 20))]
     return " ".join(rng.permutation(content + fillers).tolist())
 
 
