@@ -34,7 +34,7 @@ DataRoot = Annotated[
     Path | None,
     typer.Option(envvar="CONTRASTBENCH_DATA", help="A folder that already holds the data files."),
 ]
-PERF = ("graph", "tabular")  # each is a module perf_NAME
+PERF = ("losses", "graph", "tabular")  # each is a module perf_NAME
 
 
 @app.command()
@@ -149,15 +149,15 @@ def check_loss_(
 
 @app.command()
 def perf(
-    part: Annotated[str, typer.Argument(help="graph or tabular.")],
-    datasets: Annotated[str | None, typer.Option(help="Comma-separated; default: those of the part.")] = None,
+    part: Annotated[str, typer.Argument(help=f"{', '.join(PERF)}.")],
+    only: Annotated[str | None, typer.Option(help="Comma-separated losses or datasets; default: a few.")] = None,
     data_root: DataRoot = None,
 ) -> None:
     """Times and ratios measured side by side in one run."""
     if part not in PERF:
         raise unknown("benchmark", part, PERF)
     module = importlib.import_module(f"contrastbench.benchmarks.perf_{part}")
-    for line in module.report(datasets.split(",") if datasets else list(module.DATASETS), data_root):
+    for line in module.report(only.split(",") if only else list(module.DEFAULT), data_root):
         typer.echo(line)
 
 

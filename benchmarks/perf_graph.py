@@ -11,13 +11,14 @@ import torch
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
 
+from contrastbench.benchmarks.timing import seconds
 from contrastbench.domains.graph import GraphDomain
 from contrastbench.domains.probes import C_GRID, INNER_FOLDS, svm_folds
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.recipes import GraphRecipe
 from contrastbench.losses import get_loss
 
-DATASETS = ("MUTAG", "PROTEINS", "NCI1")
+DEFAULT = ("MUTAG", "PROTEINS", "NCI1")
 REPEATS = 5
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -38,13 +39,6 @@ def report(datasets: list[str], data_root: Path | None) -> Iterator[str]:
         ratios = f"{views / epoch:.0%} | {epoch / passes:.2f}"
         times = f"{views * 1e3:.1f} ms | {passes * 1e3:.1f} ms | {epoch * 1e3:.1f} ms"
         yield f"| {name} | {times} | {ratios} | {plain:.2f} s | {ours:.2f} s | {plain / ours:.1f} | {same} |"
-
-
-def seconds(work: Callable[[], Any]) -> float:
-    """How long it takes."""
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
 
 
 def epoch_times(domain: GraphDomain, recipe: GraphRecipe) -> tuple[float, float, float]:

@@ -1,65 +1,55 @@
-"""Time and memory of the losses beside other libraries': `python -m contrastbench.benchmarks.perf_losses`.
+"""`bench perf losses`: time and memory of a step, beside other libraries'.
 
 Forward and backward of a loss over 2N embeddings of 128 dimensions. The unit of time is the three matrix products that
 any dense version needs, one forward and two backward, measured in the same process. Memory is what the peak grows by.
 Each cell is a process of its own, with a limit on its memory, so that one that needs too much ends alone.
 """
 
-import argparse
 import importlib
 import importlib.util
 import json
 import resource
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from types import MappingProxyType
 
-SIZES = (512, 2048, 8192, 32768)
-OURS = ("infonce", "adnce", "hcl", "debiased", "mean_variance", "rmlcpc")
+from contrastbench.benchmarks.timing import best_of
+
+SIZES = (512, 2048, 8192, 32768)  # 2N
 PEERS = {"lightly": "lightly", "pytorch-metric-learning": "pytorch_metric_learning"}  # name -> module
+DEFAULT = ("infonce", "adnce", "hcl", "debiased", "mean_variance", "rmlcpc", *PEERS)
 DIM = 128
+GIGABYTES = 8.0  # the limit of each cell
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Print the table, row by row as it is measured."""
-    parser = argparse.ArgumentParser(description="Time and peak memory of contrastive losses.")
-    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of embeddings, 2N")
-    parser.add_argument("--losses", nargs="+", default=[*OURS, *PEERS])
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--memory", type=float, default=8, help="limit for each cell in GB")
-    parser.add_argument("--cell", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args(arguments)
-    if options.cell:
-        print(json.dumps(measure(options.losses[0], options.sizes[0], options.threads, options.memory)))
-        return
-    print(f"{'loss':24}" + "".join(f"{f'2N = {size}':>22}" for size in options.sizes), flush=True)
-    for name in options.losses:
-        cells = (cell(name, size, options.threads, options.memory) for size in options.sizes)
-        print(f"{name:24}" + "".join(f"{text:>22}" for text in cells), flush=True)
-    print("time in units of three matrix products, growth of the peak memory")
+def report(losses: list[str], _: Path | None = None, sizes: tuple[int, ...] = SIZES) -> Iterator[str]:
+    """A Markdown table, a line at a time: units of three matrix products, growth of the peak memory; one thread."""
+    yield "| loss | " + " | ".join(f"2N = {size}" for size in sizes) + " |"
+    yield "| --- |" + " ---: |" * len(sizes)
+    for name in losses:
+        yield f"| {name} | " + " | ".join(cell(name, size) for size in sizes) + " |"
 
 
-def cell(name: str, size: int, threads: int, memory: float) -> str:
+def cell(name: str, size: int, gigabytes: float = GIGABYTES) -> str:
     """One entry of the table, from a process of its own."""
     if name in PEERS and importlib.util.find_spec(PEERS[name]) is None:
         return "not installed"
-    command = [sys.executable, "-m", __spec__.name, "--cell", "--losses", name, "--sizes", str(size)]
-    command += ["--threads", str(threads), "--memory", str(memory)]
+    command = [sys.executable, "-m", "contrastbench.benchmarks.perf_losses", name, str(size), str(gigabytes)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        return f"over {memory:g} GB" if "memory" in done.stderr else "failed"
+        return f"over {gigabytes:g} GB" if "memory" in done.stderr else "failed"
     found = json.loads(done.stdout.splitlines()[-1])
     return f"{found['seconds'] / found['unit']:.2f}x {found['megabytes']:.0f} MB"
 
 
-def measure(name: str, size: int, threads: int, memory: float) -> dict[str, float]:
+def measure(name: str, size: int, gigabytes: float) -> dict[str, float]:
     """Seconds of the loss and of the unit, and the growth of the peak memory in megabytes."""
     import torch
 
-    resource.setrlimit(resource.RLIMIT_DATA, (int(memory * 1e9), int(memory * 1e9)))
-    torch.set_num_threads(threads)
+    resource.setrlimit(resource.RLIMIT_DATA, (int(gigabytes * 1e9), int(gigabytes * 1e9)))
+    torch.set_num_threads(1)
     step = train_step(name, size)
     train_step(name, 8, {"tile": 4})()  # what torch loads at its first step, 40 MB of it, is not the loss's
     before = peak_megabytes()
@@ -102,17 +92,6 @@ def products(size: int) -> Callable[[], None]:
     return run
 
 
-def best_of(step: Callable[[], None], repeats: int = 3) -> float:
-    """The shortest of a few runs after one to warm up, in seconds."""
-    step()
-    seconds = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        step()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
-
-
 def peak_megabytes() -> float:
     """The largest memory that this process has held."""
     scale = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, Linux kilobytes
@@ -120,4 +99,4 @@ def peak_megabytes() -> float:
 
 
 if __name__ == "__main__":
-    main()
+    print(json.dumps(measure(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]))))

@@ -1,6 +1,5 @@
 """`bench perf tabular`: what views add to the step of the model alone, measured side by side in one run."""
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
@@ -9,12 +8,13 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from contrastbench.benchmarks.timing import seconds
 from contrastbench.domains.recipes import TabularRecipe, make_recipe
 from contrastbench.domains.tabular import TabularDomain
 from contrastbench.domains.tabular.views import two_views
 from contrastbench.losses import get_loss
 
-DATASETS = ("digits-table", "breast_cancer")
+DEFAULT = ("digits-table", "breast_cancer")
 VIEWS = ("masking", "corruption", "masking+corruption")
 STEPS = 40
 
@@ -31,13 +31,6 @@ def report(datasets: list[str], data_root: Path | None) -> Iterator[str]:
             model, ours, rows = (1e3 * seconds for seconds in step_times(domain, recipe))
             times = f"{ours:.2f} ms | {model:.2f} ms | {rows:.2f} ms"
             yield f"| {name} | {views} | {times} | {(model + ours) / model:.3f} | {(model + rows) / model:.3f} |"
-
-
-def seconds(work: Callable[[], Any]) -> float:
-    """How long it takes."""
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
 
 
 def step_times(domain: TabularDomain, recipe: TabularRecipe) -> tuple[float, float, float]:

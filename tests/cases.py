@@ -4,7 +4,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from contrastbench.benchmarks.battery import PAIRINGS, random_views
+from contrastbench.benchmarks.random_contrasts import PAIRINGS, random_views
 from contrastbench.losses import Contrast
 
 SUM = "infonce + 0.5*dar"

@@ -7,7 +7,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from contrastbench.benchmarks.battery import PAIRINGS, random_views
+from contrastbench.benchmarks.random_contrasts import PAIRINGS, random_views
 from contrastbench.losses import LOSSES, get_loss
 from contrastbench.losses.distributed import gather
 

@@ -9,19 +9,16 @@ from contrastbench.benchmarks import perf_losses
 from contrastbench.losses import both_views, get_loss
 
 
-def test_table_has_a_cell_for_every_loss_and_size(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_table_has_a_cell_for_every_loss_and_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(perf_losses.PEERS, "lightly", "no_such_library")
-    perf_losses.main(["--sizes", "16", "32", "--losses", "infonce", "lightly"])
-    head, ours, peer, _ = capsys.readouterr().out.splitlines()
-    assert head.split() == ["loss", "2N", "=", "16", "2N", "=", "32"]
-    assert re.fullmatch(r"infonce( +\d+\.\d\dx \d+ MB){2}", ours)
-    assert re.fullmatch(r"lightly( +not installed){2}", peer)
+    head, _, ours, peer = perf_losses.report(["infonce", "lightly"], sizes=(16, 32))
+    assert head == "| loss | 2N = 16 | 2N = 32 |"
+    assert re.fullmatch(r"\| infonce \|( \d+\.\d\dx \d+ MB \|){2}", ours)
+    assert peer == "| lightly | not installed | not installed |"
 
 
 def test_a_cell_over_its_memory_says_so() -> None:
-    assert perf_losses.cell("mean_variance", 4096, 1, 0.05) == "over 0.05 GB"
+    assert perf_losses.cell("mean_variance", 4096, 0.05) == "over 0.05 GB"
 
 
 @pytest.mark.filterwarnings("ignore")  # the peers' own

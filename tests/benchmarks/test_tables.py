@@ -57,7 +57,7 @@ def test_every_table_can_be_run_and_rendered(name: str, tmp_path: Path) -> None:
         assert row.loss or row.paper, "a row is run or quoted"
         for column, what in table.columns.items():
             assert what.dataset is None or DATASETS[what.dataset].domain == table.domain
-            make_recipe(table.domain, {**table.recipe, **what.recipe})
+            make_recipe(table.domain, {**table.recipe, **what.recipe, **row.recipe})
             if row.loss not in (None, "none"):
                 assert get_loss(row.loss, **loss_params(row, column)).params == loss_params(row, column)
     assert "missing" in render(table, tmp_path, "md")
@@ -133,6 +133,15 @@ def test_one_seed_has_no_deviation_and_the_average_waits_for_all_columns(tmp_pat
 def test_only_records_of_exactly_this_cell_count(tmp_path: Path, change: dict) -> None:
     add(tmp_path, "A", 0, 86.0, **change)
     assert [entry.ours for entry in list(entries(SMALL, tmp_path))[1]] == [None, None, None]
+
+
+def test_a_record_older_than_a_recipe_key_still_counts_once(tmp_path: Path) -> None:
+    old = make_recipe("graph", {}).model_dump(mode="json")
+    del old["schedule"]
+    add(tmp_path, "A", 0, 86.0, recipe=old)
+    assert "/ 86.0 (1) /" in render(SMALL, tmp_path, "md")
+    add(tmp_path, "A", 0, 86.0)
+    assert "/ 86.0 (1) /" in render(SMALL, tmp_path, "md"), "one value a seed"
 
 
 def test_records_of_different_data_are_not_averaged(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.multiprocessing.spawn import spawn
 
-from contrastbench.benchmarks.battery import random_views
+from contrastbench.benchmarks.random_contrasts import random_views
 from contrastbench.losses.distributed import gather
 from two_processes import NAMES, PAIRS, WORLD, Gradients, encoder, gradients, worker
 

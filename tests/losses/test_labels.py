@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from contrastbench.benchmarks.battery import random_views
+from contrastbench.benchmarks.random_contrasts import random_views
 from contrastbench.losses import UserError, both_views, get_loss, same_class
 from contrastbench.losses.base import block_scores
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from cases import random_params
-from contrastbench.benchmarks.battery import PAIRINGS, random_views
+from contrastbench.benchmarks.random_contrasts import PAIRINGS, random_views
 from contrastbench.losses import Contrast, both_views, get_loss, other_view, query_key
 
 SINGLE = [name for name in PAIRINGS if name != "both_views with positives" and name != "same_class"]

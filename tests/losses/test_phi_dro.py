@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.autograd import gradcheck, gradgradcheck
 
-from contrastbench.benchmarks.battery import random_views
+from contrastbench.benchmarks.random_contrasts import random_views
 from contrastbench.losses import both_views, get_loss
 from contrastbench.losses.base import Scores
 from contrastbench.losses.phi_dro import worst_lambda

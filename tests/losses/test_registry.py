@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks.battery import random_views
+from contrastbench.benchmarks.random_contrasts import random_views
 from contrastbench.losses import LOSSES, UserError, both_views, get_loss
 from contrastbench.losses.registry import describe, resolve_alias
 

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch.autograd import gradgradcheck
 
-from contrastbench.benchmarks.battery import configured, random_views, value_and_gradient
+from contrastbench.benchmarks.battery import configured, value_and_gradient
+from contrastbench.benchmarks.random_contrasts import random_views
 from contrastbench.losses import LOSSES, both_views, get_loss, same_class
 from contrastbench.losses.exponential import ExponentialLoss
 from contrastbench.losses.tiles import largest

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from contrastbench.benchmarks.battery import PAIRINGS, random_views, value_and_gradient
+from contrastbench.benchmarks.battery import value_and_gradient
+from contrastbench.benchmarks.random_contrasts import PAIRINGS, random_views
 from contrastbench.losses import LOSSES, get_loss
 
 FILE = Path(__file__).with_name("values.json")

@@ -1,0 +1,47 @@
+"""Random embeddings and every way to pair them: what the battery feeds to a loss."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from contrastbench.losses import both_views, other_view, query_key, same_class, whole_row
+from contrastbench.losses.contrast import Contrast
+
+Pairing = Callable[[Sequence[Tensor]], Contrast]
+
+PAIRINGS: dict[str, Pairing] = {
+    "both_views": lambda views: both_views(views[0], views[1]),
+    "both_views with positives": lambda views: both_views(views[0], views[1], positives=views[2:]),
+    "other_view": lambda views: other_view(views[0], views[1]),
+    "other_view, sum": lambda views: other_view(views[0], views[1], mean_over_negatives=False),
+    "whole_row": lambda views: whole_row(views[0], views[1]),
+    "query_key": lambda views: query_key(views[:2], views[2]),
+    "same_class": lambda views: same_class(views[0], views[1], classes(len(views[0]))),
+}
+
+
+def random_views(
+    seed: int, size: int, dim: int = 8, dtype: torch.dtype = torch.float64, grad: bool = False
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Three views of as many samples, alike but not equal."""
+    generator = torch.Generator().manual_seed(seed)
+    shape = (size, dim)
+    samples = torch.randn(shape, dtype=torch.float64, generator=generator)
+
+    def view() -> Tensor:
+        noise = torch.randn(shape, dtype=torch.float64, generator=generator)
+        return (samples + 0.5 * noise).to(dtype).requires_grad_(grad)
+
+    return view(), view(), view()
+
+
+def classes(size: int) -> Tensor:
+    """Labels of two or more classes, most of them with two samples."""
+    return torch.arange(size) % max(2, size // 2) if size > 1 else torch.zeros(1, dtype=torch.long)
+
+
+def some_pairing(seed: int, without: str = "") -> Pairing:
+    """A pairing that depends on the seed."""
+    names = [name for name in PAIRINGS if name != without]
+    return PAIRINGS[names[seed % len(names)]]
