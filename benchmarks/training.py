@@ -50,7 +50,9 @@ class History:
         return max(self.dev_curve, key=lambda entry: entry[1])
 
 
-def train(domain: Domain, recipe: Recipe, loss: Loss | None, checkpoint: Path | None = None) -> tuple[nn.Module, History]:
+def train(
+    domain: Domain, recipe: Recipe, loss: Loss | None, checkpoint: Path | None = None
+) -> tuple[nn.Module, History]:
     """The model after all epochs, or the best by the domain's validation; untrained without a loss.
 
     A training that finds its checkpoint goes on from there with the numbers that it would have had uninterrupted.
@@ -90,7 +92,8 @@ class Run:
         self.model, self.recipe, self.checkpoint = model, recipe, checkpoint
         self.steps_per_epoch, self.steps = steps_per_epoch, recipe.epochs * steps_per_epoch
         self.optimizer = make_optimizer(recipe, model.parameters())
-        self.history, self.best = History(), {}
+        self.history = History()
+        self.best: checkpoints.Tensors = {}
         found = checkpoints.read(checkpoint) if checkpoint else None
         if found:
             self.restore(*found)
@@ -101,7 +104,7 @@ class Run:
     def update(self, value: Tensor) -> None:
         """One step of the optimizer."""
         self.optimizer.zero_grad()
-        value.backward()  # type: ignore[no-untyped-call]
+        value.backward()
         if self.recipe.max_grad_norm:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.max_grad_norm)
         self.optimizer.step()

@@ -157,4 +157,8 @@ _ALL = [
 ]
 
 DATASETS = {dataset.name: dataset for dataset in _ALL}
-EMBEDDED = {"graph": "motifs", "sentence": "graded", "tabular": "digits-table"}  # the default of each domain: needs no file and no network
+EMBEDDED = {
+    "graph": "motifs",
+    "sentence": "graded",
+    "tabular": "digits-table",
+}  # the default of each domain: needs no file and no network

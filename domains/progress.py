@@ -19,7 +19,9 @@ class Progress:
     def __init__(self, total: int, what: str, done: int = 0) -> None:
         self.total, self.what, self.done = total, what, done
         self.last_line = time.monotonic()
-        self.bar = tqdm(total=total, initial=done, desc=what, file=sys.stderr, leave=False, disable=not sys.stderr.isatty())
+        self.bar = tqdm(
+            total=total, initial=done, desc=what, file=sys.stderr, leave=False, disable=not sys.stderr.isatty()
+        )
 
     def __enter__(self) -> "Progress":
         return self

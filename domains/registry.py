@@ -9,7 +9,10 @@ from contrastbench.losses.errors import UserError, unknown
 
 DOMAINS: Mapping[str, tuple[str, str]] = {  # name -> "module:Class", what it is
     "graph": ("contrastbench.domains.graph:GraphDomain", "GraphCL's GIN on the TU collection, SVM 10-fold"),
-    "sentence": ("contrastbench.domains.sentence:SentenceDomain", "SimCSE on transformers checkpoints, Spearman on STS"),
+    "sentence": (
+        "contrastbench.domains.sentence:SentenceDomain",
+        "SimCSE on any BERT-type encoder, Spearman on STS",
+    ),
     "tabular": ("contrastbench.domains.tabular:TabularDomain", "RényiCL's MLP on tables of numbers, linear probe"),
 }
 ENTRY_POINTS = "contrastbench.domains"

@@ -24,8 +24,8 @@ from contrastbench.domains.sentence.data import (
     corpus_file,
     corpus_sentences,
     senteval_folder,
-    stsb_pairs,
     sts_sets,
+    stsb_pairs,
 )
 from contrastbench.domains.sentence.encoder import Embeddings, Head, SentenceModel, encode, load_checkpoint, pad
 from contrastbench.losses.contrast import Contrast, whole_row
@@ -91,7 +91,9 @@ class SentenceDomain:
     @property
     def data_hash(self) -> str:
         """Over the scored sets, the checkpoint, and the corpus of a run that trains."""
-        fresh = self.recipe.encoder == "tiny" or self.recipe.encoder.startswith("random:")  # their weights are the seed's
+        fresh = self.recipe.encoder == "tiny" or self.recipe.encoder.startswith(
+            "random:"
+        )  # their weights are the seed's
         weights = "" if fresh else self.checkpoint.sha256
         corpus = self.corpus[2] if "corpus" in vars(self) else ""
         return hashlib.sha256("\n".join((self.sets_hash, weights, corpus)).encode()).hexdigest()

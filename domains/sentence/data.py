@@ -116,7 +116,8 @@ def pairs(path: Path, name: str, rows: Iterable[list[str]]) -> Pairs:
             raise UserError(f"{path} pair {number} is damaged: {row}; get {SENTEVAL_URL} again") from None
     if len(scored) < 2:
         raise UserError(f"{path} has {len(scored)} pairs with a score: there is nothing to rank")
-    return Pairs(name, *(list(column) for column in zip(*scored, strict=True)), unscored)
+    first_, second_, gold_ = zip(*scored, strict=True)
+    return Pairs(name, list(first_), list(second_), list(gold_), unscored)
 
 
 def corpus_file(name: str, data_root: Path | None) -> Path:
@@ -163,7 +164,9 @@ def check_text(sentences: Iterable[str]) -> None:
         try:
             sentence.encode()
         except UnicodeEncodeError as error:
-            raise UserError(f"sentence {sentence[:40]!a} has a lone surrogate at {error.start}: it is no text") from None
+            raise UserError(
+                f"sentence {sentence[:40]!a} has a lone surrogate at {error.start}: it is no text"
+            ) from None
 
 
 def choose(dataset: str, known: Iterable[str]) -> None:

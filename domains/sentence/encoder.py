@@ -25,7 +25,7 @@ REVISIONS = {  # of the names that the papers' tables use
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """An encoder as it was found, its tokenizer, the layer over its first token if it has one, and all weights' hash."""
+    """An encoder as it was found, its tokenizer, and the layer over its first token if it has one."""
 
     encoder: Any
     tokenizer: Any
@@ -133,6 +133,7 @@ class Head(nn.Module):
     def __init__(self, dense: nn.Linear, trained: bool) -> None:
         super().__init__()
         self.dense = dense
+        self.trained: Tensor
         self.register_buffer("trained", torch.tensor(trained))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -221,12 +222,13 @@ def encode(model: SentenceModel, checkpoint: Checkpoint, sentences: Iterable[str
     ids, odd = tokenized(checkpoint, distinct)
     order = sorted(range(len(ids)), key=lambda i: -len(ids[i]))  # the longest first: memory problems show at once
     device, model = next(model.parameters()).device, model.eval()
-    parts = []
-    while len(parts) == 0 or sum(map(len, parts)) < len(order):
-        start = sum(map(len, parts))
+    parts: list[Tensor] = []
+    start = 0
+    while start < len(order):
         size = max(1, batch_tokens // len(ids[order[start]]))
         batch = pad((ids[i] for i in order[start : start + size]), checkpoint.tokenizer.pad_token_id, device)
         parts.append(unit(model(batch).float()).cpu())
+        start += size
     z = torch.empty(len(order), parts[0].shape[1])
     z[torch.tensor(order)] = torch.cat(parts)
     return Embeddings({sentence: i for i, sentence in enumerate(distinct)}, z, odd)

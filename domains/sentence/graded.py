@@ -17,7 +17,7 @@ SLOTS, WORDS_PER_SLOT, FILLERS = 5, 60, 3  # what a sentence says in 5 words out
 
 
 def graded_pairs(part: str) -> Pairs:
-    """Pairs (`dev` or `test`) that share 0 to 5 of the five words that carry the meaning; that number is the gold score.
+    """Pairs (`dev` or `test`) that share 0 to 5 of the five words with a meaning; that number is the gold score.
 
     The words stand in any order among 4 to 19 fillers, which are drawn for each sentence anew and are far more
     frequent: an encoder must learn which words tell sentences apart.
@@ -26,8 +26,9 @@ def graded_pairs(part: str) -> Pairs:
     [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
     """
     rng = np.random.default_rng([SEED, ("dev", "test").index(part)])
-    rows = [(*pair(shared, rng), float(shared)) for shared in np.arange(PAIRS) % (SLOTS + 1)]
-    return Pairs(part, *(list(column) for column in zip(*rows, strict=True)))
+    gold = [i % (SLOTS + 1) for i in range(PAIRS)]
+    first, second = zip(*(pair(shared, rng) for shared in gold), strict=True)
+    return Pairs(part, list(first), list(second), [float(shared) for shared in gold])
 
 
 def training_sentences() -> list[str]:

@@ -128,7 +128,7 @@ def test_checkpoints_that_cannot_be_are_named(folder: Path, tmp_path: Path, monk
     weights = graded.tiny_checkpoint(0).encoder
     state = {k: v for k, v in weights.state_dict().items() if "layer.1.output.dense" not in k}
     weights.save_pretrained(tmp_path, state_dict=state)
-    with pytest.raises(UserError, match="would be newly initialised: encoder.layer.1.output.dense"):
+    with pytest.raises(UserError, match=r"would be newly initialised: encoder\.layer\.1\.output\.dense"):
         load_checkpoint(str(tmp_path), None)
 
 
@@ -183,6 +183,11 @@ def test_graded_pairs_share_as_many_words_as_they_say() -> None:
 def test_defaults_are_simcse_but_for_the_tiny_encoder() -> None:
     real = SentenceRecipe(encoder="bert-base-uncased")
     assert (real.batch_size, real.lr, real.max_length, real.epochs, real.eval_every) == (64, 3e-5, 32, 1, 125)
-    assert (real.optimizer, real.schedule, real.max_grad_norm, real.pooler) == ("adamw", "linear", 1, "cls_before_pooler")
+    assert (real.optimizer, real.schedule, real.max_grad_norm, real.pooler) == (
+        "adamw",
+        "linear",
+        1,
+        "cls_before_pooler",
+    )
     assert SentenceRecipe().epochs == 3
     assert SentenceRecipe(epochs=1).epochs == 1
