@@ -39,7 +39,7 @@ class Reader:
     def __init__(self, root: Path) -> None:
         self.root, self.sha256 = root, hashlib.sha256()
 
-    def lines(self, name: str) -> list[str]:
+    def lines(self, name: str, encoding: str = "utf-8-sig") -> list[str]:
         """A file's lines, without line ends.
 
         Raises:
@@ -48,7 +48,7 @@ class Reader:
         path = self.root / name
         try:
             data = path.read_bytes()
-            text = data.decode("utf-8-sig")
+            text = data.decode(encoding)
         except UnicodeDecodeError as error:
             number = data[: error.start].count(b"\n") + 1
             raise UserError(f"{path} line {number} is not UTF-8 ({error.reason}): convert or remove it") from None

@@ -75,7 +75,7 @@ def sst_split(read: Reader, part: str) -> Split:
 def trec_split(read: Reader, part: str) -> Split:
     """Class, colon, finer class, space, sentence."""
     name = f"TREC/{part}.label"
-    y, sentences = cut(read, name, [line.split(" ", 1) for line in read.lines(name)], 2)
+    y, sentences = cut(read, name, [line.split(" ", 1) for line in read.lines(name, "latin-1")], 2)
     return Split(sentences, [label.split(":")[0] for label in y])
 
 
