@@ -2,7 +2,6 @@
 
 import hashlib
 import inspect
-import math
 import sys
 import tempfile
 import time
@@ -13,14 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from contrastbench.benchmarks import records
 from contrastbench.benchmarks.environment import environment, peak_memory_mib
-from contrastbench.benchmarks.optimizers import make_optimizer, make_schedule
 from contrastbench.benchmarks.records import Cell, Record
+from contrastbench.benchmarks.training import Diverged, train
 from contrastbench.domains.base import Domain
-from contrastbench.domains.progress import Progress
 from contrastbench.domains.recipes import Recipe, make_recipe
 from contrastbench.domains.registry import domain_class
 from contrastbench.losses.base import Loss, parts
@@ -43,10 +40,6 @@ class Request:
     threads: int | None = None
 
 
-class Diverged(Exception):
-    """The loss is no longer a number."""
-
-
 def run(request: Request, seed: int) -> tuple[Record, Path]:
     """The record of one seed and where it stands: trained now, or read if the cell is finished.
 
@@ -58,8 +51,10 @@ def run(request: Request, seed: int) -> tuple[Record, Path]:
     if loss and not recipe.trainable:
         raise UserError("this recipe has no weights to train: give --loss none")
     kind, device = domain_class(request.domain), torch.device(request.device)
-    torch.set_num_threads(request.threads or kind.threads)
     domain = kind(request.dataset, recipe, seed, request.data_root, device)
+    torch.set_num_threads(request.threads or domain.threads)
+    if loss:
+        domain.steps(recipe)  # a corpus that is missing is named now, and one that is read belongs to the data's hash
     cell = Cell(
         request.domain,
         request.dataset,
@@ -74,7 +69,11 @@ def run(request: Request, seed: int) -> tuple[Record, Path]:
     if cell.path(request.results).exists():
         return records.read(cell.path(request.results)), cell.path(request.results)
     check_writable(cell.path(request.results).parent)
-    return publish(cell, attempt(lambda: measure(domain, recipe, loss, device)), request.results, device)
+    checkpoint = request.results / "checkpoints" / f"{cell.key[:16]}-seed{seed}.safetensors"
+    outcome = attempt(lambda: measure(domain, recipe, loss, device, checkpoint))
+    published = publish(cell, outcome, request.results, device)
+    checkpoint.unlink(missing_ok=True)
+    return published
 
 
 def own_code(loss: Loss | None) -> str:
@@ -120,10 +119,10 @@ def publish(cell: Cell, outcome: Record, results: Path, device: torch.device) ->
     return records.read(path), path
 
 
-def measure(domain: Domain, recipe: Recipe, loss: Loss | None, device: torch.device) -> Record:
+def measure(domain: Domain, recipe: Recipe, loss: Loss | None, device: torch.device, checkpoint: Path) -> Record:
     """Train, score, and say what it took."""
     start = time.perf_counter()
-    model, curve = train(domain, recipe, loss)
+    model, history = train(domain, recipe, loss, checkpoint)
     trained = time.perf_counter()
     evaluation = domain.evaluate(model)
     end = time.perf_counter()
@@ -131,34 +130,7 @@ def measure(domain: Domain, recipe: Recipe, loss: Loss | None, device: torch.dev
     return {
         "metrics": evaluation.metrics,
         "main": evaluation.main,
-        "details": {**evaluation.details, **seconds, "loss_by_epoch": curve},
+        "details": {**evaluation.details, **seconds, **history.details},
         "seconds": end - start,
         "peak_memory_mib": peak_memory_mib(device),
     }
-
-
-def train(domain: Domain, recipe: Recipe, loss: Loss | None) -> tuple[nn.Module, list[float]]:
-    """The model after all epochs, and the mean loss of each; untrained without a loss."""
-    model = domain.model(recipe)
-    if loss is None:
-        return model, []
-    steps = recipe.epochs * domain.steps(recipe)
-    optimizer = make_optimizer(recipe, model.parameters())
-    schedule = make_schedule(recipe, optimizer, steps)
-    curve: list[float] = []
-    with Progress(steps, "training") as progress:
-        for epoch in range(recipe.epochs):
-            model.train()
-            values = []
-            for batch in domain.batches(recipe, epoch):
-                value = torch.stack([loss(contrast) for contrast in domain.contrasts(model, batch)]).sum()
-                optimizer.zero_grad()
-                value.backward()
-                optimizer.step()
-                schedule.step()
-                values.append(value.detach())
-                progress.step(f"epoch {epoch + 1}")
-            curve.append(torch.stack(values).mean().item())
-            if not math.isfinite(curve[-1]):
-                raise Diverged(f"the loss is {curve[-1]} in epoch {epoch + 1}")
-    return model, curve

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -27,7 +27,7 @@ class Domain(Protocol):
     `contrasts` decides who meets whom and knows no loss; a loss gets a `Contrast` and knows no domain.
     """
 
-    threads: ClassVar[int]  # CPU threads that suit the domain's model
+    threads: int  # CPU threads that suit the domain's model
     data_hash: str
 
     def model(self, recipe: Recipe) -> nn.Module:
@@ -48,6 +48,10 @@ class Domain(Protocol):
 
     def evaluate(self, model: nn.Module) -> Evaluation:
         """The score of the model's encoder by the domain's protocol."""
+        ...
+
+    def validate(self, model: nn.Module) -> float:
+        """What chooses the best model where the recipe has `validate_every`; others need not have it."""
         ...
 
 

@@ -16,10 +16,12 @@ class Progress:
     ...     progress.step("loss 0.1")
     """
 
-    def __init__(self, total: int, what: str) -> None:
-        self.total, self.what, self.done = total, what, 0
+    def __init__(self, total: int, what: str, done: int = 0) -> None:
+        self.total, self.what, self.done = total, what, done
         self.last_line = time.monotonic()
-        self.bar = tqdm(total=total, desc=what, file=sys.stderr, leave=False, disable=not sys.stderr.isatty())
+        self.bar = tqdm(
+            total=total, initial=done, desc=what, file=sys.stderr, leave=False, disable=not sys.stderr.isatty()
+        )
 
     def __enter__(self) -> "Progress":
         return self

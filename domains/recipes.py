@@ -5,7 +5,7 @@ Importing it imports no numerics, so that tables are rendered in an instant.
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from contrastbench.losses.errors import UserError, unknown
 
@@ -21,16 +21,26 @@ class Recipe(BaseModel):
     epochs: int = Field(20, ge=0)
     batch_size: int = Field(128, ge=2)
     lr: float = Field(0.01, gt=0)
-    optimizer: Literal["adam", "sgd"] = "adam"
+    optimizer: Literal["adam", "adamw", "sgd"] = "adam"
     momentum: float = Field(0.9, ge=0, lt=1, description="of sgd")
     weight_decay: float = Field(0.0, ge=0)
-    schedule: Literal["constant", "cosine"] = "constant"
+    schedule: Literal["constant", "cosine", "linear"] = "constant"
     limit: int | None = Field(None, ge=2, description="use only so many samples: for smoke tests")
 
     @property
     def protocol(self) -> str:
         """Names everything about training and scoring that the recipe's values do not; part of a record's key."""
         raise NotImplementedError
+
+    @property
+    def max_grad_norm(self) -> float | None:
+        """Length to which gradients are cut before a step; None: as they are."""
+        return None
+
+    @property
+    def validate_every(self) -> int | None:
+        """Steps between two choices of the best model by the domain's `validate`; None: the last model is taken."""
+        return None
 
     @property
     def trainable(self) -> bool:
@@ -141,9 +151,63 @@ class TabularRecipe(Recipe):
         return self.encoder != "raw"
 
 
-RECIPES: dict[str, type[Recipe]] = {"graph": GraphRecipe, "tabular": TabularRecipe}
+class SentenceRecipe(Recipe):
+    """Unsupervised SimCSE, which ADNCE's sentence code shares; the embedded tiny encoder is trained from scratch.
+
+    RoBERTa takes batch_size=512 and lr=1e-5.
+
+    >>> SentenceRecipe(encoder="bert-base-uncased").lr
+    3e-05
+    """
+
+    from_scratch: ClassVar[dict[str, Any]] = {"pooler": "avg", "epochs": 3, "lr": 3e-3, "eval_every": 32}
+
+    epochs: int = Field(1, ge=0)
+    batch_size: int = Field(64, ge=2)
+    lr: float = Field(3e-5, gt=0)
+    optimizer: Literal["adam", "adamw", "sgd"] = "adamw"
+    schedule: Literal["constant", "cosine", "linear"] = "linear"
+    encoder: str = Field("tiny", description="tiny, a checkpoint's folder or hub name[@revision], random:FOLDER")
+    pooler: Literal["cls", "cls_before_pooler", "avg", "avg_top2", "avg_first_last", "static"] = Field(
+        "cls_before_pooler", description="of the scored embedding; both cls train through a dense layer and tanh"
+    )
+    head: Literal["new", "checkpoint"] = Field("new", description="that dense layer: new, or the checkpoint's pooler")
+    whiten: bool = Field(False, description="BERT-whitening of each scored set's embeddings")
+    corpus: str = Field("wiki1m", description="sentences to train on, one a line: wiki1m or a file of the data root")
+    max_length: int = Field(32, ge=3, description="tokens of a training sentence; scored sentences are not cut")
+    eval_every: int = Field(125, ge=1, description="steps between two evaluations on the development pairs")
+    precision: Literal["float32", "bf16"] = Field("float32", description="of the encoder's matrix products")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults_of_the_tiny_encoder(cls, values: dict[str, Any]) -> dict[str, Any]:
+        return {**cls.from_scratch, **values} if values.get("encoder", "tiny") == "tiny" else values
+
+    @property
+    def protocol(self) -> str:
+        """SimCSE's training and its order of scoring (SentEval, all setting, cosine, Spearman)."""
+        return "simcse-unsupervised/1"
+
+    @property
+    def trainable(self) -> bool:
+        """Static embeddings have no dropout: both views of a sentence would be one."""
+        return self.pooler != "static"
+
+    @property
+    def max_grad_norm(self) -> float | None:
+        """As SimCSE's trainer."""
+        return 1.0
+
+    @property
+    def validate_every(self) -> int | None:
+        """Steps between two evaluations on the development pairs."""
+        return self.eval_every
+
+
+RECIPES: dict[str, type[Recipe]] = {"graph": GraphRecipe, "sentence": SentenceRecipe, "tabular": TabularRecipe}
 TINY: dict[str, dict[str, Any]] = {
     "graph": {"epochs": 2, "limit": 60, "folds": 3},
+    "sentence": {"epochs": 2, "limit": 96, "batch_size": 32, "eval_every": 2},
     "tabular": {"epochs": 2, "limit": 300, "batch_size": 64, "widths": (32, 32), "projection": (32, 16)},
 }
 

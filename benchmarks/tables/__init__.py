@@ -27,6 +27,7 @@ class Column(Strict):
     """One dataset and what its training needs; without a dataset it is quoted only."""
 
     dataset: str | None = None
+    metric: str | None = None  # instead of the table's
     recipe: dict[str, Any] = {}
 
 
@@ -37,6 +38,7 @@ class Row(Strict):
     loss: str | None = None
     params: dict[str, Any] = {}
     params_by_column: dict[str, dict[str, Any]] = {}
+    recipe: dict[str, Any] = {}  # over the column's
     paper: dict[str, list[float]] = {}  # column -> [mean] or [mean, std]
 
 
@@ -163,7 +165,7 @@ def ours(table: Table, row: Row, column: str, results: Path) -> Value | None:
     if len(hashes) > 1:
         where = records.folder(results, table.domain, str(table.columns[column].dataset), str(row.loss))
         raise UserError(f"{where}: records of {len(hashes)} different data files: keep those of one data_hash")
-    values = [record["metrics"][table.metric] for record in found]
+    values = [record["metrics"][table.columns[column].metric or table.metric] for record in found]
     if not values:
         return None
     return Value(fmean(values), stdev(values) if len(values) > 1 else None, len(values))
@@ -177,7 +179,7 @@ def matching(table: Table, row: Row, column: str, results: Path) -> Iterator[rec
     dataset = table.columns[column].dataset
     assert row.loss is not None, "quoted rows have no records"
     assert dataset is not None, "quoted columns have no records"
-    recipe = make_recipe(table.domain, {**table.recipe, **table.columns[column].recipe})
+    recipe = make_recipe(table.domain, {**table.recipe, **table.columns[column].recipe, **row.recipe})
     wanted = (recipe.protocol, loss_params(row, column), recipe.model_dump(mode="json"))
     defaults = make_recipe(table.domain, {}).model_dump(mode="json")
     known = describe(row.loss).params if row.loss != "none" else {}

@@ -57,7 +57,7 @@ def test_every_table_can_be_run_and_rendered(name: str, tmp_path: Path) -> None:
         assert row.loss or row.paper, "a row is run or quoted"
         for column, what in table.columns.items():
             assert what.dataset is None or DATASETS[what.dataset].domain == table.domain
-            make_recipe(table.domain, {**table.recipe, **what.recipe})
+            make_recipe(table.domain, {**table.recipe, **what.recipe, **row.recipe})
             if row.loss not in (None, "none"):
                 assert get_loss(row.loss, **loss_params(row, column)).params == loss_params(row, column)
     assert "missing" in render(table, tmp_path, "md")

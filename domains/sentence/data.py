@@ -1,0 +1,175 @@
+"""Sentence data: SentEval's folder of scored pairs, text files to train on, and what is wrong with them."""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from contrastbench.losses.errors import UserError, unknown
+
+STS_YEARS = {
+    "STS12": ("MSRpar", "MSRvid", "SMTeuroparl", "surprise.OnWN", "surprise.SMTnews"),
+    "STS13": ("FNWN", "headlines", "OnWN"),  # SMT is licensed and in nobody's table
+    "STS14": ("deft-forum", "deft-news", "headlines", "images", "OnWN", "tweet-news"),
+    "STS15": ("answers-forums", "answers-students", "belief", "headlines", "images"),
+    "STS16": ("answer-answer", "headlines", "plagiarism", "postediting", "question-question"),
+}
+WIKIPEDIA = ("wiki1m_for_simcse.txt", "wikipedia/wiki1m_for_simcse.txt")
+WIKIPEDIA_URL = "https://huggingface.co/datasets/princeton-nlp/datasets-for-simcse"
+SENTEVAL_URL = "https://huggingface.co/datasets/princeton-nlp/datasets-for-simcse/resolve/main/senteval.tar"
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of sentences with the similarity that people gave them."""
+
+    name: str
+    first: list[str]
+    second: list[str]
+    gold: list[float]
+    unscored: int = 0  # rows without a gold score, left out above
+
+    def __len__(self) -> int:
+        return len(self.gold)
+
+
+class Reader:
+    """Reads text files and keeps the sha256 over their names and bytes."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.sha256 = root, hashlib.sha256()
+
+    def lines(self, name: str, encoding: str = "utf-8-sig") -> list[str]:
+        """A file's lines, without line ends.
+
+        Raises:
+            UserError: no such file, or not UTF-8.
+        """
+        path = self.root / name
+        try:
+            data = path.read_bytes()
+            text = data.decode(encoding)
+        except UnicodeDecodeError as error:
+            number = data[: error.start].count(b"\n") + 1
+            raise UserError(f"{path} line {number} is not UTF-8 ({error.reason}): convert or remove it") from None
+        except OSError as error:
+            raise UserError(f"cannot read {path} ({error.strerror})") from None
+        self.sha256.update(f"{name}\0{len(data)}\0".encode() + data)
+        lines = [line.removesuffix("\r") for line in text.split("\n")]
+        return lines[:-1] if lines[-1] == "" else lines
+
+
+def senteval_folder(data_root: Path | None) -> Path:
+    """SentEval's `downstream` folder, in the data root or the root itself.
+
+    Raises:
+        UserError: it is not there.
+    """
+    for path in [] if data_root is None else [data_root / "senteval/downstream", data_root / "downstream", data_root]:
+        if (path / "STS").is_dir():
+            return path
+    where = f"{data_root} has no senteval/downstream/STS" if data_root else "no data root is given"
+    raise UserError(f"{where}: unpack {SENTEVAL_URL} and name its folder with --data-root (or CONTRASTBENCH_DATA)")
+
+
+def sts_sets(read: Reader) -> dict[str, list[Pairs]]:
+    """The seven STS sets, each in its subsets."""
+    sets = {year: [year_pairs(read, year, subset) for subset in subsets] for year, subsets in STS_YEARS.items()}
+    return {**sets, "STSB": [stsb_pairs(read, "test")], "SICKR": [sick_pairs(read)]}
+
+
+def year_pairs(read: Reader, year: str, subset: str) -> Pairs:
+    """A subset of STS12-16: sentences and gold scores stand in two files."""
+    name = f"STS/{year}-en-test/STS.{{}}.{subset}.txt"
+    sentences, gold = read.lines(name.format("input")), read.lines(name.format("gs"))
+    if len(sentences) != len(gold):
+        found = f"{len(sentences)} pairs for {len(gold)} scores"
+        raise UserError(f"{read.root / name.format('gs')} is damaged: {found}; get {SENTEVAL_URL} again")
+    rows = [[*line.split("\t")[:2], score] for line, score in zip(sentences, gold, strict=True)]
+    return pairs(read.root / name.format("input"), subset, rows)
+
+
+def stsb_pairs(read: Reader, split: str) -> Pairs:
+    """The STS benchmark's `dev` or `test` pairs."""
+    name = f"STS/STSBenchmark/sts-{split}.csv"  # tab-separated, whatever its name says; quotes are text
+    rows = [[*line.split("\t")[5:7], (line.split("\t") + [""] * 5)[4]] for line in read.lines(name)]
+    return pairs(read.root / name, split, rows)
+
+
+def sick_pairs(read: Reader) -> Pairs:
+    """SICK's test pairs with their relatedness."""
+    name = "SICK/SICK_test_annotated.txt"
+    return pairs(read.root / name, "test", [line.split("\t")[1:4] for line in read.lines(name)[1:]])
+
+
+def pairs(path: Path, name: str, rows: Iterable[list[str]]) -> Pairs:
+    """Pairs of rows (first, second, gold score), those without a score counted and left out."""
+    scored, unscored = [], 0
+    for number, row in enumerate(rows, 1):
+        try:
+            first, second, gold = row
+            if gold.strip():
+                scored.append((first, second, float(gold)))
+            else:
+                unscored += 1
+        except ValueError:
+            raise UserError(f"{path} pair {number} is damaged: {row}; get {SENTEVAL_URL} again") from None
+    if len(scored) < 2:
+        raise UserError(f"{path} has {len(scored)} pairs with a score: there is nothing to rank")
+    first_, second_, gold_ = zip(*scored, strict=True)
+    return Pairs(name, list(first_), list(second_), list(gold_), unscored)
+
+
+def corpus_file(name: str, data_root: Path | None) -> Path:
+    """The file of training sentences: wiki1m, a path inside the data root, or any other path.
+
+    Raises:
+        UserError: there is none.
+    """
+    for path in candidates(name, data_root):
+        if path.is_file():
+            return path
+    if name == "wiki1m":
+        fix = "put it into the data root (--data-root or CONTRASTBENCH_DATA), or name a text file: --recipe corpus=FILE"
+        raise UserError(f"no {WIKIPEDIA[0]} to train on: get it from {WIKIPEDIA_URL} and {fix}")
+    where = f" here or in {data_root}" if data_root else ""
+    raise UserError(f"corpus {name!r}: no such file{where}; give a text file with one sentence a line, or wiki1m")
+
+
+def candidates(name: str, data_root: Path | None) -> Iterator[Path]:
+    """Where the corpus may be."""
+    names = WIKIPEDIA if name == "wiki1m" else (name,)
+    yield from (data_root / n for n in names if data_root)
+    if name != "wiki1m":
+        yield Path(name)
+
+
+def corpus_sentences(path: Path) -> tuple[list[str], int, str]:
+    """The file's sentences, the number of empty lines that were left out, and the file's sha256.
+
+    Raises:
+        UserError: unreadable, or fewer than two sentences.
+    """
+    read = Reader(path.parent)
+    lines = read.lines(path.name)
+    sentences = [line for line in lines if line.strip()]
+    if len(sentences) < 2:
+        raise UserError(f"{path} has {len(sentences)} sentences: two are needed to be each other's negatives")
+    return sentences, len(lines) - len(sentences), read.sha256.hexdigest()
+
+
+def check_text(sentences: Iterable[str]) -> None:
+    """Raise for what is no text: lone surrogates, which no tokenizer can read."""
+    for sentence in sentences:
+        try:
+            sentence.encode()
+        except UnicodeEncodeError as error:
+            raise UserError(
+                f"sentence {sentence[:40]!a} has a lone surrogate at {error.start}: it is no text"
+            ) from None
+
+
+def choose(dataset: str, known: Iterable[str]) -> None:
+    """Raise unless the dataset is a known one."""
+    if dataset not in set(known):
+        raise unknown("sentence dataset", dataset, known)

@@ -1,0 +1,97 @@
+"""The embedded sentences: generated pairs with graded similarity and a tiny BERT, so that nothing is downloaded."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+from contrastbench.domains.sentence.data import Pairs
+from contrastbench.domains.sentence.encoder import Checkpoint
+
+SEED = 20232
+SENTENCES, PAIRS = 4096, 600
+SYLLABLES = ("ba", "ce", "di", "fo", "gu", "ka", "le", "mi", "no", "pu", "ra", "se", "ti", "vo", "zu")
+SLOTS, WORDS_PER_SLOT, FILLERS = 5, 60, 3  # what a sentence says in 5 words out of 300, and words that say nothing
+
+
+def graded_pairs(part: str) -> Pairs:
+    """Pairs (`dev` or `test`) that share 0 to 5 of the five words with a meaning; that number is the gold score.
+
+    The words stand in any order among 4 to 19 fillers, which are drawn for each sentence anew and are far more
+    frequent: an encoder must learn which words tell sentences apart.
+
+    >>> graded_pairs("dev").gold[:6]
+    [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    """
+    rng = np.random.default_rng([SEED, ("dev", "test").index(part)])
+    gold = [i % (SLOTS + 1) for i in range(PAIRS)]
+    first, second = zip(*(pair(shared, rng) for shared in gold), strict=True)
+    return Pairs(part, list(first), list(second), [float(shared) for shared in gold])
+
+
+def training_sentences() -> list[str]:
+    """Single sentences of the same kind."""
+    rng = np.random.default_rng([SEED, 2])
+    return [sentence(meaning(rng), rng) for _ in range(SENTENCES)]
+
+
+def pair(shared: int, rng: np.random.Generator) -> tuple[str, str]:
+    """Two sentences that agree in so many slots."""
+    first = meaning(rng)
+    other = (first + rng.integers(1, WORDS_PER_SLOT, SLOTS)) % WORDS_PER_SLOT  # no word of it is the first's
+    second = np.where(rng.permutation(SLOTS) < shared, first, other)
+    return sentence(first, rng), sentence(second, rng)
+
+
+def meaning(rng: np.random.Generator) -> Any:
+    """One word's number for each slot."""
+    return rng.integers(WORDS_PER_SLOT, size=SLOTS)
+
+
+def sentence(words: Any, rng: np.random.Generator) -> str:
+    """The slots' words and some fillers in any order."""
+    content = [spell(1 + slot * WORDS_PER_SLOT + int(word)) for slot, word in enumerate(words)]
+    fillers = [f"{SYLLABLES[i]}n" for i in rng.integers(FILLERS, size=rng.integers(4, 20))]
+    return " ".join(rng.permutation(content + fillers).tolist())
+
+
+def spell(number: int) -> str:
+    """A word of three syllables for a number.
+
+    >>> spell(1), spell(300)
+    ('babace', 'cefoba')
+    """
+    base = len(SYLLABLES)
+    return SYLLABLES[number // base**2] + SYLLABLES[number // base % base] + SYLLABLES[number % base]
+
+
+def tiny_checkpoint(seed: int) -> Checkpoint:
+    """A BERT of two layers with weights by the seed, and a WordPiece tokenizer trained on the training sentences."""
+    config = BertConfig(
+        vocab_size=len(tokenizer()),
+        hidden_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=256,
+        max_position_embeddings=128,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return Checkpoint(BertModel(config, add_pooling_layer=False), tokenizer(), None)
+
+
+def tokenizer() -> PreTrainedTokenizerFast:
+    """WordPiece over the generated words."""
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    made = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    made.normalizer = normalizers.BertNormalizer()
+    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    made.train_from_iterator(
+        training_sentences(), trainers.WordPieceTrainer(vocab_size=800, special_tokens=special, show_progress=False)
+    )
+    ends = [(token, made.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
+    made.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
+    names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), special, strict=True))
+    return PreTrainedTokenizerFast(tokenizer_object=made, model_max_length=128, **names)

@@ -1,0 +1,63 @@
+"""SentEval's scores of sentence pairs: Spearman correlation of cosine and gold score."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from contrastbench.domains.base import Evaluation
+from contrastbench.domains.probes import spearman
+from contrastbench.domains.sentence.data import Pairs
+from contrastbench.domains.sentence.encoder import Embeddings
+from contrastbench.losses.contrast import unit
+
+
+def evaluate(embeddings: Embeddings, sets: Mapping[str, Sequence[Pairs]], whiten: bool) -> Evaluation:
+    """All sets' correlations and their average.
+
+    A set's number is the correlation over all of its subsets' pairs together (`all`); the mean over subsets and the
+    mean weighted by their sizes stand in the details. The average is that of numbers rounded to two decimals, as in
+    SimCSE's code.
+    """
+    metrics = {name: correlation(embeddings, parts, whiten) for name, parts in sets.items()}
+    details = {name: subsets(embeddings, parts, whiten) for name, parts in sets.items()}
+    if len(metrics) == 1:
+        return Evaluation({"spearman": next(iter(metrics.values()))}, "spearman", {"sets": details})
+    average = float(np.mean([round(value, 2) for value in metrics.values()]))
+    return Evaluation({**metrics, "avg": average}, "avg", {"sets": details})
+
+
+def correlation(embeddings: Embeddings, parts: Sequence[Pairs], whiten: bool) -> float:
+    """Spearman correlation in percent over the pairs of all parts."""
+    first, second = (embeddings.of([s for part in parts for s in getattr(part, side)]) for side in ("first", "second"))
+    if whiten:
+        first, second = whitened(first, second)
+    cosine = (first.double() * second.double()).sum(dim=1)
+    return 100 * spearman(cosine.numpy(), np.array([gold for part in parts for gold in part.gold]))
+
+
+def subsets(embeddings: Embeddings, parts: Sequence[Pairs], whiten: bool) -> dict[str, float | int | dict[str, float]]:
+    """What stands beside the number of a set."""
+    each = {part.name: correlation(embeddings, [part], whiten) for part in parts}
+    sizes = [len(part) for part in parts]
+    return {
+        "pairs": sum(sizes),
+        "unscored": sum(part.unscored for part in parts),
+        "mean": float(np.mean(list(each.values()))),
+        "wmean": float(np.average(list(each.values()), weights=sizes)),
+        "subsets": each,
+    }
+
+
+def whitened(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+    """Unit rows after BERT-whitening (Su et al. 2021): mean and covariance of these rows taken to 0 and 1.
+
+    Directions without variance are left out.
+    """
+    x = torch.cat([first, second]).double()
+    x = x - x.mean(dim=0)
+    values, vectors = torch.linalg.eigh(x.T @ x / len(x))
+    kept = values > values[-1] * 1e-9
+    z = unit(x @ (vectors[:, kept] / values[kept].sqrt()))
+    return z[: len(first)], z[len(first) :]

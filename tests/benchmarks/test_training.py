@@ -1,0 +1,64 @@
+"""The training loop: resume equals no interruption."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+
+from contrastbench.benchmarks import checkpoints, training
+from contrastbench.benchmarks.training import train
+from contrastbench.domains.recipes import make_recipe
+from contrastbench.domains.registry import domain_class
+from contrastbench.losses import get_loss
+
+CASES = {
+    "graph": ("motifs", {"epochs": 2, "limit": 60, "folds": 3, "batch_size": 20}),
+    "sentence": ("graded", {"epochs": 2, "limit": 48, "batch_size": 16, "eval_every": 2, "pooler": "cls"}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("step", [2, 3, 5])
+def test_resume_equals_no_interruption_bit_for_bit(name: str, step: int, tmp_path: Path, monkeypatch) -> None:
+    dataset, values = CASES[name]
+    recipe = make_recipe(name, values)
+
+    def domain():
+        return domain_class(name)(dataset, recipe, 0, None, torch.device("cpu"))
+
+    whole, history = train(domain(), recipe, get_loss("adnce"))
+    interrupted, path, update = domain(), tmp_path / "c" / "it.safetensors", training.Run.update
+
+    def kill(run: training.Run, value: torch.Tensor) -> None:
+        update(run, value)
+        if run.history.step == step:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training.Run, "update", kill)
+        with pytest.raises(SystemExit) as end:
+            train(interrupted, recipe, get_loss("adnce"), path)
+    assert end.value.code == 143
+    assert checkpoints.read(path)[1]["step"] == step
+    resumed, again = train(domain(), recipe, get_loss("adnce"), path)
+    assert again == history
+    for key, tensor in whole.state_dict().items():
+        assert torch.equal(tensor, resumed.state_dict()[key]), key
+
+
+def test_a_damaged_checkpoint_is_said_and_not_used(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "it.safetensors"
+    assert checkpoints.read(path) is None
+    checkpoints.write(path, {"a": torch.arange(1000.0)}, {"step": 3})
+    tensors, state = checkpoints.read(path)
+    assert torch.equal(tensors["a"], torch.arange(1000.0))
+    assert state == {"step": 3}
+    data = bytearray(path.read_bytes())
+    data[-5] ^= 1
+    path.write_bytes(data)
+    assert checkpoints.read(path) is None
+    assert "is damaged: the training starts anew" in capsys.readouterr().err
+    path.write_bytes(b"half")
+    assert checkpoints.read(path) is None

@@ -1,0 +1,193 @@
+"""The sentence domain as the runner uses it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import spearmanr
+
+from contrastbench.benchmarks.runner import Request, run
+from contrastbench.domains.recipes import SentenceRecipe, make_recipe
+from contrastbench.domains.sentence import SentenceDomain, graded
+from contrastbench.domains.sentence.encoder import SentenceModel, encode, load_checkpoint, pad
+from contrastbench.domains.sentence.scoring import whitened
+from contrastbench.losses import UserError, get_loss
+
+CPU = torch.device("cpu")
+
+
+def domain(seed: int = 0, dataset: str = "graded", data_root: Path | None = None, **recipe: object) -> SentenceDomain:
+    return SentenceDomain(dataset, make_recipe("sentence", recipe), seed, data_root, CPU)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint on disk."""
+    path, checkpoint = tmp_path_factory.mktemp("tiny"), graded.tiny_checkpoint(0)
+    checkpoint.encoder.save_pretrained(path)
+    checkpoint.tokenizer.save_pretrained(path)
+    return path
+
+
+def test_the_seed_alone_decides_weights_order_and_dropout() -> None:
+    for seed, same in ((0, True), (1, False)):
+        a, b = domain(0, pooler="cls"), domain(seed, pooler="cls")
+        batches = [next(iter(d.batches(d.recipe, 1))) for d in (a, b)]
+        assert (batches[0] == batches[1]) == same
+        models = [d.model(d.recipe).train() for d in (a, b)]
+        assert torch.equal(*(m.head.dense.weight for m in models)) == same
+        contrasts = [d.contrasts(m, batches[0])[0] for d, m in zip((a, b), models, strict=True)]
+        assert torch.equal(contrasts[0].anchor, contrasts[1].anchor) == same
+
+
+def test_both_views_are_dropout_passes_of_the_same_sentences() -> None:
+    d = domain(max_length=8)
+    model, batch = d.model(d.recipe), next(iter(d.batches(d.recipe, 0)))
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    (views,) = d.contrasts(model.train(), batch)
+    assert torch.equal(torch.get_rng_state(), before), "the global random state is the user's"
+    assert not torch.equal(views.anchor, views.keys)
+    assert views.key_id.tolist() == [-1] * 64
+    (same,) = d.contrasts(model.eval(), batch)
+    assert torch.allclose(same.anchor, same.keys, atol=1e-6)
+
+
+def test_the_last_partial_batch_is_kept_but_not_a_lone_sentence() -> None:
+    for limit, sizes in ((130, [64, 64, 2]), (129, [64, 64])):
+        d = domain(limit=limit)
+        assert [len(batch.sentences) for batch in d.batches(d.recipe, 0)] == sizes
+        assert d.steps(d.recipe) == len(sizes)
+
+
+@pytest.mark.parametrize("pooler", ["avg", "avg_top2", "avg_first_last", "static", "cls_before_pooler"])
+def test_poolers_and_encode_agree_with_one_sentence_at_a_time(pooler: str) -> None:
+    d = domain(pooler=pooler)
+    model = d.model(d.recipe).eval()
+    sentences = ["babace kaba ban", "ban", "", "babace kaba ban", "gugu " * 40]
+    found = encode(model, d.checkpoint, sentences, batch_tokens=64)
+    assert found.odd == {"distinct_sentences": 4, "truncated": 0, "empty": 1, "with_nul": 0}
+    for sentence, z in zip(sentences, found.of(sentences), strict=True):
+        tokens = d.checkpoint.tokenizer(sentence, return_tensors="pt")
+        with torch.no_grad():
+            out = model.encoder(tokens["input_ids"], output_hidden_states=True)
+        layers = [h[0] for h in out.hidden_states]
+        expected = {
+            "avg": layers[-1].mean(dim=0),
+            "avg_top2": (layers[-1] + layers[-2]).mean(dim=0),
+            "avg_first_last": (layers[-1] + layers[1]).mean(dim=0),
+            "static": model.encoder.embeddings.word_embeddings(tokens["input_ids"])[0].mean(dim=0),
+            "cls_before_pooler": layers[-1][0],
+        }[pooler]
+        assert torch.allclose(z, expected / expected.norm(), atol=1e-5)
+
+
+def test_the_head_is_for_training_and_never_scored_untrained() -> None:
+    d = domain(pooler="cls")
+    model = d.model(d.recipe)
+    with pytest.raises(UserError, match=r"head that is newly initialised: train it, or give pooler=cls_before_pooler"):
+        d.validate(model)
+    d.contrasts(model.train(), next(iter(d.batches(d.recipe, 0))))
+    assert -100 <= d.validate(model) <= 100
+    tokens = pad([[2, 5, 3]], 0, CPU)
+    before = SentenceModel(model.encoder, "cls_before_pooler", model.head).eval()(tokens)
+    assert torch.allclose(model.eval()(tokens), model.head(before))
+    with pytest.raises(UserError, match="has no pooler of its own"):
+        domain(pooler="cls", head="checkpoint")
+
+
+def test_odd_sentences_are_counted_or_refused() -> None:
+    d = domain()
+    model = d.model(d.recipe)
+    found = d.encode(model, ["", " ", "ban\0ban", "babace " * 15000])
+    assert found.odd == {"distinct_sentences": 4, "truncated": 1, "empty": 2, "with_nul": 1}
+    assert torch.isfinite(found.z).all()
+    with pytest.raises(UserError, match=r"lone surrogate at 3: it is no text"):
+        d.encode(model, ["ban\ud800"])
+
+
+def test_a_batch_of_one_sentence_repeated_trains() -> None:
+    d = domain()
+    model = d.model(d.recipe).train()
+    batch = type(next(iter(d.batches(d.recipe, 0))))(["ban ban"] * 8, 0)
+    get_loss("adnce")(d.contrasts(model, batch)[0]).backward()
+    assert all(p.grad is None or torch.isfinite(p.grad).all() for p in model.parameters())
+
+
+def test_checkpoints_that_cannot_be_are_named(folder: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    config = graded.tiny_checkpoint(0).encoder.config
+    config.save_pretrained(tmp_path)
+    graded.tokenizer().save_pretrained(tmp_path)
+    for name in (str(tmp_path), str(tmp_path / "no"), "nobody/no-such-encoder"):
+        with pytest.raises(UserError) as error:
+            load_checkpoint(name, None)
+        assert "\n" not in str(error.value)
+    assert load_checkpoint(f"random:{tmp_path}", None).encoder.config.hidden_size == 64
+    weights = graded.tiny_checkpoint(0).encoder
+    state = {k: v for k, v in weights.state_dict().items() if "layer.1.output.dense" not in k}
+    weights.save_pretrained(tmp_path, state_dict=state)
+    with pytest.raises(UserError, match=r"would be newly initialised: encoder\.layer\.1\.output\.dense"):
+        load_checkpoint(str(tmp_path), None)
+
+
+def test_equal_checkpoints_are_equal_wherever_they_lie(folder: Path) -> None:
+    found = load_checkpoint(str(folder), None)
+    assert found.sha256 == load_checkpoint(folder.name, folder.parent).sha256
+    d = domain(encoder=str(folder), pooler="avg")
+    tiny = domain()
+    sentences = d.dev.first[:5]
+    assert torch.equal(*(x.encode(x.model(x.recipe), sentences).z for x in (d, tiny)))
+    assert d.data_hash != tiny.data_hash
+
+
+def test_whitening_gives_identity_covariance() -> None:
+    x = torch.randn(200, 5, generator=torch.Generator().manual_seed(0)) @ torch.diag(torch.tensor([1.0, 2, 3, 4, 0]))
+    first, second = whitened(x[:100], x[100:])
+    assert first.shape == (100, 4)
+    z = x.double() - x.double().mean(dim=0)
+    precision = torch.linalg.pinv(z.T @ z / 200)
+    expected = (z[:100] @ precision * z[100:]).sum(dim=1)
+    length = ((z @ precision) * z).sum(dim=1).sqrt()
+    assert torch.allclose((first * second).sum(dim=1), expected / length[:100] / length[100:])
+
+
+def test_training_improves_the_embedded_score(tmp_path: Path) -> None:
+    recipe = {"epochs": 3, "limit": 1024, "schedule": "constant", "eval_every": 16}
+    scores = {}
+    for loss, params in (("none", {}), ("adnce", {"temperature": 0.05})):
+        record, _ = run(Request("sentence", "graded", loss, params, recipe, tmp_path), seed=0)
+        scores[loss] = record["metrics"]["spearman"]
+    assert scores["adnce"] > scores["none"] + 10
+    details = record["details"]
+    assert [step for step, _ in details["dev_curve"]] == [16, 32, 48]
+    assert dict(details["dev_curve"])[details["best_step"]] == max(score for _, score in details["dev_curve"])
+    assert details["pooler"] == "avg"
+
+
+def test_graded_pairs_share_as_many_words_as_they_say() -> None:
+    pairs = graded.graded_pairs("test")
+    for first, second, gold in zip(pairs.first, pairs.second, pairs.gold, strict=True):
+        content = [{word for word in s.split() if len(word) == 6} for s in (first, second)]
+        assert len(content[0] & content[1]) == gold
+    d = domain()
+    cosine = (lambda e: (e.of(pairs.first) * e.of(pairs.second)).sum(dim=1))(
+        d.encode(d.model(d.recipe), pairs.first + pairs.second)
+    )
+    evaluation = d.evaluate(d.model(d.recipe))
+    assert evaluation.metrics["spearman"] == pytest.approx(100 * spearmanr(cosine, pairs.gold).statistic, abs=0.1)
+    assert np.isfinite(d.validate(d.model(d.recipe)))
+
+
+def test_defaults_are_simcse_but_for_the_tiny_encoder() -> None:
+    real = SentenceRecipe(encoder="bert-base-uncased")
+    assert (real.batch_size, real.lr, real.max_length, real.epochs, real.eval_every) == (64, 3e-5, 32, 1, 125)
+    assert (real.optimizer, real.schedule, real.max_grad_norm, real.pooler) == (
+        "adamw",
+        "linear",
+        1,
+        "cls_before_pooler",
+    )
+    assert SentenceRecipe().epochs == 3
+    assert SentenceRecipe(epochs=1).epochs == 1
