@@ -71,9 +71,10 @@ def run(request: Request, seed: int) -> tuple[Record, Path]:
     check_writable(cell.path(request.results).parent)
     checkpoint = request.results / "checkpoints" / f"{cell.key[:16]}-seed{seed}.safetensors"
     outcome = attempt(lambda: measure(domain, recipe, loss, device, checkpoint))
-    published = publish(cell, outcome, request.results, device)
-    checkpoint.unlink(missing_ok=True)
-    return published
+    record, path = publish(cell, outcome, request.results, device)
+    if record["status"] in records.FINAL:
+        checkpoint.unlink(missing_ok=True)
+    return record, path
 
 
 def own_code(loss: Loss | None) -> str:

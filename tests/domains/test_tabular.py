@@ -81,7 +81,8 @@ def test_pairings_without_a_target(pairing: str, shape: tuple[int, int]) -> None
 @pytest.mark.parametrize("pairing", ["query_key", "both_views", "one_way"])
 def test_training_lowers_the_loss(pairing: str) -> None:
     d = domain(pairing=pairing, epochs=15, rate=0.4)
-    _, curve = train(d, d.recipe, get_loss("infonce", temperature=0.2))
+    _, history = train(d, d.recipe, get_loss("infonce", temperature=0.2))
+    curve = history.loss_by_epoch
     assert np.mean(curve[-3:]) < curve[0] - 0.3
 
 
@@ -178,7 +179,8 @@ def test_the_same_seed_gives_the_same_record(loss: str, tmp_path: Path) -> None:
 def test_scarfs_preset_trains() -> None:
     recipe = make_recipe("tabular", {"preset": "scarf", "epochs": 2, "batch_size": 64})
     d = TabularDomain("wine", recipe, 0, None, CPU)
-    model, curve = train(d, recipe, get_loss("infonce", temperature=1.0))
+    model, history = train(d, recipe, get_loss("infonce", temperature=1.0))
+    curve = history.loss_by_epoch
     assert curve[1] < curve[0]
     assert d.evaluate(model).metrics["accuracy"] > 60
 
