@@ -61,7 +61,7 @@ def spell(number: int) -> str:
     """A word of three syllables for a number.
 
     >>> spell(1), spell(300)
-    ('babace', 'cefoba')
+    ('babace', 'cekaba')
     """
     base = len(SYLLABLES)
     return SYLLABLES[number // base**2] + SYLLABLES[number // base % base] + SYLLABLES[number % base]
