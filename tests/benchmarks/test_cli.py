@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from contrastbench.benchmarks import cli
-from contrastbench.benchmarks.cli import parse_pairs, parse_seeds
+from contrastbench.benchmarks.arguments import parse_pairs, parse_seeds
 from contrastbench.benchmarks.records import read
 
 RUN = ["run", "--domain", "graph", "--loss", "adnce"]
