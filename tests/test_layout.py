@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from contrastbench.benchmarks.battery import check_loss
+
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("losses", "domains", "benchmarks")
 SOURCES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
@@ -52,3 +54,11 @@ def test_the_readme_shows_a_table_of_ours() -> None:
     shown = (ROOT / "results" / "adnce-table5.md").read_text().splitlines()
     readme = (ROOT / "README.md").read_text()
     assert all(line in readme for line in shown if line.startswith("|"))
+
+
+def test_the_readmes_own_loss_passes_the_battery(tmp_path: Path) -> None:
+    code = next(
+        block for block in (ROOT / "README.md").read_text().split("```python\n") if block.startswith("# mine.py")
+    )
+    (tmp_path / "mine.py").write_text(code.split("```")[0])
+    assert [result for result in check_loss(f"{tmp_path / 'mine.py'}:Mine") if not result.passed] == []
