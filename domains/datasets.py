@@ -159,6 +159,7 @@ _ALL = [
 DATASETS = {dataset.name: dataset for dataset in _ALL}
 EMBEDDED = {
     "graph": "motifs",
+    "image": "digits",
     "sentence": "graded",
     "tabular": "digits-table",
 }  # the default of each domain: needs no file and no network
