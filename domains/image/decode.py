@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
 from contrastbench.domains.progress import Progress
@@ -127,7 +127,7 @@ def open_image(name: str, data: bytes) -> Image.Image:
     """The image in a file's bytes, not yet decoded."""
     try:
         return Image.open(BytesIO(data))
-    except Image.UnidentifiedImageError:
+    except UnidentifiedImageError:
         what = "it is empty" if not data else "it holds something else"
         raise UserError(f"{name} is no image ({what}): remove or replace it") from None
     except Image.DecompressionBombError as error:
