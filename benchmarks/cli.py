@@ -33,7 +33,7 @@ DataRoot = Annotated[
     Path | None,
     typer.Option(envvar="CONTRASTBENCH_DATA", help="A folder that already holds the data files."),
 ]
-PERF = ("losses", "graph", "tabular")  # each is a module perf_NAME
+PERF = ("losses", "graph", "image", "tabular")  # each is a module perf_NAME
 
 
 @app.command()
