@@ -11,10 +11,8 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from contrastbench.benchmarks import records
-from contrastbench.domains.recipes import make_recipe
+from contrastbench.benchmarks.experiments import Experiment
 from contrastbench.losses.errors import UserError, unknown
-from contrastbench.losses.registry import describe
 
 
 class Strict(BaseModel):
@@ -27,6 +25,7 @@ class Column(Strict):
     """One dataset and what its training needs; without a dataset it is quoted only."""
 
     dataset: str | None = None
+    domain: str | None = None  # instead of the table's
     metric: str | None = None  # instead of the table's
     recipe: dict[str, Any] = {}
 
@@ -155,47 +154,23 @@ def average(name: str, row: Row, line: list[Entry]) -> Entry:
 
 
 def ours(table: Table, row: Row, column: str, results: Path) -> Value | None:
-    """Mean and standard deviation over the seeds that have an ok record of exactly this cell; None without one.
-
-    Raises:
-        UserError: the records come from different data.
-    """
-    found = list(matching(table, row, column, results))
-    hashes = {record["data_hash"] for record in found}
-    if len(hashes) > 1:
-        where = records.folder(results, table.domain, str(table.columns[column].dataset), str(row.loss))
-        raise UserError(f"{where}: records of {len(hashes)} different data files: keep those of one data_hash")
-    values = [record["metrics"][table.columns[column].metric or table.metric] for record in found]
+    """Mean and standard deviation over the seeds that have an ok record of exactly this cell; None without one."""
+    metric = table.columns[column].metric or table.metric
+    found = experiment(table, row, column).ok_by_seed(results)
+    values = [record["metrics"][metric] for record in found.values()]
     if not values:
         return None
     return Value(fmean(values), stdev(values) if len(values) > 1 else None, len(values))
 
 
-def matching(table: Table, row: Row, column: str, results: Path) -> Iterator[records.Record]:
-    """The ok records of a place, one a seed: same loss, parameters, recipe and protocol.
-
-    A record older than a parameter or recipe key is taken to have its default, which must be what was done before.
-    """
-    dataset = table.columns[column].dataset
-    assert row.loss is not None, "quoted rows have no records"
-    assert dataset is not None, "quoted columns have no records"
-    recipe = make_recipe(table.domain, {**table.recipe, **table.columns[column].recipe, **row.recipe})
-    wanted = (recipe.protocol, loss_params(row, column), recipe.model_dump(mode="json"))
-    defaults = make_recipe(table.domain, {}).model_dump(mode="json")
-    known = describe(row.loss).params if row.loss != "none" else {}
-    by_seed: dict[int, records.Record] = {}
-    for record in records.read_all(results, table.domain, dataset, row.loss):
-        found = (record["protocol"], {**known, **record["params"]}, {**defaults, **record["recipe"]})
-        if record["status"] == "ok" and found == wanted:
-            by_seed.setdefault(record["seed"], record)
-    yield from by_seed.values()
-
-
-def loss_params(row: Row, column: str) -> dict[str, Any]:
-    """The row's parameters for a column, after the loss's defaults."""
-    if row.loss in (None, "none"):
-        return {}
-    return {**describe(str(row.loss)).params, **row.params, **row.params_by_column.get(column, {})}
+def experiment(table: Table, row: Row, column: str) -> Experiment:
+    """What fills a place in: for rows with a loss in columns with a dataset."""
+    what = table.columns[column]
+    assert row.loss is not None, "quoted rows are not run"
+    assert what.dataset is not None, "quoted columns are not run"
+    params = {**row.params, **row.params_by_column.get(column, {})}
+    recipe = {**table.recipe, **what.recipe, **row.recipe}
+    return Experiment(what.domain or table.domain, what.dataset, row.loss, params, recipe)
 
 
 def render(table: Table, results: Path, format_: str) -> str:

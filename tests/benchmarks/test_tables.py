@@ -6,7 +6,7 @@ import pytest
 
 from contrastbench.benchmarks import tables
 from contrastbench.benchmarks.records import SCHEMA, Cell, publish
-from contrastbench.benchmarks.tables import Table, entries, load, loss_params, names, render
+from contrastbench.benchmarks.tables import Table, entries, experiment, load, names, render
 from contrastbench.domains.datasets import DATASETS
 from contrastbench.domains.recipes import make_recipe
 from contrastbench.losses import UserError, get_loss
@@ -56,10 +56,11 @@ def test_every_table_can_be_run_and_rendered(name: str, tmp_path: Path) -> None:
         assert set(row.params_by_column) <= set(table.columns)
         assert row.loss or row.paper, "a row is run or quoted"
         for column, what in table.columns.items():
-            assert what.dataset is None or DATASETS[what.dataset].domain == table.domain
-            make_recipe(table.domain, {**table.recipe, **what.recipe, **row.recipe})
-            if row.loss not in (None, "none"):
-                assert get_loss(row.loss, **loss_params(row, column)).params == loss_params(row, column)
+            if row.loss and what.dataset:
+                work = experiment(table, row, column)
+                assert DATASETS[work.dataset].domain == work.domain
+                assert work.full_recipe.protocol
+                assert row.loss == "none" or get_loss(row.loss, **work.params).params == work.full_params
     assert "missing" in render(table, tmp_path, "md")
     lines = render(table, tmp_path, "csv").splitlines()
     assert len(lines) == 1 + len(table.rows) * (len(table.columns) + (table.average is not None))
