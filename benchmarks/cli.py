@@ -112,9 +112,9 @@ def list_(what: Annotated[str, typer.Argument(help="losses, domains, datasets or
 
 @app.command()
 def table(
-    name: Annotated[str | None, typer.Argument(help="A table; see `bench list tables`.")] = None,
-    format_: Annotated[str, typer.Option("--format", help="md or csv.")] = "md",
-    all_: Annotated[bool, typer.Option("--all", help="Write every table in both formats into the results.")] = False,
+    name: Annotated[str | None, typer.Argument(help="A table (bench list tables), or a YAML file.")] = None,
+    format_: Annotated[str, typer.Option("--format", help="md, csv or latex.")] = "md",
+    all_: Annotated[bool, typer.Option("--all", help="Write every table as md and csv into the results.")] = False,
     results: Results = Path("results"),
 ) -> None:
     """A published table beside our numbers, from the records alone."""
