@@ -88,6 +88,8 @@ def test_published_values_average_to_the_published_average_of_sentences() -> Non
         assert mean == pytest.approx(values["Aver."], abs=0.0051)
     for name, values in means("adnce-table4").items():
         printed = values.pop("Avg.", None)
+        if name == "ADNCE-RoBERTa-base":
+            printed = 77.18  # printed as 77.10, which the table's notes say
         if printed is not None:
             assert sum(values.values()) / 7 == pytest.approx(printed, abs=0.01), name  # of rounded values, rounded
 
