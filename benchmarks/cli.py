@@ -129,6 +129,17 @@ def table(
         typer.echo(tables.render(tables.load(name), results, format_), nl=False)
 
 
+@app.command()
+def audit(
+    name: Annotated[str, typer.Argument(help="A table (bench list tables), or a YAML file.")],
+    results: Results = Path("results"),
+) -> None:
+    """Where the protocol behind our numbers deviates from the paper's, cell by cell, and what the paper leaves open."""
+    from contrastbench.benchmarks import audit, tables
+
+    typer.echo(audit.report(tables.load(name), results), nl=False)
+
+
 @app.command("check-loss")
 def check_loss_(
     loss: Annotated[str, typer.Argument(help="my_loss.py:MyLoss, a registered name, or a sum.")],
