@@ -129,6 +129,21 @@ def table(
         typer.echo(tables.render(tables.load(name), results, format_), nl=False)
 
 
+@app.command()
+def compare(
+    name: Annotated[str, typer.Argument(metavar="TABLE", help="A table; see `bench list tables`.")],
+    baseline: Annotated[str | None, typer.Option(help="A row; default: the first with InfoNCE.")] = None,
+    test: Annotated[str, typer.Option(help="The test that Holm corrects: t or wilcoxon.")] = "t",
+    alpha: Annotated[float, typer.Option(help="Wins and losses have a Holm p up to this.")] = 0.05,
+    format_: Annotated[str, typer.Option("--format", help="md or csv.")] = "md",
+    results: Results = Path("results"),
+) -> None:
+    """A table's rows against a baseline row: paired tests over shared seeds and folds, wins, ties and losses, ranks."""
+    from contrastbench.benchmarks import comparison, tables
+
+    typer.echo(comparison.render(tables.load(name), results, format_, baseline, test, alpha), nl=False)
+
+
 @app.command("check-loss")
 def check_loss_(
     loss: Annotated[str, typer.Argument(help="my_loss.py:MyLoss, a registered name, or a sum.")],

@@ -1,4 +1,4 @@
-"""Means with their spread, paired tests, Holm's correction, ranks over datasets: plain numbers in, plain numbers out."""
+"""Means with their spread, paired tests, Holm's correction and ranks over datasets, on plain numbers."""
 
 import math
 from collections.abc import Sequence
