@@ -144,6 +144,20 @@ def compare(
     typer.echo(comparison.render(tables.load(name), results, format_, baseline, test, alpha), nl=False)
 
 
+@app.command()
+def report(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[TABLE]...", help="Default: all that have records.")
+    ] = None,
+    output: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
+    results: Results = Path("results"),
+) -> None:
+    """One self-contained HTML page: tables, comparisons, plots, and the records behind each number."""
+    from contrastbench.benchmarks import report
+
+    typer.echo(report.write(names or [], results, output))
+
+
 @app.command("check-loss")
 def check_loss_(
     loss: Annotated[str, typer.Argument(help="my_loss.py:MyLoss, a registered name, or a sum.")],

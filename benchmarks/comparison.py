@@ -12,12 +12,13 @@ from typing import Any
 from contrastbench.benchmarks.experiments import Experiment
 from contrastbench.benchmarks.records import Record
 from contrastbench.benchmarks.statistics import ALPHA, PValue, Ranking, corrected_t, holm, mean_std, rank, wilcoxon
-from contrastbench.benchmarks.tables import Row, Table, entries, experiment
+from contrastbench.benchmarks.tables import Entry, Row, Table, entries, experiment
 from contrastbench.domains.datasets import DATASETS
 from contrastbench.losses.errors import UserError, unknown
 
 TESTS = ("t", "wilcoxon")
 UNTESTED = PValue(None)
+Runs = tuple[Experiment, dict[int, Record]]
 LEGEND = """\
 Pairs are the seeds that both have. Wilcoxon: signed-rank over seeds; {wilcoxon}.
 t: over the same folds of the same seeds, or over seeds where there are no folds, corrected for overlapping training
@@ -72,13 +73,11 @@ def compare(
     if not 0 < alpha < 1:
         raise UserError(f"alpha is {alpha}: give a number between 0 and 1, such as {ALPHA}")
     base = baseline_row(table, baseline)
-    found = [
-        comparison
-        for row in table.rows
-        if row.loss is not None and row is not base
-        for column, what in table.columns.items()
-        if what.dataset is not None and (comparison := compare_cell(table, row, base, column, results))
-    ]
+    columns = {column: runs(table, base, column, results) for column, what in table.columns.items() if what.dataset}
+    rows = [row for row in table.rows if row.loss is not None and row is not base]
+    places = [(runs(table, row, column, results), column, row) for row in rows for column in columns]
+    found = [compare_cell(table, row, column, columns[column], mine) for mine, column, row in places]
+    found = [comparison for comparison in found if comparison.seeds]
     return decide(found, test, alpha)
 
 
@@ -93,15 +92,20 @@ def baseline_row(table: Table, name: str | None = None) -> Row:
     return runnable[name or default]
 
 
-def compare_cell(table: Table, row: Row, base: Row, column: str, results: Path) -> Comparison | None:
-    """One place of the table against the baseline's; None where they share no seed."""
-    experiments = [experiment(table, which, column) for which in (base, row)]
-    theirs, mine = (e.ok_by_seed(results) for e in experiments)
+def runs(table: Table, row: Row, column: str, results: Path) -> Runs:
+    """What fills a place, and its ok records by seed."""
+    work = experiment(table, row, column)
+    return work, work.ok_by_seed(results)
+
+
+def compare_cell(table: Table, row: Row, column: str, base: Runs, ours: Runs) -> Comparison:
+    """One place of the table against the baseline's."""
+    (their_work, theirs), (my_work, mine) = base, ours
     seeds = tuple(sorted(mine.keys() & theirs.keys()))
+    found = Comparison(row.name, column, my_work.domain, seeds, len(mine.keys() ^ theirs.keys()))
     if not seeds:
-        return None
-    found = Comparison(row.name, column, experiments[0].domain, seeds, len(mine.keys() ^ theirs.keys()))
-    if same_runs(*experiments):
+        return found
+    if same_runs(their_work, my_work):
         return replace(found, why="the same runs")
     pairs = [(theirs[seed], mine[seed]) for seed in seeds]
     metric = table.columns[column].metric or table.metric
@@ -188,9 +192,9 @@ def counts(found: list[Comparison]) -> dict[str, Counter[str]]:
     return rows
 
 
-def ranks(table: Table, results: Path, alpha: float = ALPHA) -> Ranks:
+def ranks(table: Table, lines: list[list[Entry]], alpha: float = ALPHA) -> Ranks:
     """Our means ranked over the columns that every row with a number fills."""
-    lines = [line[: len(table.columns)] for line in entries(table, results)]
+    lines = [line[: len(table.columns)] for line in lines]
     lines = [line for line in lines if any(place.ours for place in line)]
     complete = [i for i, column in enumerate(zip(*lines, strict=True)) if all(place.ours for place in column)]
     names = list(table.columns)
@@ -225,7 +229,14 @@ def render(
     if format_ == "csv":
         return comma_separated(table, base, found)
     return "\n".join(
-        [*markdown(table, base, found), "", legend(found, test, alpha), "", *ranked(table, results, alpha), ""]
+        [
+            *markdown(table, base, found),
+            "",
+            legend(found, test, alpha),
+            "",
+            *ranked(table, list(entries(table, results)), alpha),
+            "",
+        ]
     )
 
 
@@ -277,15 +288,18 @@ def p_text(p: float | None) -> str:
 
 def legend(found: list[Comparison], test: str, alpha: float) -> str:
     """How to read it."""
-    fewest = min(len(comparison.seeds) for comparison in found)
-    smallest = "one pair has no p" if fewest < 2 else f"{fewest} pairs cannot give less than {2.0 ** (1 - fewest):.4g}"
+    sizes = sorted({len(comparison.seeds) for comparison in found})
+    smallest = ", ".join(f"{n} pairs cannot give less than {2.0 ** (1 - n):.4g}" for n in sizes if n > 1)
     m = sum(comparison.holm is not None for comparison in found)
-    return LEGEND.format(wilcoxon=smallest, test=test, m=m, alpha=alpha)
+    domains = ", ".join(sorted({comparison.domain for comparison in found}))
+    columns = len({comparison.column for comparison in found})
+    counted = f"Wins, ties and losses are over {columns} column{'s' * (columns > 1)} of: {domains}."
+    return counted + " " + LEGEND.format(wilcoxon=smallest or "one pair has no p", test=test, m=m, alpha=alpha)
 
 
-def ranked(table: Table, results: Path, alpha: float) -> Iterator[str]:
+def ranked(table: Table, lines: list[list[Entry]], alpha: float) -> Iterator[str]:
     """Average ranks with Friedman's test and Nemenyi's critical difference."""
-    found = ranks(table, results, alpha)
+    found = ranks(table, lines, alpha)
     if found.ranking is None:
         yield f"Ranks: {found.why}."
         return

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -64,10 +65,17 @@ def wilcoxon(differences: Sequence[float]) -> PValue:
     d = np.round(differences, DIGITS)
     if len(d) < 2:
         return too_few(len(d), 1.0)
-    method = stats.PermutationMethod(n_resamples=2**EXACT) if len(d) <= EXACT else "auto"
-    with np.errstate(invalid="ignore"):  # all zero: there is no z, and p is 1
-        p = stats.wilcoxon(d, zero_method="zsplit", method=method).pvalue
+    if len(d) <= EXACT:
+        every = {"permutation_type": "samples", "n_resamples": 2**EXACT, "vectorized": True}
+        p = stats.permutation_test((d,), signed_rank_sum, **every).pvalue
+    else:
+        p = stats.wilcoxon(d, zero_method="zsplit").pvalue if d.any() else 1.0
     return PValue(float(p), 2.0 ** (1 - len(d)))
+
+
+def signed_rank_sum(d: np.ndarray[Any, Any], axis: int = -1) -> Any:
+    """Ranks of the sizes, summed with the signs; zeros split between both signs cancel."""
+    return (np.sign(d) * stats.rankdata(np.abs(d), axis=axis)).sum(axis=axis)
 
 
 def corrected_t(differences: Sequence[float], ratio: float) -> PValue:

@@ -11,7 +11,7 @@ import torch
 from contrastbench.benchmarks.comparison import baseline_row, compare, counts, ranks, redrawn, render
 from contrastbench.benchmarks.records import SCHEMA, Cell, publish
 from contrastbench.benchmarks.statistics import corrected_t, holm, wilcoxon
-from contrastbench.benchmarks.tables import Table, experiment
+from contrastbench.benchmarks.tables import Table, entries, experiment
 from contrastbench.domains.graph import GraphDomain
 from contrastbench.domains.recipes import GraphRecipe
 from contrastbench.losses import UserError
@@ -192,7 +192,7 @@ def test_ranks_are_over_columns_that_every_row_fills(tmp_path: Path) -> None:
     for column, value in (("A", 80.0), ("B", 70.0)):
         for place, row in enumerate(("new", "base", "also")):
             add(tmp_path, row, column, 0, [value - place, value])
-    found = ranks(SMALL, tmp_path)
+    found = ranks(SMALL, list(entries(SMALL, tmp_path)))
     assert (found.rows, found.columns, found.left_out) == (["new", "base", "also"], ["A", "B"], [])
     assert found.ranking is not None
     assert found.ranking.ranks == [1.0, 2.0, 3.0]
@@ -202,11 +202,11 @@ def test_ranks_are_over_columns_that_every_row_fills(tmp_path: Path) -> None:
 
 
 def test_ranks_say_why_there_are_none(filled: Path) -> None:
-    found = ranks(SMALL, filled)
+    found = ranks(SMALL, list(entries(SMALL, filled)))
     assert found.ranking is None
     assert found.why == "ranks need 3 methods on 2 data sets in common, got 2 on 1"
     add(filled, "also", "B", 0, [1.0, 2.0])
-    assert ranks(SMALL, filled).left_out == ["A", "B"]
+    assert ranks(SMALL, list(entries(SMALL, filled))).left_out == ["A", "B"]
 
 
 def test_csv_has_the_numbers(filled: Path) -> None:
