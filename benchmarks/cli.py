@@ -68,7 +68,8 @@ def run(
     if target is not None:
         changes |= with_target(domain, target)
 
-    from contrastbench.benchmarks.runner import Request  # brings torch: after all that can be wrong without it
+    from contrastbench.benchmarks.environment import choose_device  # brings torch: after all that can be wrong without it
+    from contrastbench.benchmarks.runner import Request
     from contrastbench.benchmarks.runner import run as run_cell
 
     request = Request(
@@ -216,23 +217,6 @@ def check_loss(loss: str, params: dict[str, Any]) -> None:
         return
     else:
         get_loss(loss)
-
-
-def choose_device(name: str) -> str:
-    """The device's name, `auto` resolved.
-
-    Raises:
-        UserError: no such device here.
-    """
-    import torch
-
-    if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError):
-        raise UserError(f"device {name!r} is not to be had here: try cpu") from None
-    return name
 
 
 def describe(record: "Record", path: Path) -> str:
