@@ -8,17 +8,19 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
+from contrastbench.benchmarks import table_files
 from contrastbench.benchmarks.experiments import Experiment
+from contrastbench.benchmarks.strict_yaml import load_as
+from contrastbench.benchmarks.table_files import names
 from contrastbench.losses.errors import UserError, unknown
 
 
 class Strict(BaseModel):
-    """Unknown keys are errors."""
+    """Unknown keys and wrong types are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
 class Column(Strict):
@@ -95,33 +97,17 @@ class Entry:
         return " / ".join([paper, ours] + ([] if self.difference is None else [f"{self.difference:+.{decimals}f}"]))
 
 
-def names() -> list[str]:
-    """The tables there are."""
-    return sorted((path.stem for path in Path(__file__).parent.glob("*.yaml")), key=by_number)
-
-
-def by_number(name: str) -> tuple[str, int]:
-    """Table 5 before Table 10."""
-    stem = name.rstrip("0123456789")
-    return stem, int(name[len(stem) :] or 0)
-
-
 def load(name: str) -> Table:
-    """A table by name.
+    """A table by name, or by the path of a user's own file.
 
     Raises:
-        UserError: no table of that name, or its file is wrong.
+        UserError: no table of that name, two of that name, or its file is wrong.
     """
-    if name not in names():
-        raise unknown("table", name, names())
-    path = Path(__file__).with_name(f"{name}.yaml")
-    try:
-        return Table(**yaml.load(path.read_text(encoding="utf-8"), SafeLoader), name=name)
-    except (yaml.YAMLError, ValidationError, TypeError) as error:
-        raise UserError(f"{path}: {' '.join(str(error).split())}") from None
-
-
-SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's loader is ten times faster
+    path = table_files.find(name)
+    table = load_as(path, Table)
+    if "name" in table.model_fields_set:
+        raise UserError(f"{path}: a table's name is that of its file, without .yaml: remove the key 'name'")
+    return table.model_copy(update={"name": path.stem})
 
 
 def entries(table: Table, results: Path) -> Iterator[list[Entry]]:

@@ -159,9 +159,29 @@ def test_names_and_formats_answer_with_the_closest(tmp_path: Path) -> None:
         render(SMALL, tmp_path, "mdd")
 
 
-def test_a_wrong_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "bad.yaml").write_text("title: x\nrow: []\n")
-    monkeypatch.setattr(tables, "__file__", str(tmp_path / "__init__.py"))
-    with pytest.raises(UserError, match=r"bad.yaml: .*row") as error:
-        load("bad")
+def test_a_users_own_file_is_a_table(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(
+        "title: t\nsource: s\ndecimals: 1\ndomain: graph\nmetric: accuracy\n"
+        "columns: {A: {dataset: MUTAG}}\nrows: [{name: ours, loss: infonce, params: {temperature: 0.2}}]\n"
+    )
+    table = load(str(tmp_path / "mine.yaml"))
+    assert table.name == "mine"
+    add(tmp_path, "A", 0, 86.0)
+    assert "| ours | - / 86.0 (1) |" in render(table, tmp_path, "md")
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("title: x\nrow: []\n", ":2: unknown key 'row': did you mean 'rows'?"),
+        ("title: x\ntitle: y\n", ":2: the key 'title' was given in line 1 already"),
+        ("title: x\n", ":1: the key 'source' is missing"),
+        ("title: x\nsource: s\ndecimals: one\n", ":3: decimals='one': input should be a valid integer"),
+    ],
+)
+def test_a_wrong_file_is_named_with_the_line(tmp_path: Path, text: str, what: str) -> None:
+    (tmp_path / "bad.yaml").write_text(text)
+    with pytest.raises(UserError) as error:
+        load(str(tmp_path / "bad.yaml"))
+    assert str(error.value).startswith(f"{tmp_path / 'bad.yaml'}{what}")
     assert "\n" not in str(error.value)
