@@ -3,10 +3,17 @@
 from collections import defaultdict
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from contrastbench.benchmarks import records
 from contrastbench.benchmarks.experiments import Experiment
+
+
+class Cost(NamedTuple):
+    """Seconds, and whether they are of the same dataset."""
+
+    seconds: float
+    same_dataset: bool
 
 
 class Costs:
@@ -29,10 +36,11 @@ class Costs:
         """An experiment has just taken so long."""
         self.add(seconds, *describe(experiment))
 
-    def of(self, experiment: Experiment) -> float | None:
-        """Seconds of one seed; None if nothing of its domain has ever been run."""
-        known = (self.seconds[level] for level in levels(*describe(experiment)) if level in self.seconds)
-        return next((median(seconds) for seconds in known), None)
+    def of(self, experiment: Experiment) -> Cost | None:
+        """The cost of one seed; None if nothing of its domain has ever been run."""
+        *same, other = levels(*describe(experiment))
+        known = (Cost(median(self.seconds[name]), name in same) for name in (*same, other) if name in self.seconds)
+        return next(known, None)
 
 
 def describe(experiment: Experiment) -> tuple[Any, ...]:

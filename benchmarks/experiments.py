@@ -127,6 +127,15 @@ class Task(NamedTuple):
     state: State
 
 
+@dataclass(frozen=True)
+class Failure:
+    """A cell without a result, and why."""
+
+    experiment: Experiment
+    seed: int
+    reason: str
+
+
 def survey(work: Iterable[tuple[Experiment, Sequence[int]]], results: Path) -> Iterator[Task]:
     """The tasks of experiments with their seeds, each once; every folder of records is read once."""
     folders: dict[Path, list[Record]] = {}

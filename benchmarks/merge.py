@@ -1,4 +1,4 @@
-"""The union of folders of records: what is published in one place is published in the other, and nothing is replaced."""
+"""The union of folders of records: what is published in one is published in the other, and nothing is replaced."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields

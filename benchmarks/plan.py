@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from contrastbench.benchmarks.costs import Costs, duration
-from contrastbench.benchmarks.experiments import Experiment, Task, survey
+from contrastbench.benchmarks.experiments import Experiment, Failure, Task, survey
 from contrastbench.benchmarks.tables import Table, experiment
 from contrastbench.domains.recipes import TINY
 from contrastbench.losses.errors import UserError, unknown
@@ -46,7 +46,8 @@ def places(table: Table, only: Sequence[str] = (), tiny: bool = False) -> list[P
                 raise unknown(f"{key} in {table.name}", value, known)
         found = [place for place in found if place.label(key) in values]
     if not found:
-        raise UserError(f"{table.name} has no place that can be run here: its rows or columns are quoted only")
+        reason = f"--only {' --only '.join(only)} together select nothing" if only else "it is quoted only"
+        raise UserError(f"{table.name}: {reason}; bench plan {table.name} shows what can be run")
     return [replace(place, experiment=shrunk(place.experiment)) for place in found] if tiny else found
 
 
@@ -91,20 +92,38 @@ def lines(work: Sequence[Task], costs: Costs) -> Iterator[str]:
 def counts(work: Sequence[Task]) -> str:
     """How many are in which state."""
     states = [task.state for task in work]
-    shown = [state for state in ("done", "diverged", "failed", "missing") if state in ("done", "missing") or state in states]
+    shown = [
+        state for state in ("done", "diverged", "failed", "missing") if state in ("done", "missing") or state in states
+    ]
     return ", ".join(f"{states.count(state)} {state}" for state in shown)
 
 
 def forecast(work: Sequence[Task], costs: Costs) -> str:
-    """What is not finished, in time of one process."""
-    open_ = [costs.of(task.experiment) for task in unfinished(work)]
-    known = [cost for cost in open_ if cost is not None]
-    if not open_:
-        return ""
-    blind = f", {len(open_) - len(known)} of unknown cost" if len(known) < len(open_) else ""
-    return (f", about {duration(sum(known))}" if known else "") + blind
+    """Time of one process for what is not finished."""
+    costly = [costs.of(task.experiment) for task in unfinished(work)]
+    known = [cost for cost in costly if cost is not None]
+    guessed = sum(not cost.same_dataset for cost in known)
+    parts = [f"about {duration(sum(cost.seconds for cost in known))}"] if known else []
+    parts += [f"{guessed} of them guessed from other datasets"] if guessed else []
+    parts += [f"{len(costly) - len(known)} of unknown cost"] if len(known) < len(costly) else []
+    return "".join(f", {part}" for part in parts)
 
 
 def unfinished(work: Sequence[Task]) -> list[Task]:
     """What a sweep would run: missing cells, and failed ones once more."""
     return [task for task in work if task.state in ("missing", "failed")]
+
+
+def diverged(work: Sequence[Task]) -> list[Failure]:
+    """What earlier sweeps have found to have no number."""
+    return [
+        Failure(task.experiment, task.seed, "diverged, as an earlier run has found")
+        for task in work
+        if task.state == "diverged"
+    ]
+
+
+def summary(work: Sequence[Task], failed: int) -> str:
+    """The last line of a sweep."""
+    before = sum(task.state == "done" for task in work)
+    return f"{len(work)} cells: {before} done before, {len(work) - before - failed} now, {failed} without a result"

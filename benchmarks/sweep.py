@@ -12,7 +12,8 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -22,11 +23,12 @@ from joblib import cpu_count
 
 from contrastbench.benchmarks import records
 from contrastbench.benchmarks.costs import Costs, duration
-from contrastbench.benchmarks.experiments import Experiment, Task
+from contrastbench.benchmarks.experiments import Experiment, Failure, Task
 from contrastbench.domains.progress import SECONDS_BETWEEN_LINES, Progress
 from contrastbench.losses.errors import UserError
 
 Reply = dict[str, Any]
+COMMAND = [sys.executable, "-P", "-m", "contrastbench.benchmarks.worker"]  # -P: a user's files here are no modules
 
 
 @dataclass(frozen=True)
@@ -39,21 +41,13 @@ class Options:
     jobs: int = 1
 
 
-@dataclass(frozen=True)
-class Failure:
-    """A cell without a result, and why."""
-
-    experiment: Experiment
-    seed: int
-    reason: str
-
-
 class Sweep:
     """Runs tasks; of failures it makes a list."""
 
     def __init__(self, tasks: Iterable[Task], options: Options, costs: Costs) -> None:
         self.options, self.costs = options, costs
         self.waiting = deque((task, False) for task in tasks)  # and whether another sweep's claim is waited for
+        self.total = len(self.waiting)
         self.failures: list[Failure] = []
         self.refused: dict[str, str] = {}
         self.workers: list[Worker] = []
@@ -63,7 +57,7 @@ class Sweep:
 
     def run(self) -> list[Failure]:
         """Run everything; interrupted, the workers are asked to write their checkpoints and end."""
-        threads = [threading.Thread(target=self.serve) for _ in range(min(self.options.jobs, len(self.waiting)))]
+        threads = [threading.Thread(target=self.serve) for _ in range(min(self.options.jobs, self.total))]
         for thread in threads:
             thread.start()
         try:
@@ -80,7 +74,7 @@ class Sweep:
 
     def watch(self, serving: int) -> None:
         """Take reports until the last thread has ended."""
-        with Progress(len(self.waiting), "sweep") as progress:
+        with Progress(self.total, "sweep") as progress:
             while serving:
                 try:
                     report = self.reports.get(timeout=SECONDS_BETWEEN_LINES if progress.bar.disable else 1)
@@ -110,7 +104,7 @@ class Sweep:
 
     def outlook(self) -> str:
         """How long the rest will take, as far as records tell."""
-        known = [cost for task, _ in list(self.waiting) if (cost := self.costs.of(task.experiment)) is not None]
+        known = [cost.seconds for task, _ in list(self.waiting) if (cost := self.costs.of(task.experiment))]
         failed = f", {len(self.failures)} failed" if self.failures else ""
         return f"about {duration(sum(known) / self.options.jobs)} left{failed}"
 
@@ -174,15 +168,24 @@ def scope(experiment: Experiment, no_data: bool) -> str:
     return records.canonical([experiment.domain, experiment.dataset, recipe]) if no_data else experiment.key
 
 
+def report(failures: Iterable[Failure]) -> Iterator[str]:
+    """A line for each experiment and reason, with its seeds."""
+    seeds: dict[tuple[str, str], list[int]] = {}
+    for failure in failures:
+        seeds.setdefault((failure.experiment.label, failure.reason), []).append(failure.seed)
+    for (label, reason), some in seeds.items():
+        yield f"{label}, seed{'s' * (len(some) > 1)} {', '.join(map(str, sorted(some)))}: {reason}"
+
+
 class Worker:
     """A worker process, seen from the sweep."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.errors = tempfile.TemporaryFile("w+")
+        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - open as long as the process
         cores = str(max(1, cpu_count() // options.jobs))
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "contrastbench.benchmarks.worker"],
+            COMMAND,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.errors,
@@ -208,10 +211,8 @@ class Worker:
 
     def do(self, task: Task, wait: bool) -> Reply:
         """What became of a task."""
-        try:
+        with suppress(BrokenPipeError):
             print(json.dumps(self.message(task, wait)), file=self.process.stdin, flush=True)
-        except BrokenPipeError:
-            pass
         return self.answer()
 
     def message(self, task: Task, wait: bool) -> Reply:

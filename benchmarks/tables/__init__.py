@@ -52,11 +52,12 @@ class Table(Strict):
     notes: str = ""
     decimals: int
     domain: str
-    metric: str
+    metric: str | None = None  # the one that the domain calls its main one
     recipe: dict[str, Any] = {}
     columns: dict[str, Column]
     average: str | None = Field(None, description="name of a last column, the mean of all others")
     rows: list[Row]
+    seeds: list[int] = [0, 1, 2, 3, 4]  # those of a sweep that names none
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,7 @@ def ours(table: Table, row: Row, column: str, results: Path) -> Value | None:
     """Mean and standard deviation over the seeds that have an ok record of exactly this cell; None without one."""
     metric = table.columns[column].metric or table.metric
     found = experiment(table, row, column).ok_by_seed(results)
-    values = [record["metrics"][metric] for record in found.values()]
+    values = [record["metrics"][metric or record["main"]] for record in found.values()]
     if not values:
         return None
     return Value(fmean(values), stdev(values) if len(values) > 1 else None, len(values))
