@@ -163,10 +163,11 @@ def state(statuses: set[str]) -> State:
 
 
 def own_code(loss: "Loss | None") -> str:
-    """Sha256 over the files of losses from outside this package, which a user may edit between two runs."""
+    """Sha256 over losses from outside this package: their classes' names, and their files, which a user may edit."""
     from contrastbench.losses.base import parts
 
     kinds = [kind for _, part in parts(loss) for kind in type(part).__mro__] if loss else []
     own = [kind for kind in kinds if not kind.__module__.startswith(("contrastbench.", "torch.", "builtins"))]
-    code = [f.__code__.co_filename for kind in own for f in vars(kind).values() if inspect.isfunction(f)]
-    return hashlib.sha256(b"".join(Path(file).read_bytes() for file in sorted(set(code)))).hexdigest() if code else ""
+    files = {f.__code__.co_filename for kind in own for f in vars(kind).values() if inspect.isfunction(f)}
+    code = [kind.__qualname__.encode() for kind in own] + [Path(file).read_bytes() for file in sorted(files)]
+    return hashlib.sha256(b"\0".join(code)).hexdigest() if own else ""

@@ -33,14 +33,15 @@ def places(table: Table, only: Sequence[str] = (), tiny: bool = False) -> list[P
     Raises:
         UserError: what is wanted is not there.
     """
-    found = [
+    everything = [
         Place(row.name, column, experiment(table, row, column))
         for row in table.rows
         for column, what in table.columns.items()
         if row.loss and what.dataset
     ]
+    found = everything
     for key, values in wanted(only).items():
-        known = {place.label(key) for place in found}
+        known = {place.label(key) for place in everything}
         for value in values:
             if value not in known:
                 raise unknown(f"{key} in {table.name}", value, known)
@@ -104,7 +105,7 @@ def forecast(work: Sequence[Task], costs: Costs) -> str:
     known = [cost for cost in costly if cost is not None]
     guessed = sum(not cost.same_dataset for cost in known)
     parts = [f"about {duration(sum(cost.seconds for cost in known))}"] if known else []
-    parts += [f"{guessed} of them guessed from other datasets"] if guessed else []
+    parts += [f"{guessed} of them guessed"] if guessed else []
     parts += [f"{len(costly) - len(known)} of unknown cost"] if len(known) < len(costly) else []
     return "".join(f", {part}" for part in parts)
 

@@ -94,8 +94,6 @@ class Sweep:
         if status == "claimed":
             self.waiting.append((task, True))
             return False
-        if status == "refused":
-            self.refused[scope(task.experiment, reply["no_data"])] = reply["error"]
         if status == "ok":
             self.costs.learn(task.experiment, reply["seconds"])
         else:
@@ -116,8 +114,8 @@ class Sweep:
                 task, wait = item
                 error = self.known_refusal(task.experiment)
                 if error is None:
-                    worker = worker if worker and worker.alive else self.start()
-                    self.reports.put((task, worker.do(task, wait)))
+                    worker = self.living(worker)
+                    self.reports.put((task, self.noted(task, worker.do(task, wait))))
                 else:
                     self.reports.put((task, {"status": "refused", "no_data": False, "error": error}))
             self.reports.put(None)
@@ -138,14 +136,28 @@ class Sweep:
         """Why the experiment cannot be run, if an earlier task has shown it."""
         return self.refused.get(scope(experiment, False)) or self.refused.get(scope(experiment, True))
 
-    def start(self) -> "Worker":
-        """A new worker, which a stop will reach."""
+    def noted(self, task: Task, reply: Reply) -> Reply:
+        """The reply; a refusal holds for other tasks too."""
+        if reply["status"] == "refused":
+            self.refused[scope(task.experiment, reply["no_data"])] = reply["error"]
+        return reply
+
+    def living(self, worker: "Worker | None") -> "Worker":
+        """The worker, or a new one in its place, which a stop will reach."""
+        if worker:
+            if worker.alive:
+                return worker
+            worker.end()
         with self.lock:
             if self.stopped:
                 raise UserError("stopped")
             worker = Worker(self.options)
             self.workers.append(worker)
-        worker.wait_until_ready()
+        try:
+            worker.wait_until_ready()
+        except UserError:
+            worker.end()
+            raise
         return worker
 
     def stop(self, how: Callable[["subprocess.Popen[str]"], None]) -> None:
