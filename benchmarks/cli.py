@@ -184,9 +184,9 @@ def list_(what: Annotated[str, typer.Argument(help="losses, domains, datasets or
 
 @app.command()
 def table(
-    name: Annotated[str | None, typer.Argument(help="A table; see `bench list tables`.")] = None,
-    format_: Annotated[str, typer.Option("--format", help="md or csv.")] = "md",
-    all_: Annotated[bool, typer.Option("--all", help="Write every table in both formats into the results.")] = False,
+    name: Annotated[str | None, typer.Argument(help="A table (bench list tables), or a YAML file.")] = None,
+    format_: Annotated[str, typer.Option("--format", help="md, csv or latex.")] = "md",
+    all_: Annotated[bool, typer.Option("--all", help="Write every table as md and csv into the results.")] = False,
     results: Results = Path("results"),
 ) -> None:
     """A published table beside our numbers, from the records alone."""
@@ -199,6 +199,17 @@ def table(
         raise UserError("name a table (bench list tables) or give --all")
     else:
         typer.echo(tables.render(sweep_file.load(name), results, format_), nl=False)
+
+
+@app.command()
+def audit(
+    name: Annotated[str, typer.Argument(help="A table (bench list tables), or a YAML file.")],
+    results: Results = Path("results"),
+) -> None:
+    """Where the protocol behind our numbers deviates from the paper's, cell by cell, and what the paper leaves open."""
+    from contrastbench.benchmarks import audit, tables
+
+    typer.echo(audit.report(tables.load(name), results), nl=False)
 
 
 @app.command("check-loss")

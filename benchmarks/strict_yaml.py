@@ -46,6 +46,11 @@ def load_as(path: Path, model: type[Model]) -> Model:
         raise UserError(f"{path}:{line_of(node, where)}: {describe(found, where, model)}") from None
 
 
+def wrong_at(path: Path, where: list[int | str], what: object) -> UserError:
+    """The error for a value that only its reader can judge, with its line."""
+    return UserError(f"{path}:{line_of(read(path)[0], where)}: {what}")
+
+
 def describe(found: Any, where: list[int | str], model: type[BaseModel]) -> str:
     """A pydantic error in words."""
     if found["type"] == "extra_forbidden":
