@@ -68,12 +68,13 @@ class Table(Strict):
     notes: str = ""
     decimals: int = Field(ge=0)
     domain: str
-    metric: str
+    metric: str | None = None  # the one that the domain calls its main one
     recipe: dict[str, Any] = {}
     protocol: Protocol = Protocol()
     columns: dict[str, Column]
     average: str | None = Field(None, description="name of a last column, the mean of all others")
     rows: list[Row]
+    seeds: list[int] = [0, 1, 2, 3, 4]  # those of a sweep that names none
 
 
 @dataclass(frozen=True)
@@ -188,11 +189,11 @@ def ours(table: Table, row: Row, column: str, results: Path) -> Value | None:
         UserError: no such metric in the records.
     """
     metric = table.columns[column].metric or table.metric
-    found = experiment(table, row, column).ok_by_seed(results).values()
+    found = list(experiment(table, row, column).ok_by_seed(results).values())
     for record in found:
-        if metric not in record["metrics"]:
+        if metric is not None and metric not in record["metrics"]:
             raise unknown(f"metric of column {column!r}", metric, record["metrics"])
-    values = [record["metrics"][metric] for record in found]
+    values = [record["metrics"][metric or record["main"]] for record in found]
     if not values:
         return None
     return Value(fmean(values), stdev(values) if len(values) > 1 else None, len(values))
