@@ -37,7 +37,7 @@ What = Annotated[str, typer.Argument(help="A table (bench list tables), smoke, o
 Only = Annotated[
     list[str] | None, typer.Option(help="KEY=VALUE of row, column, domain, dataset or loss; repeat it for more.")
 ]
-PERF = ("losses", "graph", "tabular")  # each is a module perf_NAME
+PERF = ("losses", "graph", "image", "tabular")  # each is a module perf_NAME
 
 
 @app.command()

@@ -1,0 +1,1 @@
+"""Images: SimCLR, MoCo v3 and multi-crop with any registered loss, linear and kNN evaluation."""
