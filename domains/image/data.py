@@ -83,8 +83,3 @@ def load(dataset: str, size: int, data_root: Path | None, device: torch.device) 
         UserError: unknown name, no file and no network, or a file that is no image.
     """
     raise NotImplementedError
-
-
-def stored_size(size: int) -> int:
-    """Pixels a side in which larger images are kept for views of `size`: 8/7 of it (256 for 224), small ones as is."""
-    return size if size < 96 else round(size * 8 / 7)
