@@ -220,7 +220,7 @@ SIMCLR: dict[str, Any] = {  # for small images, as DCL's, HCL's, ADNCE's and Att
     "precision": "float32",
     "probe": "paper",
     "validation": 0.0,
-    "min_scale": None,
+    "min_scale": 0.08,
     "flip": 0.5,
     "knn_k": 200,
 }
@@ -229,10 +229,10 @@ SIMCLR: dict[str, Any] = {  # for small images, as DCL's, HCL's, ADNCE's and Att
 class ImageRecipe(Recipe):
     """SimCLR, MoCo v3 and supervised pairs on images; the defaults suit the embedded digits on a CPU.
 
-    Presets: `cpu` is a narrow network for real images on a CPU. `adnce` (Wu et al. 2023, the released code, which
-    shares DCL's and HCL's), and `attentionnce` with its four further positive views. `renyicl-cifar` (Lee and Shin 2022, appendix
-    B.4) leaves open the batch size (256) and the schedule (cosine). `renyicl-imagenet` (B.3: 100 epochs, six local
-    crops, learning rate 0.15 times the root of the batch size) leaves open the warm-up (5 epochs, as in the code).
+    Presets: `cpu` is a narrow network for real images. `adnce` is Wu et al. 2023 by the released code, which is that of
+    DCL and HCL too; `attentionnce` adds four further views as positives. `renyicl-cifar` (Lee and Shin 2022, appendix
+    B.4) leaves open the batch size (256) and the schedule (cosine); `renyicl-imagenet` (B.3: 100 epochs, six local
+    crops, learning rate 0.15 times the root of the batch size) the warm-up (5 epochs, as in the released code).
 
     >>> ImageRecipe(encoder="resnet50").width
     0.25
@@ -266,7 +266,7 @@ class ImageRecipe(Recipe):
             "weight_decay": 1.5e-6,
             "warmup": 5,
             "min_scale": 0.2,
-            "randaugment": (2, 10),
+            "randaugment": (2, 10.0),
             "local_crops": 6,
             "pairing": "query_key",
             "encoder": "resnet50",
@@ -289,10 +289,12 @@ class ImageRecipe(Recipe):
     validation: float = Field(0.1, ge=0, lt=1, description="share of the training images kept out to choose by")
     size: int = Field(16, ge=8, description="of views, in pixels")
     test_size: int | None = Field(None, ge=8, description="of scored images; as the views unless given")
-    views: Literal["none", "crop", "base", "hard"] = Field("base", description="crop: crops and flips alone")
-    min_scale: float | None = Field(None, gt=0, lt=1, description="smallest share of a picture that a view shows")
+    views: Literal["none", "base", "hard"] = Field("base", description="none: crops and flips alone")
+    min_scale: float = Field(0.08, gt=0, lt=1, description="smallest share of a picture that a view shows")
     flip: float = Field(0.5, ge=0, le=1, description="probability that a view is mirrored")
-    randaugment: tuple[int, int] | None = Field(None, strict=False, description="operations, magnitude of 30")
+    randaugment: tuple[int, float] | None = Field(
+        None, strict=False, description="operations, magnitude of 10; by the views if none"
+    )
     local_crops: int = Field(0, ge=0, description="small crops, further queries of query_key")
     local_size: int = Field(96, ge=8)
     positives: int = Field(0, ge=0, description="further views, the positives of both_views")

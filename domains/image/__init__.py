@@ -14,7 +14,7 @@ from contrastbench.domains.base import Evaluation, generator
 from contrastbench.domains.classifiers import Labelled, accuracy, neighbours, regularised
 from contrastbench.domains.image.data import load
 from contrastbench.domains.image.encoder import ImageModel
-from contrastbench.domains.image.evaluation import PROBES, Model, Reader, Split, crops, split
+from contrastbench.domains.image.evaluation import PROBES, Model, Reader, Split, split
 from contrastbench.domains.image.views import Policy, augment, multi_crop, normalise, policy
 from contrastbench.domains.model import Raw
 from contrastbench.domains.recipes import ImageRecipe, Recipe
@@ -93,7 +93,7 @@ class ImageDomain:
         """Two views of a batch, and further positives or local crops."""
         kind = published(self.recipe)
         if self.recipe.local_crops:
-            local = replace(kind, size=self.recipe.local_size, scale=LOCAL_SCALE, randaugment=(0, 0), erasing=0.0)
+            local = replace(kind, size=self.recipe.local_size, scale=LOCAL_SCALE, randaugment=(0, 0.0), erasing=0.0)
             views = multi_crop(images, replace(kind, erasing=0.0), local, self.recipe.local_crops, rng)
         else:
             views = [augment(images, kind, rng) for _ in range(2 + self.recipe.positives)]
@@ -170,14 +170,9 @@ def moco(model: ImageModel, views: list[Tensor]) -> list[Contrast]:
 
 
 def published(recipe: ImageRecipe) -> Policy:
-    """The recipe's views: published ones with its own values in place of theirs."""
-    kind = crops(recipe.size) if recipe.views == "crop" else policy(recipe.views, recipe.size)
-    if recipe.views == "none":
-        return kind
-    kind = replace(kind, flip=recipe.flip)
-    if recipe.min_scale:
-        kind = replace(kind, scale=(recipe.min_scale, 1.0))
-    return replace(kind, randaugment=recipe.randaugment) if recipe.randaugment else kind
+    """The published views with the recipe's own values in place of theirs."""
+    own = {"flip": recipe.flip, "scale": (recipe.min_scale, 1.0), "randaugment": recipe.randaugment}
+    return replace(policy(recipe.views, recipe.size), **{key: value for key, value in own.items() if value is not None})
 
 
 def check_batch(images: int, recipe: ImageRecipe) -> None:

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy
 from contrastbench.domains.base import generator
 from contrastbench.domains.classifiers import Classifier, Labelled
 from contrastbench.domains.image.data import ImageFiles, Images
-from contrastbench.domains.image.views import Policy, augment, evaluation, normalise, policy
+from contrastbench.domains.image.views import Kind, Policy, augment, evaluation, normalise, policy
 from contrastbench.domains.model import ContrastiveModel, Raw
 from contrastbench.domains.progress import Progress
 from contrastbench.losses.errors import UserError
@@ -63,16 +63,6 @@ def sgd(lr: float) -> Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]:
     return lambda parameters: torch.optim.SGD(parameters, lr, momentum=0.9, fused=True)
 
 
-def crops(size: int) -> Policy:
-    """Random crops and flips alone."""
-    return replace(policy("base", size), jitter=0.0, grey=0.0, blur=0.0)
-
-
-def simclr(size: int) -> Policy:
-    """The views that encoders are trained on."""
-    return policy("base", size)
-
-
 @dataclass(frozen=True)
 class Probe:
     """A linear classifier trained on views of the training images, through the frozen encoder."""
@@ -80,7 +70,7 @@ class Probe:
     optimizer: Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
     batch: int
     epochs: int
-    views: Callable[[int], Policy]
+    views: Kind
     cosine: bool = False
     statistics_move: bool = False  # of batch norm: released code leaves the encoder in training mode
 
@@ -108,7 +98,7 @@ class Probe:
             for epoch in range(self.epochs):
                 rng = generator(device, seed, epoch)
                 for rows in torch.randperm(len(images), generator=rng, device=device).split(self.batch):
-                    x = model.features(reader.view(images.batch(rows), self.views(size), rng))
+                    x = model.features(reader.view(images.batch(rows), policy(self.views, size), rng))
                     optimizer.zero_grad()
                     cross_entropy(head(x), images.labels[rows]).backward()
                     optimizer.step()
@@ -119,10 +109,10 @@ class Probe:
 
 
 PROBES = {
-    "paper": Probe(adam, 512, 100, simclr, statistics_move=True),
-    "strict": Probe(adam, 512, 100, simclr),
-    "renyicl": Probe(sgd(0.3), 512, 100, crops, cosine=True),
-    "renyicl-imagenet": Probe(sgd(0.1 * 1024 / 256), 1024, 90, crops, cosine=True),
+    "paper": Probe(adam, 512, 100, "base", statistics_move=True),
+    "strict": Probe(adam, 512, 100, "base"),
+    "renyicl": Probe(sgd(0.3), 512, 100, "none", cosine=True),
+    "renyicl-imagenet": Probe(sgd(0.1 * 1024 / 256), 1024, 90, "none", cosine=True),
 }
 
 
@@ -138,8 +128,8 @@ def split(images: Split, share: float, seed: int, limit: int | None = None) -> t
     if share == 0:
         return images.select(rows.to(images.labels.device)), None
     members = [rows[labels == label] for label in labels.unique()]
-    cuts = [round(share * len(member)) for member in members]
-    kept, out = (torch.cat(part) for part in zip(*((m[cut:], m[:cut]) for m, cut in zip(members, cuts)), strict=True))
+    halves = [member.tensor_split([round(share * len(member))]) for member in members]
+    out, kept = (torch.cat(part) for part in zip(*halves, strict=True))
     if len(out) == 0:
         raise UserError(f"{share} of {len(rows)} images is none of any class: give another --recipe validation")
     return images.select(kept.to(images.labels.device)), images.select(out.to(images.labels.device))
