@@ -23,7 +23,7 @@ def grey(images: Tensor) -> Tensor:
 
 
 def blend(images: Tensor, other: Tensor, factor: Tensor) -> Tensor:
-    """factor * images + (1 - factor) * other, cut to [0, 1]."""
+    """Factor * images + (1 - factor) * other, cut to [0, 1]."""
     factor = column(factor)
     return torch.addcmul(other * (1 - factor), images, factor).clamp_(0, 1)
 

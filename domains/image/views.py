@@ -209,7 +209,7 @@ def draw_erased(n: int, size: int, probability: float, rng: torch.Generator) -> 
 def draw_jitter(
     n: int, probability: float, strength: tuple[float, float, float, float], rng: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """(n, 4) factors of `colour.jitter`, ones and no shift where nothing changes, and the (n, 4) order of each image."""
+    """(n, 4) factors of `colour.jitter`, ones and no shift where nothing changes, and (n, 4) orders."""
     noise = torch.rand(2, n, 4, generator=rng, device=rng.device)
     spread, unit = noise.new_tensor(strength), noise.new_tensor([1.0, 1.0, 1.0, 0.0])
     low = (unit - spread).clamp(min=0).where(unit == 1, -spread)

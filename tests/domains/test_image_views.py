@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 pytest.importorskip("torchvision")
-import torchvision.transforms as T  # noqa: E402
-from torchvision.transforms import functional as F  # noqa: E402
-from torchvision.transforms.autoaugment import _apply_op  # noqa: E402
+import torchvision.transforms as T
+from torchvision.transforms import functional as F
+from torchvision.transforms.autoaugment import _apply_op
 
-from contrastbench.domains.image import colour, randaugment  # noqa: E402
-from contrastbench.domains.image import views as v  # noqa: E402
+from contrastbench.domains.image import colour, randaugment
+from contrastbench.domains.image import views as v
 
 EXACT = 2e-6  # float32 in another order of operations
 N = 24
@@ -255,7 +255,7 @@ def test_views_have_their_size_and_range_and_depend_on_the_generator_alone(
     policy = replace(v.policy(kind, size), solarise=0.3 if kind == "hard" else 0.0)
     one, again, other = (v.augment(images, policy, rng(seed)) for seed in (1, 1, 2))
     assert (one.shape, one.dtype) == ((N, 3, size, size), torch.float32)
-    assert -EXACT <= one.min()
+    assert one.min() >= -EXACT
     assert one.max() <= 1 + EXACT
     assert torch.equal(one, again)
     assert not torch.equal(one[3:], other[3:])
@@ -296,6 +296,6 @@ def test_multi_crop_is_two_large_views_and_small_crops_of_small_parts() -> None:
     crops = v.multi_crop(ramp, large, local, 6, rng())
     assert [tuple(c.shape[1:]) for c in crops] == [(3, 64, 64)] * 2 + [(3, 24, 24)] * 6
     widths = torch.cat([c[:, 0, 0, -1] - c[:, 0, 0, 0] for c in crops[2:]]) * 255 * 24 / 23
-    assert 0.05 * 3 / 4 * 0.97 < (widths.min() / 256) ** 2
+    assert (widths.min() / 256) ** 2 > 0.05 * 3 / 4 * 0.97
     assert (widths.max() / 256) ** 2 < 0.2 * 4 / 3 * 1.03
     assert not torch.equal(crops[0], crops[1])
