@@ -22,6 +22,7 @@ from contrastbench.losses.errors import UserError
 
 SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 SMALLEST = 8  # pixels a side
+BLOCK = 32  # images that a thread takes at once, and blocks that wait at most
 TAKEN_AS = {  # Pillow's mode -> what happened to such an image; RGB is as it should be
     "1": "grey, in all three colours",
     "L": "grey, in all three colours",
@@ -96,11 +97,13 @@ def pool() -> ThreadPoolExecutor:
 
 def in_threads(work: Callable[[str], Any], names: Sequence[str], what: str) -> Iterator[Any]:
     """The work on each name, in order, with progress; the first error in order is the one that is raised."""
+    blocks = [names[start : start + BLOCK] for start in range(0, len(names), BLOCK)]
     with Progress(len(names), what) as progress:
-        for start in range(0, len(names), 4096):  # so that an error does not wait for all others
-            for result in pool().map(work, names[start : start + 4096]):
-                progress.step()
-                yield result
+        for start in range(0, len(blocks), BLOCK):  # so that an error does not wait for all others
+            for results in pool().map(lambda block: [work(name) for name in block], blocks[start : start + BLOCK]):
+                for result in results:
+                    progress.step()
+                    yield result
 
 
 def look_at(names: Sequence[str], read: Reader) -> list[Header]:
