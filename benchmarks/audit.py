@@ -44,15 +44,13 @@ def report(table: Table, results: Path) -> str:
     """The audit as Markdown."""
     every = list(places(table, results))
     found = [deviation for place in every for deviation in deviations(table, place, results)]
+    head = ["| Method | Column | What | Paper | Ours |", "| --- | --- | --- | --- | --- |"]
     return "\n".join(
         [
             f"### {table.name}: where ours is another protocol than the paper's",
             "",
             *(f"- {line}" for line in [*summary(table, every), *table.protocol.differs]),
-            "",
-            "| Method | Column | What | Paper | Ours |",
-            "| --- | --- | --- | --- | --- |",
-            *lines(found),
+            *(["", *head, *lines(found)] if found else []),
             "",
             *unstated(every),
             f"Source: {table.source}.",
@@ -148,7 +146,10 @@ def circumstances(found: list[Record]) -> Iterator[tuple[str, Any, Any]]:
 
 def summary(table: Table, every: list[Place]) -> Iterator[str]:
     """How the published numbers came about, and how many of ours there are."""
-    wanted = table.protocol.seeds
+    wanted, values = table.protocol.seeds, sum(column in table.columns for row in table.rows for column in row.paper)
+    if not every:
+        yield f"{values} published values, none of which can be run here: nothing to audit."
+        return
     yield f"Published: {f'mean over {wanted} runs' if wanted else 'number of runs not said'}; " + (
         f"{table.protocol.selection}." if table.protocol.selection else "choice of parameters and epochs not said."
     )
@@ -159,7 +160,6 @@ def summary(table: Table, every: list[Place]) -> Iterator[str]:
     )
     missing = sum(not place.found for place in every)
     few = sum(0 < len(place.found) < (wanted or 1) for place in every)
-    values = sum(column in table.columns for row in table.rows for column in row.paper)
     yield (
         f"{values} published values: {values - len(every)} quoted only, {len(every)} can be run here, of which "
         f"{missing} are missing and {few} have too few seeds."
