@@ -25,24 +25,35 @@ class Experiment:
     @cached_property
     def full_params(self) -> dict[str, Any]:
         """The loss's parameters after defaults."""
-        return {} if self.loss == "none" else {**describe(self.loss).params, **self.params}
+        return {} if self.loss == "none" else {**self.default_params, **self.params}
+
+    @cached_property
+    def default_params(self) -> dict[str, Any]:
+        """The parameters that the loss has if none is given."""
+        return {} if self.loss == "none" else describe(self.loss).params
 
     @cached_property
     def full_recipe(self) -> Recipe:
         """The recipe after defaults."""
         return make_recipe(self.domain, self.recipe)
 
-    def finished(self, results: Path) -> Iterator[records.Record]:
-        """Its finished records, ok or diverged: same loss, parameters, recipe and protocol.
+    def folder(self, results: Path) -> Path:
+        """Where its records stand, among those of the same loss with other parameters or recipes."""
+        return records.folder(results, self.domain, self.dataset, self.loss)
+
+    def matches(self, record: records.Record) -> bool:
+        """Whether the record is of the same loss, parameters, recipe and protocol, with any seed and status.
 
         A record older than a parameter or recipe key is taken to have its default, which must be what was done before.
         """
-        wanted = (self.full_recipe.protocol, self.full_params, self.full_recipe.model_dump(mode="json"))
-        known = {} if self.loss == "none" else describe(self.loss).params
         defaults = make_recipe(self.domain, {}).model_dump(mode="json")
+        found = (record["protocol"], {**self.default_params, **record["params"]}, {**defaults, **record["recipe"]})
+        return found == (self.full_recipe.protocol, self.full_params, self.full_recipe.model_dump(mode="json"))
+
+    def finished(self, results: Path) -> Iterator[records.Record]:
+        """Its finished records, ok or diverged."""
         for record in records.read_all(results, self.domain, self.dataset, self.loss):
-            found = (record["protocol"], {**known, **record["params"]}, {**defaults, **record["recipe"]})
-            if found == wanted:
+            if self.matches(record):
                 yield record
 
     def ok_by_seed(self, results: Path) -> dict[int, records.Record]:
@@ -57,6 +68,7 @@ class Experiment:
                 by_seed.setdefault(record["seed"], record)
         hashes = {record["data_hash"] for record in by_seed.values()}
         if len(hashes) > 1:
-            where = records.folder(results, self.domain, self.dataset, self.loss)
-            raise UserError(f"{where}: records of {len(hashes)} different data files: keep those of one data_hash")
+            raise UserError(
+                f"{self.folder(results)}: records of {len(hashes)} different data files: keep those of one data_hash"
+            )
         return dict(sorted(by_seed.items()))
