@@ -50,7 +50,7 @@ def report(table: Table, results: Path) -> str:
             f"### {table.name}: where ours is another protocol than the paper's",
             "",
             *(f"- {line}" for line in [*summary(table, every), *table.protocol.differs]),
-            *(["", *head, *lines(found)] if found else []),
+            *(["", *head, *lines(found, every)] if found else []),
             "",
             *unstated(every),
             f"Source: {table.source}.",
@@ -59,13 +59,15 @@ def report(table: Table, results: Path) -> str:
     )
 
 
-def lines(found: list[Deviation]) -> Iterator[str]:
+def lines(found: list[Deviation], every: list[Place]) -> Iterator[str]:
     """One for the columns of a method that deviate alike."""
     columns: dict[Deviation, list[str]] = {}
     for deviation in found:
         columns.setdefault(replace(deviation, column=""), []).append(deviation.column)
     for alike, names in columns.items():
-        yield f"| {alike.method} | {', '.join(names)} | {alike.what} | {alike.paper} | {alike.ours} |"
+        all_ = len(names) > 2 and names == [place.column for place in every if place.row.name == alike.method]
+        where = f"all {len(names)}" if all_ else ", ".join(names)
+        yield f"| {alike.method} | {where} | {alike.what} | {alike.paper} | {alike.ours} |"
 
 
 def places(table: Table, results: Path) -> Iterator[Place]:
@@ -79,12 +81,13 @@ def places(table: Table, results: Path) -> Iterator[Place]:
 
 
 def stated(table: Table, row: Row, column: str, work: Experiment) -> dict[str, Any]:
-    """What the paper says of a place's recipe: in general, of the column, of the method.
+    """What the paper says of a place's recipe: in general (of the table's own domain), of the column, of the method.
 
     Raises:
         UserError: a key that the recipe does not have.
     """
-    says = {**table.protocol.recipe, **table.columns[column].recipe, **row.recipe}
+    general = table.protocol.recipe if work.domain == table.domain else {}
+    says = {**general, **table.columns[column].recipe, **row.recipe}
     says.pop("preset", None)
     known = type(work.full_recipe).model_fields
     for key in says:
