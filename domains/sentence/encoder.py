@@ -1,22 +1,29 @@
 """Sentence encoders: any BERT-type checkpoint of transformers, its poolers, and the head that training adds."""
 
 import hashlib
-import json
 from collections.abc import Iterable
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
-from transformers.utils import logging
+from transformers.utils import cached_file, logging
 
 from contrastbench.domains.sentence.data import check_text
 from contrastbench.losses.contrast import unit
 from contrastbench.losses.errors import UserError
 
+TOKENIZER_FILES = (
+    "tokenizer*.json",
+    "vocab.*",
+    "merges.txt",
+    "added_tokens.json",
+    "special_tokens_map.json",
+    "*.model",
+)
 REVISIONS = {  # of the names that the papers' tables use
     "bert-base-uncased": "86b5e0934494bd15c9632b12f734a8a67f723594",
     "roberta-base": "e2da8e2f811d1448a5b465c236feacd80ffbac7b",
@@ -30,18 +37,7 @@ class Checkpoint:
     encoder: Any
     tokenizer: Any
     pooler: nn.Linear | None
-
-    @property
-    def sha256(self) -> str:
-        """Over the weights and the tokenizer, so that equal folders are equal wherever they lie."""
-        found = hashlib.sha256(self.tokenizer.backend_tokenizer.to_str().encode())
-        config = self.encoder.config.to_dict()
-        own = {key: value for key, value in config.items() if key != "transformers_version" and key[0] != "_"}
-        found.update(json.dumps(own, sort_keys=True).encode())
-        modules = [self.encoder] + ([self.pooler] if self.pooler else [])
-        for name, weight in sorted(w for module in modules for w in module.state_dict().items()):
-            found.update(name.encode() + weight.contiguous().view(torch.uint8).numpy().tobytes())
-        return found.hexdigest()
+    sha256: str = ""  # of its files; empty where the seed alone makes it
 
     def own_pooler(self, name: str) -> nn.Linear:
         """The checkpoint's layer over the first token.
@@ -72,15 +68,27 @@ def load_checkpoint(name: str, data_root: Path | None) -> Checkpoint:
     try:
         with quiet():
             tokenizer = AutoTokenizer.from_pretrained(path, revision=revision)
+            sha256 = files_hash(Path(cached_file(path, "config.json", revision=revision)).parent, weights=not fresh)
             if fresh:
                 config = AutoConfig.from_pretrained(path, revision=revision)
-                return Checkpoint(AutoModel.from_config(config), tokenizer, None)
+                return Checkpoint(AutoModel.from_config(config), tokenizer, None, sha256)
             encoder, info = AutoModel.from_pretrained(
-                path, revision=revision, output_loading_info=True, dtype=torch.float32
+                path, revision=revision, output_loading_info=True, dtype=torch.float32, use_safetensors=True
             )
     except (OSError, ValueError, KeyError) as error:
         raise UserError(f"encoder {name!r} cannot be loaded: {reason(error, path)}") from None
-    return checked(name, encoder, tokenizer, set(info["missing_keys"]) | {key for key, *_ in info["mismatched_keys"]})
+    missing = set(info["missing_keys"]) | {key for key, *_ in info["mismatched_keys"]}
+    return replace(checked(name, encoder, tokenizer, missing), sha256=sha256)
+
+
+def files_hash(folder: Path, weights: bool) -> str:
+    """Sha256 over names and bytes of configuration, tokenizer and weights: the same wherever the folder lies."""
+    patterns = ("config.json", *TOKENIZER_FILES, *(["model*.safetensors"] if weights else []))
+    found = hashlib.sha256()
+    for path in sorted({path for pattern in patterns for path in folder.glob(pattern)}):
+        with path.open("rb") as file:
+            found.update(path.name.encode() + b"\0" + hashlib.file_digest(file, "sha256").digest())
+    return found.hexdigest()
 
 
 def locate(source: str, data_root: Path | None) -> tuple[str, str | None]:

@@ -1,5 +1,8 @@
 """The sentence domain as the runner uses it."""
 
+import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +13,7 @@ from scipy.stats import spearmanr
 from contrastbench.benchmarks.runner import Request, run
 from contrastbench.domains.recipes import SentenceRecipe, make_recipe
 from contrastbench.domains.sentence import SentenceDomain, graded
+from contrastbench.domains.sentence.data import corpus_sentences
 from contrastbench.domains.sentence.encoder import SentenceModel, encode, load_checkpoint, pad
 from contrastbench.domains.sentence.scoring import whitened
 from contrastbench.losses import UserError, get_loss
@@ -132,14 +136,45 @@ def test_checkpoints_that_cannot_be_are_named(folder: Path, tmp_path: Path, monk
         load_checkpoint(str(tmp_path), None)
 
 
-def test_equal_checkpoints_are_equal_wherever_they_lie(folder: Path) -> None:
+def test_equal_checkpoints_are_equal_wherever_they_lie(folder: Path, tmp_path: Path) -> None:
     found = load_checkpoint(str(folder), None)
     assert found.sha256 == load_checkpoint(folder.name, folder.parent).sha256
+    copy = shutil.copytree(folder, tmp_path / "another name")
+    assert load_checkpoint(str(copy), None).sha256 == found.sha256
+    (copy / "README.md").write_text("not what numbers come from")
+    assert load_checkpoint(str(copy), None).sha256 == found.sha256
+    config = copy / "config.json"
+    config.write_text(config.read_text().replace('"hidden_act": "gelu"', '"hidden_act": "relu"'))
+    assert load_checkpoint(str(copy), None).sha256 != found.sha256
+    assert load_checkpoint(f"random:{copy}", None).sha256 != load_checkpoint(f"random:{folder}", None).sha256
     d = domain(encoder=str(folder), pooler="avg")
     tiny = domain()
     sentences = d.dev.first[:5]
     assert torch.equal(*(x.encode(x.model(x.recipe), sentences).z for x in (d, tiny)))
     assert d.data_hash != tiny.data_hash
+
+
+def test_a_path_is_no_part_of_a_record(folder: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    texts = [tmp_path / "a.txt", tmp_path / "b" / "c.txt"]
+    texts[1].parent.mkdir()
+    for text in texts:
+        text.write_text("one\ntwo\nthree\n")
+    found = []
+    for path, text in zip((folder, copy), texts, strict=True):
+        d = domain(encoder=str(path), corpus=str(text), pooler="avg")
+        d.corpus = corpus_sentences(text)
+        found.append((d.data_hash, d.contents))
+    assert found[0] == found[1]
+    assert [value[:7] for value in found[0][1].values()] == ["sha256:"] * 2
+    assert domain(encoder=f"random:{folder}").contents["encoder"].startswith("random:sha256:")
+    assert domain(encoder="copy", data_root=tmp_path).contents == {}, "the data root's names stay: tables use them"
+    assert domain().contents == {}
+    request = Request("sentence", "graded", "none", {}, {"encoder": str(copy), "pooler": "avg"}, tmp_path)
+    record, where = run(request, seed=0)
+    assert str(tmp_path) not in json.dumps(record)
+    assert record["details"]["encoder"]["name"] == "copy"
+    assert run(replace(request, recipe={"encoder": str(folder), "pooler": "avg"}), seed=0) == (record, where)
 
 
 def test_whitening_gives_identity_covariance() -> None:
