@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
-from transformers.utils import cached_file, logging
+from transformers.utils import logging
+from transformers.utils.hub import cached_file
 
 from contrastbench.domains.sentence.data import check_text
 from contrastbench.losses.contrast import unit
@@ -68,7 +69,7 @@ def load_checkpoint(name: str, data_root: Path | None) -> Checkpoint:
     try:
         with quiet():
             tokenizer = AutoTokenizer.from_pretrained(path, revision=revision)
-            sha256 = files_hash(Path(cached_file(path, "config.json", revision=revision)).parent, weights=not fresh)
+            sha256 = files_hash(Path(str(cached_file(path, "config.json", revision=revision))).parent, weights=not fresh)
             if fresh:
                 config = AutoConfig.from_pretrained(path, revision=revision)
                 return Checkpoint(AutoModel.from_config(config), tokenizer, None, sha256)
