@@ -84,7 +84,8 @@ def test_poolers_and_encode_agree_with_one_sentence_at_a_time(pooler: str) -> No
             "static": model.encoder.embeddings.word_embeddings(tokens["input_ids"])[0].mean(dim=0),
             "cls_before_pooler": layers[-1][0],
         }[pooler]
-        assert torch.allclose(z, expected / expected.norm(), atol=1e-5)
+        expected = expected / 2 if pooler in ("avg_top2", "avg_first_last") else expected
+        assert torch.allclose(z, expected, atol=1e-5)
 
 
 def test_the_head_is_for_training_and_never_scored_untrained() -> None:
@@ -184,8 +185,7 @@ def test_whitening_gives_identity_covariance() -> None:
     z = x.double() - x.double().mean(dim=0)
     precision = torch.linalg.pinv(z.T @ z / 200)
     expected = (z[:100] @ precision * z[100:]).sum(dim=1)
-    length = ((z @ precision) * z).sum(dim=1).sqrt()
-    assert torch.allclose((first * second).sum(dim=1), expected / length[:100] / length[100:])
+    assert torch.allclose((first * second).sum(dim=1), expected)
 
 
 def test_training_improves_the_embedded_score(tmp_path: Path) -> None:
@@ -207,9 +207,8 @@ def test_graded_pairs_share_as_many_words_as_they_say() -> None:
         content = [{word for word in s.split() if len(word) == 6} for s in (first, second)]
         assert len(content[0] & content[1]) == gold
     d = domain()
-    cosine = (lambda e: (e.of(pairs.first) * e.of(pairs.second)).sum(dim=1))(
-        d.encode(d.model(d.recipe), pairs.first + pairs.second)
-    )
+    embeddings = d.encode(d.model(d.recipe), pairs.first + pairs.second)
+    cosine = torch.cosine_similarity(embeddings.of(pairs.first), embeddings.of(pairs.second))
     evaluation = d.evaluate(d.model(d.recipe))
     assert evaluation.metrics["spearman"] == pytest.approx(100 * spearmanr(cosine, pairs.gold).statistic, abs=0.1)
     assert np.isfinite(d.validate(d.model(d.recipe)))
