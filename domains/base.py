@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -49,6 +50,10 @@ class Domain(Protocol):
 
     def evaluate(self, model: nn.Module) -> Evaluation:
         """The score of the model's encoder by the domain's protocol."""
+        ...
+
+    def export(self, model: nn.Module, folder: Path) -> None:
+        """Write the model for other libraries; others need not have it, nor `check_export` before the training."""
         ...
 
     def validate(self, model: nn.Module) -> float:

@@ -17,7 +17,7 @@ from torch import nn
 
 from contrastbench.domains.base import Evaluation, generator
 from contrastbench.domains.recipes import Recipe, SentenceRecipe
-from contrastbench.domains.sentence import graded, scoring, transfer
+from contrastbench.domains.sentence import export, graded, scoring, transfer
 from contrastbench.domains.sentence.data import (
     Reader,
     choose,
@@ -147,6 +147,14 @@ class SentenceDomain:
     def encode(self, model: nn.Module, sentences: list[str]) -> Embeddings:
         """The only way from sentences to scored embeddings."""
         return encode(cast(SentenceModel, model), self.checkpoint, sentences, self.batch_tokens)
+
+    def check_export(self) -> None:
+        """Raise unless models of this recipe can be exported."""
+        export.check_pooler(self.recipe.pooler)
+
+    def export(self, model: nn.Module, folder: Path) -> None:
+        """A folder that transformers and sentence-transformers load."""
+        export.export(cast(SentenceModel, model), self.checkpoint, folder)
 
     def validate(self, model: nn.Module) -> float:
         """Spearman correlation in percent on the development pairs."""
