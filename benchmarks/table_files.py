@@ -1,6 +1,6 @@
 """Which tables there are: ours, those of installed packages, and a user's own files. Reads no more than it must."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,7 +21,7 @@ def by_number(name: str) -> tuple[str, int]:
     return stem, int(name[len(stem) :] or 0)
 
 
-def find(name: str) -> Path:
+def find(name: str, also: Iterable[str] = ()) -> Path:
     """The file of a table: by name, or by the path of a user's own.
 
     Raises:
@@ -30,7 +30,7 @@ def find(name: str) -> Path:
     known = files()
     if not name.endswith((".yaml", ".yml")):
         if name not in known:
-            raise unknown("table", name, known, hint=" (your own: path/to/mine.yaml)")
+            raise unknown("table", name, [*known, *also], hint=" (your own: path/to/mine.yaml)")
         return known[name]
     path = Path(name)
     if not path.is_file():

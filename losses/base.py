@@ -13,6 +13,7 @@ from torch.utils.checkpoint import checkpoint
 
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.errors import UserError
+from contrastbench.losses.registry import weighted
 
 
 @dataclass(frozen=True)
@@ -125,9 +126,7 @@ class Sum(Loss):
     @property
     def name(self) -> str:
         """The expression that `get_loss` takes."""
-        return " + ".join(
-            loss.name if w == 1 else f"{w!r}".removesuffix(".0") + f"*{loss.name}" for w, loss in parts(self)
-        )
+        return " + ".join(weighted(loss.name, weight) for weight, loss in parts(self))
 
     @property
     def params(self) -> dict[str, Any]:
