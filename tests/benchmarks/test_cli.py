@@ -62,6 +62,14 @@ MISTAKES = [
     (["list", "losess"], "unknown list 'losess': did you mean 'losses'?"),
     (["table", "adnce-tabel5"], "did you mean 'adnce-table5'"),
     (["table"], "name a table"),
+    (["sweep", "adnce-tabel5"], "did you mean 'adnce-table5'"),
+    (["sweep", "my.yaml"], "no file my.yaml"),
+    (["sweep", "smoke", "--data-root", "nowhere"], "data root nowhere does not exist"),
+    (["sweep", "smoke", "--only", "loss=adnc"], "unknown loss in smoke 'adnc': did you mean 'adnce'"),
+    (["sweep", "smoke", "--seeds", "4-0"], "--seeds '4-0': give distinct numbers"),
+    (["sweep", "smoke", "--jobs", "0"], "--jobs"),
+    (["plan", "adnce-table5", "--only", "column"], "--only 'column': give KEY=VALUE"),
+    (["merge", "nowhere"], "nowhere holds no records"),
     (["perf", "graf"], "did you mean 'graph'?"),
     (["check-loss", "adnc"], "unknown loss 'adnc': did you mean 'adnce'?"),
     (["check-loss", "adnce", "--set", "sigma=0"], "sigma must be a finite number > 0, got 0"),
@@ -138,7 +146,9 @@ def test_tables_go_to_the_results_folder(bench, tmp_path: Path) -> None:
     assert bench("table", "adnce-table5")[1] == (tmp_path / "results" / "adnce-table5.md").read_text()
 
 
-@pytest.mark.parametrize("words", [["list", "losses"], ["list", "datasets"], ["table", "adnce-table5"], ["--help"]])
+@pytest.mark.parametrize(
+    "words", [["list", "losses"], ["list", "datasets"], ["table", "adnce-table5"], ["plan", "smoke"], ["--help"]]
+)
 def test_what_must_be_instant_imports_no_torch(words: list[str], tmp_path: Path) -> None:
     code = (
         "import sys\nfrom contrastbench.benchmarks import cli\nsys.argv = ['bench', *sys.argv[1:]]\n"
