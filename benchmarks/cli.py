@@ -37,7 +37,7 @@ What = Annotated[str, typer.Argument(help="A table (bench list tables), smoke, o
 Only = Annotated[
     list[str] | None, typer.Option(help="KEY=VALUE of row, column, domain, dataset or loss; repeat it for more.")
 ]
-PERF = ("losses", "graph", "image", "tabular")  # each is a module perf_NAME
+PERF = ("losses", "graph", "image", "sentence", "tabular")  # each is a module perf_NAME
 
 
 @app.command()
@@ -55,6 +55,7 @@ def run(
     data_root: DataRoot = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ... or auto: CUDA where there is one.")] = "auto",
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; default: what suits the domain.")] = None,
+    export: Annotated[Path | None, typer.Option(help="A new folder for the trained encoder.")] = None,
 ) -> None:
     """Train a loss in a domain, score it by the field's protocol, and keep a record for each seed.
 
@@ -68,6 +69,8 @@ def run(
     check_data_root(data_root)
     numbers, params, changes = parse_seeds(seeds), parse_pairs("--set", set_), parse_pairs("--recipe", recipe)
     check_loss(loss, params)
+    if export is not None and len(numbers) > 1:
+        raise UserError(f"--export takes the encoder of one seed, got --seeds {seeds}")
     if target is not None:
         changes |= with_target(domain, target)
 
@@ -87,6 +90,7 @@ def run(
         data_root=data_root,
         device=choose_device(device),
         threads=threads,
+        export=export,
     )
     done = []
     for seed in numbers:
@@ -261,7 +265,7 @@ def check_loss_(
 @app.command()
 def perf(
     part: Annotated[str, typer.Argument(help=f"{', '.join(PERF)}.")],
-    only: Annotated[str | None, typer.Option(help="Comma-separated losses or datasets; default: a few.")] = None,
+    only: Annotated[str | None, typer.Option(help="Losses, datasets or encoders, by commas; default: a few.")] = None,
     data_root: DataRoot = None,
 ) -> None:
     """Times and ratios measured side by side in one run."""

@@ -21,6 +21,7 @@ from contrastbench.domains.recipes import ImageRecipe, Recipe
 from contrastbench.losses.contrast import Contrast, both_views, query_key, same_class
 from contrastbench.losses.errors import UserError
 
+TINY_SIZE = 16  # pixels a side up to which one thread is the fastest
 LOCAL_SCALE = (0.05, 0.2)  # share of a picture that RényiCL's local crops show
 
 
@@ -40,13 +41,12 @@ class ImageDomain:
     images, and the accuracies are those on the test images, which are seen once.
     """
 
-    threads = os.cpu_count() or 1
-
     def __init__(
         self, dataset: str, recipe: ImageRecipe, seed: int, data_root: Path | None, device: torch.device
     ) -> None:
         data, self.data_hash = load(dataset, recipe.size, data_root, device)
         self.seed, self.recipe, self.device = seed, recipe, device
+        self.threads = 1 if recipe.size <= TINY_SIZE else os.cpu_count() or 1
         self.reader, self.notes = Reader(data.mean, data.std, recipe.test_size or recipe.size), data.notes
         train, validation = split(data.train, recipe.validation, seed, recipe.limit)
         test, _ = split(data.test, 0.0, seed, recipe.limit)
