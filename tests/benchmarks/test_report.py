@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from contrastbench.benchmarks import report, tables
+from contrastbench.benchmarks import report, sweep_file, table_files
 from contrastbench.benchmarks.experiments import Experiment
 from contrastbench.benchmarks.records import SCHEMA, Cell, publish
 from contrastbench.benchmarks.report import contents, plots
@@ -75,8 +75,8 @@ def add(results: Path, seed: int, accuracy: float, loss: str = "infonce", **chan
 @pytest.fixture
 def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Records of three rows on two sets, two of a diverged and a failed try among them."""
-    monkeypatch.setattr(tables, "load", lambda name: TABLE)
-    monkeypatch.setattr(tables, "names", lambda: ["small"])
+    monkeypatch.setattr(sweep_file, "load", lambda name: TABLE)
+    monkeypatch.setattr(table_files, "names", lambda: ["small"])
     for dataset, start in (("MUTAG", 80.0), ("DD", 70.0)):
         for seed in range(3):
             add(tmp_path, seed, start + seed, dataset=dataset)
@@ -193,8 +193,20 @@ def test_a_named_table_brings_its_own_records_and_those_of_other_parameters(fill
 
 def test_a_table_without_records_is_shown_if_it_is_named(tmp_path: Path) -> None:
     add(tmp_path, 0, 60.0, dataset="motifs")
-    assert 'id="adnce-table5"' not in page(tmp_path)
+    assert "adnce-table5" not in page(tmp_path)
     assert "not run" in page(tmp_path, "adnce-table5")
+
+
+def test_a_users_sweep_is_a_table_too(tmp_path: Path) -> None:
+    file = tmp_path / "mine & yours.yaml"
+    file.write_text("seeds: 0-1\ndomains: {graph: {datasets: [MUTAG]}}\nlosses: [infonce, adnce]\n")
+    for seed in (0, 1):
+        add(tmp_path, seed, 80.0 + seed)
+        add(tmp_path, seed, 82.0 - seed, loss="adnce")
+    outline = Outline(page(tmp_path, str(file)))
+    assert [a["href"] for tag, a in outline.tags if tag == "a"][1] == "#table-1"
+    assert "mine & yours" in [text for _, text in outline.texts]
+    assert "Against infonce, seed by seed" in [text for _, text in outline.texts]
 
 
 def test_curves_are_thinned_and_keep_their_ends() -> None:
