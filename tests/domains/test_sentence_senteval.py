@@ -41,6 +41,6 @@ def test_data_that_are_not_there_are_named_with_their_address(dataset: str, tmp_
     with pytest.raises(UserError, match=r"unpack https://huggingface\.co/.*senteval\.tar"):
         run(Request("sentence", dataset, "none", {}, {}, tmp_path / "results", tmp_path), seed=0)
     senteval.make(tmp_path, [])
-    with pytest.raises(UserError, match=r"no wiki1m_for_simcse\.txt to train on: get it from https"):
+    with pytest.raises(UserError, match=r"no wiki1m_for_simcse\.txt to train on: get https"):
         run(Request("sentence", dataset, "infonce", {}, {}, tmp_path / "results", tmp_path), seed=0)
     assert not (tmp_path / "results").exists()
