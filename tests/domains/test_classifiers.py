@@ -147,9 +147,9 @@ def test_without_validation_rows_nothing_is_chosen() -> None:
 @pytest.mark.parametrize(("k", "temperature"), [(1, 0.5), (20, 0.1), (50, 0.5), (10_000, 0.07)])
 def test_neighbours_vote_as_in_the_definition(k: int, temperature: float) -> None:
     train, held = parts(load_digits)
-    train, held = Labelled(train.x[:300], train.y[:300]), Labelled(held.x[:100], held.y[:100])
+    train, held = Labelled(train.x[:100], train.y[:100]), Labelled(held.x[:50], held.y[:50])
     ours = neighbours(train, k, temperature)
-    assert ours.details == {"k": min(k, 300)}
+    assert ours.details == {"k": min(k, 100)}
     for row, found in zip(held.x.double(), ours.predict(held.x).tolist(), strict=True):
         rows = zip(train.x.double(), train.y.tolist(), strict=True)
         cosines = [(float(row @ x / row.norm() / x.norm()), label) for x, label in rows]
