@@ -37,7 +37,7 @@ What = Annotated[str, typer.Argument(help="A table (bench list tables), smoke, o
 Only = Annotated[
     list[str] | None, typer.Option(help="KEY=VALUE of row, column, domain, dataset or loss; repeat it for more.")
 ]
-PERF = ("losses", "graph", "image", "tabular")  # each is a module perf_NAME
+PERF = ("losses", "graph", "image", "sentence", "tabular")  # each is a module perf_NAME
 
 
 @app.command()
@@ -55,6 +55,7 @@ def run(
     data_root: DataRoot = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ... or auto: CUDA where there is one.")] = "auto",
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; default: what suits the domain.")] = None,
+    export: Annotated[Path | None, typer.Option(help="A new folder for the trained encoder.")] = None,
 ) -> None:
     """Train a loss in a domain, score it by the field's protocol, and keep a record for each seed.
 
@@ -68,6 +69,8 @@ def run(
     check_data_root(data_root)
     numbers, params, changes = parse_seeds(seeds), parse_pairs("--set", set_), parse_pairs("--recipe", recipe)
     check_loss(loss, params)
+    if export is not None and len(numbers) > 1:
+        raise UserError(f"--export takes the encoder of one seed, got --seeds {seeds}")
     if target is not None:
         changes |= with_target(domain, target)
 
@@ -87,6 +90,7 @@ def run(
         data_root=data_root,
         device=choose_device(device),
         threads=threads,
+        export=export,
     )
     done = []
     for seed in numbers:
@@ -207,14 +211,14 @@ def audit(
     results: Results = Path("results"),
 ) -> None:
     """Where the protocol behind our numbers deviates from the paper's, cell by cell, and what the paper leaves open."""
-    from contrastbench.benchmarks import audit, tables
+    from contrastbench.benchmarks import audit, sweep_file
 
-    typer.echo(audit.report(tables.load(name), results), nl=False)
+    typer.echo(audit.report(sweep_file.load(name), results), nl=False)
 
 
 @app.command()
 def compare(
-    name: Annotated[str, typer.Argument(metavar="TABLE", help="A table; see `bench list tables`.")],
+    name: Annotated[str, typer.Argument(help="A table (bench list tables), or a YAML file.")],
     baseline: Annotated[str | None, typer.Option(help="A row; default: the first with InfoNCE.")] = None,
     test: Annotated[str, typer.Option(help="The test that Holm corrects: t or wilcoxon.")] = "t",
     alpha: Annotated[float, typer.Option(help="Wins and losses have a Holm p up to this.")] = 0.05,
@@ -222,16 +226,14 @@ def compare(
     results: Results = Path("results"),
 ) -> None:
     """A table's rows against a baseline row: paired tests over shared seeds and folds, wins, ties and losses, ranks."""
-    from contrastbench.benchmarks import comparison, tables
+    from contrastbench.benchmarks import comparison, sweep_file
 
-    typer.echo(comparison.render(tables.load(name), results, format_, baseline, test, alpha), nl=False)
+    typer.echo(comparison.render(sweep_file.load(name), results, format_, baseline, test, alpha), nl=False)
 
 
 @app.command()
 def report(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="[TABLE]...", help="Default: all that have records.")
-    ] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Tables or YAML files; default: all with records.")] = None,
     output: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
     results: Results = Path("results"),
 ) -> None:
@@ -261,7 +263,7 @@ def check_loss_(
 @app.command()
 def perf(
     part: Annotated[str, typer.Argument(help=f"{', '.join(PERF)}.")],
-    only: Annotated[str | None, typer.Option(help="Comma-separated losses or datasets; default: a few.")] = None,
+    only: Annotated[str | None, typer.Option(help="Losses, datasets or encoders, by commas; default: a few.")] = None,
     data_root: DataRoot = None,
 ) -> None:
     """Times and ratios measured side by side in one run."""

@@ -21,8 +21,8 @@ class Recipe(BaseModel):
     epochs: int = Field(20, ge=0)
     batch_size: int = Field(128, ge=2)
     lr: float = Field(0.01, gt=0)
-    optimizer: Literal["adam", "adamw", "sgd"] = "adam"
-    momentum: float = Field(0.9, ge=0, lt=1, description="of sgd")
+    optimizer: Literal["adam", "adamw", "sgd", "lars"] = "adam"
+    momentum: float = Field(0.9, ge=0, lt=1, description="of sgd and lars")
     weight_decay: float = Field(0.0, ge=0)
     schedule: Literal["constant", "cosine", "linear"] = "constant"
     limit: int | None = Field(None, ge=2, description="use only so many samples: for smoke tests")
@@ -209,20 +209,17 @@ class SentenceRecipe(Recipe):
         return self.eval_every
 
 
+CIFAR: dict[str, Any] = {"size": 32, "min_scale": 0.08, "flip": 0.5, "knn_k": 200}
 SIMCLR: dict[str, Any] = {  # for small images, as DCL's, HCL's, ADNCE's and AttentionNCE's code has it
-    "size": 32,
+    **CIFAR,
     "epochs": 400,
     "batch_size": 256,
     "lr": 1e-3,
     "schedule": "constant",
     "encoder": "resnet50",
     "width": 1.0,
-    "precision": "float32",
     "probe": "paper",
     "validation": 0.0,
-    "min_scale": 0.08,
-    "flip": 0.5,
-    "knn_k": 200,
 }
 
 
@@ -240,11 +237,11 @@ class ImageRecipe(Recipe):
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "small": {},
-        "cpu": {"size": 32, "epochs": 12, "batch_size": 128},
+        "cpu": {**CIFAR, "epochs": 12, "batch_size": 128, "lr": 2e-3, "precision": "bf16"},
         "adnce": SIMCLR,
         "attentionnce": {**SIMCLR, "positives": 4},
         "renyicl-cifar": {
-            "size": 32,
+            **CIFAR,
             "epochs": 500,
             "batch_size": 256,
             "optimizer": "sgd",
@@ -253,11 +250,11 @@ class ImageRecipe(Recipe):
             "views": "hard",
             "width": 1.0,
             "projection": (2048, 128),
-            "precision": "float32",
             "probe": "renyicl",
             "validation": 0.0,
         },
         "renyicl-imagenet": {
+            **CIFAR,
             "size": 224,
             "epochs": 100,
             "batch_size": 512,
@@ -273,28 +270,26 @@ class ImageRecipe(Recipe):
             "width": 1.0,
             "projection": (4096, 256),
             "projection_norm": True,
+            "precision": "bf16",
             "probe": "renyicl-imagenet",
             "validation": 0.0,
         },
     }
 
-    epochs: int = Field(20, ge=0)
-    batch_size: int = Field(128, ge=2)
+    epochs: int = Field(25, ge=0)
+    batch_size: int = Field(64, ge=2)
     lr: float = Field(2e-3, gt=0)
-    optimizer: Literal["adam", "adamw", "sgd", "lars"] = "adam"
     weight_decay: float = Field(1e-6, ge=0)
     schedule: Literal["constant", "cosine", "linear"] = "cosine"
-    warmup: float = Field(0, ge=0, description="epochs over which the learning rate rises from zero")
+    warmup: float = Field(0.0, ge=0, description="epochs over which the learning rate rises from zero")
     eval_every: int | None = Field(None, ge=1, description="steps between choices of the best model by validation kNN")
     validation: float = Field(0.1, ge=0, lt=1, description="share of the training images kept out to choose by")
-    size: int = Field(16, ge=8, description="of views, in pixels")
+    size: int = Field(8, ge=8, description="of views, in pixels")
     test_size: int | None = Field(None, ge=8, description="of scored images; as the views unless given")
     views: Literal["none", "base", "hard"] = Field("base", description="none: crops and flips alone")
-    min_scale: float = Field(0.08, gt=0, lt=1, description="smallest share of a picture that a view shows")
-    flip: float = Field(0.5, ge=0, le=1, description="probability that a view is mirrored")
-    randaugment: tuple[int, float] | None = Field(
-        None, strict=False, description="operations, magnitude of 10; by the views if none"
-    )
+    min_scale: float = Field(0.4, gt=0, lt=1, description="smallest share of a picture that a view shows")
+    flip: float = Field(0.0, ge=0, le=1, description="probability that a view is mirrored")
+    randaugment: tuple[int, float] | None = Field(None, strict=False, description="in place of the views' own")
     local_crops: int = Field(0, ge=0, description="small crops, further queries of query_key")
     local_size: int = Field(96, ge=8)
     positives: int = Field(0, ge=0, description="further views, the positives of both_views")
@@ -305,7 +300,9 @@ class ImageRecipe(Recipe):
     width: float = Field(0.25, gt=0, le=4, description="times the published number of channels")
     projection: tuple[Width, Width] = Field((512, 128), strict=False, description="hidden and last width")
     projection_norm: bool = Field(False, description="batch norm without weights behind the projection, as MoCo v3")
-    precision: Literal["float32", "bf16"] = Field("bf16", description="of the networks' products; scores are float32")
+    precision: Literal["float32", "bf16"] = Field(
+        "float32", description="of the networks' products; scores are float32"
+    )
     chunk: int | None = Field(None, ge=2, description="images embedded at once; the batch is contrasted whole")
     compile: bool = Field(False, description="the encoder by torch.compile")
     probe: Literal["lbfgs", "knn", "paper", "strict", "renyicl", "renyicl-imagenet"] = "lbfgs"
@@ -353,7 +350,7 @@ RECIPES: dict[str, type[Recipe]] = {
 }
 TINY: dict[str, dict[str, Any]] = {
     "graph": {"epochs": 2, "limit": 60, "folds": 3},
-    "image": {"epochs": 1, "limit": 200, "batch_size": 32, "width": 0.125, "projection": (32, 16), "size": 8},
+    "image": {"epochs": 1, "limit": 200, "batch_size": 32, "width": 0.125, "projection": (32, 16)},
     "sentence": {"epochs": 2, "limit": 96, "batch_size": 32, "eval_every": 2},
     "tabular": {"epochs": 2, "limit": 300, "batch_size": 64, "widths": (32, 32), "projection": (32, 16)},
 }

@@ -15,7 +15,7 @@ STS_YEARS = {
     "STS16": ("answer-answer", "headlines", "plagiarism", "postediting", "question-question"),
 }
 WIKIPEDIA = ("wiki1m_for_simcse.txt", "wikipedia/wiki1m_for_simcse.txt")
-WIKIPEDIA_URL = "https://huggingface.co/datasets/princeton-nlp/datasets-for-simcse"
+WIKIPEDIA_URL = "https://huggingface.co/datasets/princeton-nlp/datasets-for-simcse/resolve/main/wiki1m_for_simcse.txt"
 SENTEVAL_URL = "https://huggingface.co/datasets/princeton-nlp/datasets-for-simcse/resolve/main/senteval.tar"
 
 
@@ -131,7 +131,7 @@ def corpus_file(name: str, data_root: Path | None) -> Path:
             return path
     if name == "wiki1m":
         fix = "put it into the data root (--data-root or CONTRASTBENCH_DATA), or name a text file: --recipe corpus=FILE"
-        raise UserError(f"no {WIKIPEDIA[0]} to train on: get it from {WIKIPEDIA_URL} and {fix}")
+        raise UserError(f"no {WIKIPEDIA[0]} to train on: get {WIKIPEDIA_URL} and {fix}")
     where = f" here or in {data_root}" if data_root else ""
     raise UserError(f"corpus {name!r}: no such file{where}; give a text file with one sentence a line, or wiki1m")
 
@@ -144,18 +144,23 @@ def candidates(name: str, data_root: Path | None) -> Iterator[Path]:
         yield Path(name)
 
 
+def is_path(name: str, data_root: Path | None) -> bool:
+    """Whether it names a file or folder of this machine, not one of the data root nor of the hub."""
+    in_root = data_root is not None and not Path(name).is_absolute() and (data_root / name).exists()
+    return Path(name).exists() and not in_root
+
+
 def corpus_sentences(path: Path) -> tuple[list[str], int, str]:
-    """The file's sentences, the number of empty lines that were left out, and the file's sha256.
+    """The file's sentences, the number of empty lines that were left out, and the sha256 of its lines.
 
     Raises:
         UserError: unreadable, or fewer than two sentences.
     """
-    read = Reader(path.parent)
-    lines = read.lines(path.name)
+    lines = Reader(path.parent).lines(path.name)
     sentences = [line for line in lines if line.strip()]
     if len(sentences) < 2:
         raise UserError(f"{path} has {len(sentences)} sentences: two are needed to be each other's negatives")
-    return sentences, len(lines) - len(sentences), read.sha256.hexdigest()
+    return sentences, len(lines) - len(sentences), hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def check_text(sentences: Iterable[str]) -> None:
