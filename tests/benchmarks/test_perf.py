@@ -12,12 +12,15 @@ def test_tabular_prints_one_line_for_each_kind_of_view(monkeypatch: pytest.Monke
     assert {line.count("|") for line in lines} == {lines[0].count("|")}
 
 
-def test_image_prints_one_line_for_each_kind_of_view(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(perf_image, "ROUNDS", 1)
-    monkeypatch.setattr(perf_image, "BATCH", 8)
+def test_image_prints_one_line_for_each_kind_of_view_and_each_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"ROUNDS": 1, "STEPS": 1, "BATCH": 8, "WIDTHS": (0.0625, 0.125)}.items():
+        monkeypatch.setattr(perf_image, name, value)
     lines = list(perf_image.report(["digits"], None))
-    assert [line.split(" | ")[1] for line in lines[2:]] == ["none", "base", "hard"]
-    assert {line.count("|") for line in lines} == {lines[0].count("|")}
+    views, steps = lines[: lines.index("")], lines[lines.index("") + 1 :]
+    assert [line.split(" | ")[1] for line in views[2:]] == ["none", "base", "hard"]
+    assert [line.split(" | ")[1] for line in steps[2:]] == ["ResNet-18 x 0.0625", "ResNet-18 x 0.125"]
+    for table in (views, steps):
+        assert {line.count("|") for line in table} == {table[0].count("|")}
 
 
 def test_sentence_prints_a_line_for_each_way(monkeypatch: pytest.MonkeyPatch) -> None:
