@@ -110,7 +110,7 @@ def locate(source: str, data_root: Path | None) -> tuple[str, str | None]:
         if path.is_dir():
             if not (path / "config.json").is_file():
                 raise UserError(
-                    f"encoder {source!r}: {path} has no config.json, so it is no checkpoint of transformers"
+                    f"encoder {source!r}: {path} has no config.json: it is no checkpoint of transformers"
                 )
             return str(path), None
     if source.startswith((".", "/", "~")) or source.count("/") > 1:
