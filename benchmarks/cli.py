@@ -33,7 +33,11 @@ DataRoot = Annotated[
     Path | None,
     typer.Option(envvar="CONTRASTBENCH_DATA", help="A folder that already holds the data files."),
 ]
-PERF = ("losses", "graph", "sentence", "tabular")  # each is a module perf_NAME
+What = Annotated[str, typer.Argument(help="A table (bench list tables), smoke, or the path of a YAML file.")]
+Only = Annotated[
+    list[str] | None, typer.Option(help="KEY=VALUE of row, column, domain, dataset or loss; repeat it for more.")
+]
+PERF = ("losses", "graph", "image", "sentence", "tabular")  # each is a module perf_NAME
 
 
 @app.command()
@@ -62,8 +66,7 @@ def run(
     from contrastbench.domains.registry import check_domain
 
     check_domain(domain)
-    if data_root is not None and not data_root.is_dir():
-        raise UserError(f"data root {data_root} does not exist: name a folder that holds the data files")
+    check_data_root(data_root)
     numbers, params, changes = parse_seeds(seeds), parse_pairs("--set", set_), parse_pairs("--recipe", recipe)
     check_loss(loss, params)
     if export is not None and len(numbers) > 1:
@@ -71,7 +74,10 @@ def run(
     if target is not None:
         changes |= with_target(domain, target)
 
-    from contrastbench.benchmarks.runner import Request  # brings torch: after all that can be wrong without it
+    from contrastbench.benchmarks.environment import (
+        choose_device,
+    )  # brings torch: after all that can be wrong without it
+    from contrastbench.benchmarks.runner import Request
     from contrastbench.benchmarks.runner import run as run_cell
 
     request = Request(
@@ -97,6 +103,72 @@ def run(
         raise typer.Exit(1)
 
 
+@app.command()
+def sweep(
+    what: What,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes at a time.")] = 1,
+    only: Only = None,
+    seeds: Annotated[str | None, typer.Option(help="0-4 or 0,2,5; default: the file's, or 0-4.")] = None,
+    tiny: Annotated[bool, typer.Option("--tiny", help="A smoke test on tiny subsets.")] = False,
+    results: Results = Path("results"),
+    data_root: DataRoot = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ... or auto: CUDA where there is one.")] = "auto",
+) -> None:
+    """Run every missing cell of a table or of a sweep file; interrupt and repeat at will.
+
+    Example: bench sweep adnce-table5 --jobs 2 --only column=PROTEINS
+    """
+    from contrastbench.benchmarks import plan, sweep_file
+    from contrastbench.benchmarks.costs import Costs
+    from contrastbench.benchmarks.sweep import Options, Sweep, report
+
+    check_data_root(data_root)
+    table = sweep_file.load(what)
+    places = plan.places(table, only or (), tiny)
+    work = plan.tasks(places, parse_seeds(seeds) if seeds else table.seeds, results)
+    sweep = Sweep(plan.unfinished(work), Options(results, data_root, device, jobs), Costs(results))
+    failures = [*sweep.run(), *plan.diverged(work)]
+    for line in report(failures):
+        typer.echo(line)
+    typer.echo(plan.summary(work, len(failures)))
+    if failures:
+        raise typer.Exit(1)
+
+
+@app.command("plan")
+def plan_(
+    what: What,
+    only: Only = None,
+    seeds: Annotated[str | None, typer.Option(help="0-4 or 0,2,5; default: the file's, or 0-4.")] = None,
+    tiny: Annotated[bool, typer.Option("--tiny", help="As for the sweep.")] = False,
+    results: Results = Path("results"),
+) -> None:
+    """Cells of a table or a sweep file that are done, missing or failed, and what the rest will cost."""
+    from contrastbench.benchmarks import plan, sweep_file
+    from contrastbench.benchmarks.costs import Costs
+
+    table = sweep_file.load(what)
+    places = plan.places(table, only or (), tiny)
+    for line in plan.lines(plan.tasks(places, parse_seeds(seeds) if seeds else table.seeds, results), Costs(results)):
+        typer.echo(line)
+
+
+@app.command()
+def merge(
+    sources: Annotated[list[Path], typer.Argument(help="Folders that hold runs/ with records.")],
+    results: Results = Path("results"),
+) -> None:
+    """Add the records of other folders; equal ones are kept as they are, unequal ones named and left out."""
+    from contrastbench.benchmarks.merge import merge
+
+    done = merge(sources, results)
+    for line in done.unequal:
+        typer.echo(f"unequal: {line}")
+    typer.echo(f"{done.added} added, {done.equal} equal, {len(done.unequal)} unequal")
+    if done.unequal:
+        raise typer.Exit(1)
+
+
 @app.command("list")
 def list_(what: Annotated[str, typer.Argument(help="losses, domains, datasets or tables.")]) -> None:
     """What there is to choose from."""
@@ -116,13 +188,13 @@ def list_(what: Annotated[str, typer.Argument(help="losses, domains, datasets or
 
 @app.command()
 def table(
-    name: Annotated[str | None, typer.Argument(help="A table; see `bench list tables`.")] = None,
-    format_: Annotated[str, typer.Option("--format", help="md or csv.")] = "md",
-    all_: Annotated[bool, typer.Option("--all", help="Write every table in both formats into the results.")] = False,
+    name: Annotated[str | None, typer.Argument(help="A table (bench list tables), or a YAML file.")] = None,
+    format_: Annotated[str, typer.Option("--format", help="md, csv or latex.")] = "md",
+    all_: Annotated[bool, typer.Option("--all", help="Write every table as md and csv into the results.")] = False,
     results: Results = Path("results"),
 ) -> None:
     """A published table beside our numbers, from the records alone."""
-    from contrastbench.benchmarks import tables
+    from contrastbench.benchmarks import sweep_file, tables
 
     if all_:
         for path in tables.write_all(results):
@@ -130,7 +202,45 @@ def table(
     elif name is None:
         raise UserError("name a table (bench list tables) or give --all")
     else:
-        typer.echo(tables.render(tables.load(name), results, format_), nl=False)
+        typer.echo(tables.render(sweep_file.load(name), results, format_), nl=False)
+
+
+@app.command()
+def audit(
+    name: Annotated[str, typer.Argument(help="A table (bench list tables), or a YAML file.")],
+    results: Results = Path("results"),
+) -> None:
+    """Where the protocol behind our numbers deviates from the paper's, cell by cell, and what the paper leaves open."""
+    from contrastbench.benchmarks import audit, sweep_file
+
+    typer.echo(audit.report(sweep_file.load(name), results), nl=False)
+
+
+@app.command()
+def compare(
+    name: Annotated[str, typer.Argument(help="A table (bench list tables), or a YAML file.")],
+    baseline: Annotated[str | None, typer.Option(help="A row; default: the first with InfoNCE.")] = None,
+    test: Annotated[str, typer.Option(help="The test that Holm corrects: t or wilcoxon.")] = "t",
+    alpha: Annotated[float, typer.Option(help="Wins and losses have a Holm p up to this.")] = 0.05,
+    format_: Annotated[str, typer.Option("--format", help="md or csv.")] = "md",
+    results: Results = Path("results"),
+) -> None:
+    """A table's rows against a baseline row: paired tests over shared seeds and folds, wins, ties and losses, ranks."""
+    from contrastbench.benchmarks import comparison, sweep_file
+
+    typer.echo(comparison.render(sweep_file.load(name), results, format_, baseline, test, alpha), nl=False)
+
+
+@app.command()
+def report(
+    names: Annotated[list[str] | None, typer.Argument(help="Tables or YAML files; default: all with records.")] = None,
+    output: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
+    results: Results = Path("results"),
+) -> None:
+    """One self-contained HTML page: tables, comparisons, plots, and the records behind each number."""
+    from contrastbench.benchmarks import report
+
+    typer.echo(report.write(names or [], results, output))
 
 
 @app.command("check-loss")
@@ -209,6 +319,12 @@ def with_target(domain: str, column: str) -> dict[str, str]:
     return {"target": column}
 
 
+def check_data_root(data_root: Path | None) -> None:
+    """Raise unless it is a folder."""
+    if data_root is not None and not data_root.is_dir():
+        raise UserError(f"data root {data_root} does not exist: name a folder that holds the data files")
+
+
 def check_loss(loss: str, params: dict[str, Any]) -> None:
     """Names are checked here, before torch is imported; values where the loss is made."""
     from contrastbench.losses.registry import LOSSES, get_loss
@@ -220,23 +336,6 @@ def check_loss(loss: str, params: dict[str, Any]) -> None:
         return
     else:
         get_loss(loss)
-
-
-def choose_device(name: str) -> str:
-    """The device's name, `auto` resolved.
-
-    Raises:
-        UserError: no such device here.
-    """
-    import torch
-
-    if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError):
-        raise UserError(f"device {name!r} is not to be had here: try cpu") from None
-    return name
 
 
 def describe(record: "Record", path: Path) -> str:

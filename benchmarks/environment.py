@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from contrastbench.losses.errors import UserError
+
 PACKAGES = ("contrastbench", "torch", "numpy", "scikit-learn")
 
 
@@ -38,6 +40,21 @@ def commit() -> str | None:
         return git("rev-parse", "HEAD").strip() + ("+changes" if changed else "")
     except (OSError, subprocess.CalledProcessError):
         return None
+
+
+def choose_device(name: str) -> str:
+    """The device's name, `auto` resolved.
+
+    Raises:
+        UserError: no such device here.
+    """
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError):
+        raise UserError(f"device {name!r} is not to be had here: try cpu") from None
+    return name
 
 
 def device_name(device: torch.device) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from contrastbench.benchmarks import table_files
 from contrastbench.domains.datasets import DATASETS, EMBEDDED
 from contrastbench.domains.registry import DOMAINS
 from contrastbench.losses.registry import LOSSES, describe
@@ -30,7 +31,6 @@ def datasets() -> Iterator[str]:
 
 def tables() -> Iterator[str]:
     """Name and source."""
-    from contrastbench.benchmarks.tables import load, names  # brings pydantic, which the other lists can do without
-
-    for name in names():
-        yield f"{name:16} {load(name).source}"
+    files = table_files.files()
+    for name in sorted(files, key=table_files.by_number):
+        yield f"{name:21} {table_files.source(files[name])}"

@@ -1,7 +1,5 @@
 """One cell: train a loss in a domain, score it, publish the record."""
 
-import hashlib
-import inspect
 import sys
 import tempfile
 import time
@@ -12,15 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from joblib import cpu_count
 
 from contrastbench.benchmarks import records
 from contrastbench.benchmarks.environment import environment, peak_memory_mib
+from contrastbench.benchmarks.experiments import own_code
 from contrastbench.benchmarks.records import Cell, Record
 from contrastbench.benchmarks.training import Diverged, train
 from contrastbench.domains.base import Domain
 from contrastbench.domains.recipes import Recipe, make_recipe
 from contrastbench.domains.registry import domain_class
-from contrastbench.losses.base import Loss, parts
+from contrastbench.losses.base import Loss
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.registry import get_loss
 
@@ -51,9 +51,9 @@ def run(request: Request, seed: int) -> tuple[Record, Path]:
     loss = None if request.loss == "none" else get_loss(request.loss, **request.params)
     if loss and not recipe.trainable:
         raise UserError("this recipe has no weights to train: give --loss none")
-    kind, device = domain_class(request.domain), torch.device(request.device)
-    domain = kind(request.dataset, recipe, seed, request.data_root, device)
-    torch.set_num_threads(request.threads or domain.threads)
+    device = torch.device(request.device)
+    domain = open_domain(request, recipe, seed, device)
+    torch.set_num_threads(request.threads or min(domain.threads, cpu_count()))
     if loss:
         domain.steps(recipe)  # a corpus that is missing is named now, and one that is read belongs to the data's hash
     cell = Cell(
@@ -80,6 +80,23 @@ def run(request: Request, seed: int) -> tuple[Record, Path]:
     return record, path
 
 
+class NoData(UserError):
+    """The dataset cannot be had, or not by this recipe: no loss and no seed would change that."""
+
+
+def open_domain(request: Request, recipe: Recipe, seed: int, device: torch.device) -> Domain:
+    """The dataset in its domain.
+
+    Raises:
+        NoData: it cannot be had.
+    """
+    kind = domain_class(request.domain)
+    try:
+        return kind(request.dataset, recipe, seed, request.data_root, device)
+    except UserError as error:
+        raise NoData(str(error)) from None
+
+
 def check_export(domain: Any, request: Request, record: Path) -> None:
     """Raise if the model cannot be exported: before the training, not after it."""
     if not hasattr(domain, "export"):
@@ -89,14 +106,6 @@ def check_export(domain: Any, request: Request, record: Path) -> None:
         raise UserError(f"{record} is finished and its model was not kept: train it anew in another --results folder")
     if request.export and request.export.exists() and (request.export.is_file() or any(request.export.iterdir())):
         raise UserError(f"--export {request.export} is not empty: name another folder")
-
-
-def own_code(loss: Loss | None) -> str:
-    """Sha256 over the files of losses from outside this package, which a user may edit between two runs."""
-    kinds = [kind for _, part in parts(loss) for kind in type(part).__mro__] if loss else []
-    own = [kind for kind in kinds if not kind.__module__.startswith(("contrastbench.", "torch.", "builtins"))]
-    code = [f.__code__.co_filename for kind in own for f in vars(kind).values() if inspect.isfunction(f)]
-    return hashlib.sha256(b"".join(Path(file).read_bytes() for file in sorted(set(code)))).hexdigest() if code else ""
 
 
 def check_writable(folder: Path) -> None:

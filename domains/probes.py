@@ -1,13 +1,12 @@
 """Scorers of frozen embeddings, shared by domains."""
 
-import os
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, cpu_count, delayed
 from scipy.stats import spearmanr
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
@@ -78,9 +77,8 @@ def svm_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScores:
         raise UserError("embeddings are not finite: the encoder diverged")
     distance = squared_distances(x)
     splits = StratifiedKFold(folds, shuffle=True, random_state=seed).split(x, y)
-    jobs = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     # libsvm releases the interpreter's lock, so threads fill the cores without copying the distances
-    pool = Parallel(n_jobs=jobs, prefer="threads", return_as="generator")
+    pool = Parallel(n_jobs=cpu_count(), prefer="threads", return_as="generator")
     results = []
     with Progress(folds, "scoring folds") as progress:
         for result in pool(delayed(score_fold)(x, y, distance, *split) for split in splits):

@@ -36,6 +36,15 @@ class Progress:
         self.done += 1
         self.bar.set_postfix_str(note, refresh=False)
         self.bar.update()
+        self.line(note)
+
+    def show(self, note: str) -> None:
+        """Say what there is to say between two steps."""
+        self.bar.set_postfix_str(note)
+        self.line(note)
+
+    def line(self, note: str) -> None:
+        """Off a terminal: a line, if it is time for one."""
         if self.bar.disable and time.monotonic() - self.last_line >= SECONDS_BETWEEN_LINES:
             self.last_line = time.monotonic()
             print(f"{self.what}: {self.done} of {self.total} {note}".rstrip(), file=sys.stderr, flush=True)

@@ -162,6 +162,50 @@ def resolve_alias(name: str) -> str:
     return target
 
 
+def complete(name: str, params: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Name and parameters after defaults, as the loss itself has them; without torch for registered ones.
+
+    Raises:
+        UserError: unknown name or parameter.
+
+    >>> complete("infonce+0.5 * dar", {"temperature": 0.2})
+    ('infonce + 0.5*dar', {'infonce.temperature': 0.2, 'dar.form': 'chain'})
+    """
+    if not is_registered(name):
+        loss = get_loss(name, **params)
+        return loss.name, loss.params
+    terms = terms_of(name)
+    known = {term: describe(term).params for term in terms}
+    if is_sum(name):
+        given = assign(name, params, {term: list(keys) for term, keys in known.items()})
+        full = {f"{term}.{key}": value for term in terms for key, value in {**known[term], **given[term]}.items()}
+        return " + ".join(weighted(term, weight) for term, weight in terms.items()), full
+    (term,) = terms
+    for key in params:
+        if key not in known[term]:
+            raise unknown(f"parameter of {name}", key, known[term])
+    return term, {**known[term], **params}
+
+
+def is_registered(name: str) -> bool:
+    """Whether the loss, and each term of a sum, is one of ours."""
+    return set(terms_of(name)) <= set(LOSSES)
+
+
+def terms_of(name: str) -> dict[str, float]:
+    """The weight of each term; a loss that is no sum is its only one."""
+    return split_sum(name) if is_sum(name) else {ALIASES.get(name, (name,))[0]: 1.0}
+
+
+def weighted(name: str, weight: float) -> str:
+    """A term of an expression.
+
+    >>> weighted("dar", 2.0)
+    '2*dar'
+    """
+    return name if weight == 1 else f"{weight!r}".removesuffix(".0") + f"*{name}"
+
+
 def class_in_file(path: Path, attribute: str) -> Any:
     """A user's own loss class, from a file."""
     if not path.is_file():

@@ -6,29 +6,36 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any
+from typing import Annotated, Any
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from contrastbench.benchmarks import records
-from contrastbench.domains.recipes import make_recipe
+from contrastbench.benchmarks import table_files
+from contrastbench.benchmarks.experiments import Experiment
+from contrastbench.benchmarks.strict_yaml import load_as, wrong_at
+from contrastbench.benchmarks.table_files import names
+from contrastbench.benchmarks.tables import latex
+from contrastbench.domains.registry import check_domain
 from contrastbench.losses.errors import UserError, unknown
-from contrastbench.losses.registry import describe
 
 
 class Strict(BaseModel):
-    """Unknown keys are errors."""
+    """Unknown keys and wrong types are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+Published = Annotated[list[float], Field(min_length=1, max_length=2)]  # [mean] or [mean, std]
 
 
 class Column(Strict):
     """One dataset and what its training needs; without a dataset it is quoted only."""
 
     dataset: str | None = None
+    domain: str | None = None  # instead of the table's
     metric: str | None = None  # instead of the table's
     recipe: dict[str, Any] = {}
+    differs: list[str] = []
 
 
 class Row(Strict):
@@ -39,7 +46,17 @@ class Row(Strict):
     params: dict[str, Any] = {}
     params_by_column: dict[str, dict[str, Any]] = {}
     recipe: dict[str, Any] = {}  # over the column's
-    paper: dict[str, list[float]] = {}  # column -> [mean] or [mean, std]
+    differs: list[str] = []
+    paper: dict[str, Published] = {}  # by column
+
+
+class Protocol(Strict):
+    """How the published numbers came about, as far as the paper says; recipes of columns and rows are its too."""
+
+    seeds: int | None = Field(None, ge=1, description="runs behind each value")
+    selection: str = Field("", description="how parameters and epochs were chosen")
+    recipe: dict[str, Any] = Field({}, description="what is said of training and scoring, in our recipe's terms")
+    differs: list[str] = Field([], description="where we do otherwise and no recipe value shows it")
 
 
 class Table(Strict):
@@ -49,13 +66,15 @@ class Table(Strict):
     title: str
     source: str
     notes: str = ""
-    decimals: int
+    decimals: int = Field(ge=0)
     domain: str
-    metric: str
+    metric: str | None = None  # the one that the domain calls its main one
     recipe: dict[str, Any] = {}
+    protocol: Protocol = Protocol()
     columns: dict[str, Column]
     average: str | None = Field(None, description="name of a last column, the mean of all others")
     rows: list[Row]
+    seeds: list[int] = [0, 1, 2, 3, 4]  # those of a sweep that names none
 
 
 @dataclass(frozen=True)
@@ -66,10 +85,11 @@ class Value:
     std: float | None = None
     n: int | None = None
 
-    def text(self, decimals: int) -> str:
-        """For people, such as 75.1 ± 0.6 (5)."""
+    def text(self, decimals: int, wanted: int | None = None) -> str:
+        """For people, such as 75.1 ± 0.6 (5), or 75.1 (1 of 5) where more seeds are wanted."""
         std = "" if self.std is None else f" ± {self.std:.{decimals}f}"
-        return f"{self.mean:.{decimals}f}{std}" + ("" if self.n is None else f" ({self.n})")
+        few = f" of {wanted}" if self.n and wanted and self.n < wanted else ""
+        return f"{self.mean:.{decimals}f}{std}" + ("" if self.n is None else f" ({self.n}{few})")
 
 
 @dataclass(frozen=True)
@@ -81,6 +101,7 @@ class Entry:
     paper: Value | None
     ours: Value | None
     run: bool  # whether it can be run here, or is quoted only
+    seeds: int | None  # behind the paper's value
 
     @property
     def difference(self) -> float | None:
@@ -89,54 +110,74 @@ class Entry:
 
     def text(self, decimals: int) -> str:
         """The place's text: paper / ours / difference, or the paper's value alone where it is quoted."""
+        return " / ".join(filter(None, self.parts(decimals)))
+
+    def parts(self, decimals: int) -> tuple[str, str, str]:
+        """The paper's value, ours and the difference, empty where there is none to give."""
         paper = self.paper.text(decimals) if self.paper else "-"
         if not self.run:
-            return paper
-        ours = self.ours.text(decimals) if self.ours else "missing"
-        return " / ".join([paper, ours] + ([] if self.difference is None else [f"{self.difference:+.{decimals}f}"]))
-
-
-def names() -> list[str]:
-    """The tables there are."""
-    return sorted((path.stem for path in Path(__file__).parent.glob("*.yaml")), key=by_number)
-
-
-def by_number(name: str) -> tuple[str, int]:
-    """Table 5 before Table 10."""
-    stem = name.rstrip("0123456789")
-    return stem, int(name[len(stem) :] or 0)
+            return paper, "", ""
+        ours = self.ours.text(decimals, self.seeds if self.paper else None) if self.ours else "missing"
+        return paper, ours, "" if self.difference is None else f"{self.difference:+.{decimals}f}"
 
 
 def load(name: str) -> Table:
-    """A table by name.
+    """A table by name, or by the path of a user's own file.
 
     Raises:
-        UserError: no table of that name, or its file is wrong.
+        UserError: no table of that name, two of that name, or its file is wrong.
     """
-    if name not in names():
-        raise unknown("table", name, names())
-    path = Path(__file__).with_name(f"{name}.yaml")
-    try:
-        return Table(**yaml.load(path.read_text(encoding="utf-8"), SafeLoader), name=name)
-    except (yaml.YAMLError, ValidationError, TypeError) as error:
-        raise UserError(f"{path}: {' '.join(str(error).split())}") from None
+    path = table_files.find(name)
+    table = load_as(path, Table)
+    check(table, path)
+    return table.model_copy(update={"name": path.stem})
 
 
-SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's loader is ten times faster
+def check(table: Table, path: Path) -> None:
+    """Raise for names in a table's file that name nothing, or two things."""
+    if "name" in table.model_fields_set:
+        raise wrong_at(path, ["name"], "a table's name is that of its file, without .yaml: remove this key")
+    for where, domain in domains(table):
+        try:
+            check_domain(domain)
+        except UserError as error:
+            raise wrong_at(path, where, error) from None
+    seen: set[str] = set()
+    for i, row in enumerate(table.rows):
+        if row.name in seen:
+            raise wrong_at(path, ["rows", i, "name"], f"two rows are named {row.name!r}: rename one")
+        seen.add(row.name)
+        for key, known in (("paper", [*table.columns, table.average]), ("params_by_column", [*table.columns])):
+            for column in getattr(row, key):
+                if column not in known:
+                    raise wrong_at(path, ["rows", i, key, column], unknown("column", column, filter(None, known)))
+
+
+def domains(table: Table) -> Iterator[tuple[list[int | str], str]]:
+    """Where a table names domains, and which."""
+    yield ["domain"], table.domain
+    for name, column in table.columns.items():
+        if column.domain is not None:
+            yield ["columns", name, "domain"], column.domain
 
 
 def entries(table: Table, results: Path) -> Iterator[list[Entry]]:
     """The table's places, row by row."""
     for row in table.rows:
         line = [entry(table, row, column, results) for column in table.columns]
-        yield [*line, average(table.average, row, line)] if table.average else line
+        yield [*line, average(table, row, line)] if table.average else line
 
 
 def entry(table: Table, row: Row, column: str, results: Path) -> Entry:
     """One place."""
-    run = row.loss is not None and table.columns[column].dataset is not None
+    run = runnable(table, row, column)
     mine = ours(table, row, column, results) if run else None
-    return Entry(row, column, published(row, column), mine, run)
+    return Entry(row, column, published(row, column), mine, run, table.protocol.seeds)
+
+
+def runnable(table: Table, row: Row, column: str) -> bool:
+    """Whether the place can be run here; if not, it is quoted."""
+    return row.loss is not None and table.columns[column].dataset is not None
 
 
 def published(row: Row, column: str) -> Value | None:
@@ -147,55 +188,41 @@ def published(row: Row, column: str) -> Value | None:
     return Value(mean, std[0] if std else None)
 
 
-def average(name: str, row: Row, line: list[Entry]) -> Entry:
-    """The last column; ours only if no column is missing."""
-    means = [entry.ours.mean for entry in line if entry.ours]
-    mine = Value(fmean(means)) if len(means) == len(line) else None
-    return Entry(row, name, published(row, name), mine, row.loss is not None)
+def average(table: Table, row: Row, line: list[Entry]) -> Entry:
+    """The last column; ours only if no column is missing, with the number of seeds of the column that has fewest."""
+    assert table.average is not None, "there is a last column"
+    values = [entry.ours for entry in line if entry.ours]
+    fewest = min((value.n or 0 for value in values), default=0)
+    mine = Value(fmean(value.mean for value in values), n=fewest) if len(values) == len(line) else None
+    paper = published(row, table.average)
+    return Entry(row, table.average, paper, mine, any(entry.run for entry in line), table.protocol.seeds)
 
 
 def ours(table: Table, row: Row, column: str, results: Path) -> Value | None:
     """Mean and standard deviation over the seeds that have an ok record of exactly this cell; None without one.
 
     Raises:
-        UserError: the records come from different data.
+        UserError: no such metric in the records.
     """
-    found = list(matching(table, row, column, results))
-    hashes = {record["data_hash"] for record in found}
-    if len(hashes) > 1:
-        where = records.folder(results, table.domain, str(table.columns[column].dataset), str(row.loss))
-        raise UserError(f"{where}: records of {len(hashes)} different data files: keep those of one data_hash")
-    values = [record["metrics"][table.columns[column].metric or table.metric] for record in found]
+    metric = table.columns[column].metric or table.metric
+    found = list(experiment(table, row, column).ok_by_seed(results).values())
+    for record in found:
+        if metric is not None and metric not in record["metrics"]:
+            raise unknown(f"metric of column {column!r}", metric, record["metrics"])
+    values = [record["metrics"][metric or record["main"]] for record in found]
     if not values:
         return None
     return Value(fmean(values), stdev(values) if len(values) > 1 else None, len(values))
 
 
-def matching(table: Table, row: Row, column: str, results: Path) -> Iterator[records.Record]:
-    """The ok records of a place, one a seed: same loss, parameters, recipe and protocol.
-
-    A record older than a parameter or recipe key is taken to have its default, which must be what was done before.
-    """
-    dataset = table.columns[column].dataset
-    assert row.loss is not None, "quoted rows have no records"
-    assert dataset is not None, "quoted columns have no records"
-    recipe = make_recipe(table.domain, {**table.recipe, **table.columns[column].recipe, **row.recipe})
-    wanted = (recipe.protocol, loss_params(row, column), recipe.model_dump(mode="json"))
-    defaults = make_recipe(table.domain, {}).model_dump(mode="json")
-    known = describe(row.loss).params if row.loss != "none" else {}
-    by_seed: dict[int, records.Record] = {}
-    for record in records.read_all(results, table.domain, dataset, row.loss):
-        found = (record["protocol"], {**known, **record["params"]}, {**defaults, **record["recipe"]})
-        if record["status"] == "ok" and found == wanted:
-            by_seed.setdefault(record["seed"], record)
-    yield from by_seed.values()
-
-
-def loss_params(row: Row, column: str) -> dict[str, Any]:
-    """The row's parameters for a column, after the loss's defaults."""
-    if row.loss in (None, "none"):
-        return {}
-    return {**describe(str(row.loss)).params, **row.params, **row.params_by_column.get(column, {})}
+def experiment(table: Table, row: Row, column: str) -> Experiment:
+    """What fills a place in: for rows with a loss in columns with a dataset."""
+    what = table.columns[column]
+    assert row.loss is not None, "quoted rows are not run"
+    assert what.dataset is not None, "quoted columns are not run"
+    params = {**row.params, **row.params_by_column.get(column, {})}
+    recipe = {**table.recipe, **what.recipe, **row.recipe}
+    return Experiment(what.domain or table.domain, what.dataset, row.loss, params, recipe)
 
 
 def render(table: Table, results: Path, format_: str) -> str:
@@ -204,53 +231,78 @@ def render(table: Table, results: Path, format_: str) -> str:
     Raises:
         UserError: unknown format.
     """
-    formats = {"md": markdown, "csv": comma_separated}
+    formats = {"md": markdown, "csv": comma_separated, "latex": for_papers}
     if format_ not in formats:
         raise unknown("format", format_, formats)
     return formats[format_](table, list(entries(table, results)))
 
 
+LEGEND = (
+    "Where we run the method: the paper's value, ours as mean ± std over seeds (number of seeds; of those behind the "
+    "paper's value, if fewer), the difference. In italics: quoted, not run here."
+)
+
+
 def markdown(table: Table, lines: list[list[Entry]]) -> str:
     """A table for people."""
     header = ["Method", *(entry.column for entry in lines[0])]
-    body = [[line[0].row.name, *(entry.text(table.decimals) for entry in line)] for line in lines]
-    legend = "Where we run the method: paper / ours mean ± std over seeds (number of seeds) / difference."
-    rows = [f"| {' | '.join(cells)} |" for cells in (header, ["---"] * len(header), *body)]
-    return "\n".join(
-        [f"### {table.name}: {table.title}", "", *rows, "", legend, f"Source: {table.source}. {table.notes}", ""]
-    )
+    body = [[line[0].row.name, *(italic(entry, entry.text(table.decimals)) for entry in line)] for line in lines]
+    rows = [f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |" for row in body]
+    head = [f"| {' | '.join(header)} |", f"| {' | '.join(['---'] * len(header))} |"]
+    foot = [LEGEND, f"Source: {table.source}. {table.notes}".strip(), ""]
+    return "\n".join([f"### {table.name}: {table.title}", "", *head, *rows, "", *foot])
+
+
+def italic(entry: Entry, text: str) -> str:
+    """Quoted values stand in italics."""
+    return text if entry.run or not entry.paper else f"*{text}*"
+
+
+FIELDS = "table method column loss quoted paper_mean paper_std paper_seeds ours_mean ours_std ours_seeds difference"
 
 
 def comma_separated(table: Table, lines: list[list[Entry]]) -> str:
     """A table for programs: one line for each place."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(
-        [
-            "table",
-            "method",
-            "column",
-            "loss",
-            "paper_mean",
-            "paper_std",
-            "ours_mean",
-            "ours_std",
-            "ours_seeds",
-            "difference",
-        ]
-    )
+    writer.writerow(FIELDS.split())
     for entry in (entry for line in lines for entry in line):
-        paper, mine = entry.paper or Value(float("nan")), entry.ours or Value(float("nan"))
-        numbers = [paper.mean, paper.std, mine.mean, mine.std, mine.n, entry.difference]
+        nothing = Value(float("nan"))
+        paper, mine = entry.paper or nothing, entry.ours or nothing
+        seeds = entry.seeds if entry.paper else None
+        numbers = [paper.mean, paper.std, seeds, mine.mean, mine.std, mine.n, entry.difference]
         cells = ["" if v is None or v != v else v if isinstance(v, int) else f"{v:.4f}" for v in numbers]
-        writer.writerow([table.name, entry.row.name, entry.column, entry.row.loss or "", *cells])
+        quoted = "no" if entry.run else "yes"
+        writer.writerow([table.name, entry.row.name, entry.column, entry.row.loss or "", quoted, *cells])
     return out.getvalue()
 
 
+def for_papers(table: Table, lines: list[list[Entry]]) -> str:
+    """A table for LaTeX, with one row below the other for the paper's values, ours and the differences."""
+    header = [latex.text(name) for name in ["Method", *(entry.column for entry in lines[0])]]
+    body = [cells for line in lines for cells in stacked(table, line)]
+    caption = f"{table.title}. {LEGEND} Source: {table.source}."
+    return latex.tabular(table.name, latex.text(caption), header, body)
+
+
+def stacked(table: Table, line: list[Entry]) -> Iterator[list[str]]:
+    """The rows of a method in LaTeX."""
+    rows = list(zip(*(entry.parts(table.decimals) for entry in line), strict=True))
+    quoted = [entry.paper is not None and not entry.run for entry in line]
+    papers = [
+        latex.italic(value) if italics else latex.text(value) for value, italics in zip(rows[0], quoted, strict=True)
+    ]
+    yield [latex.text(line[0].row.name), *papers]
+    for name, values in (("ours", rows[1]), ("difference", rows[2])):
+        if any(values):
+            yield [rf"\quad {name}", *map(latex.text, values)]
+
+
 def write_all(results: Path) -> Iterator[Path]:
-    """Every table in both formats, into the results folder."""
+    """Every table as Markdown and CSV, into the results folder."""
     for name in names():
+        table = load(name)
         for format_ in ("md", "csv"):
             path = results / f"{name}.{format_}"
-            path.write_text(render(load(name), results, format_), encoding="utf-8")
+            path.write_text(render(table, results, format_), encoding="utf-8")
             yield path

@@ -2,13 +2,21 @@
 
 import pytest
 
-from contrastbench.benchmarks import perf_sentence, perf_tabular
+from contrastbench.benchmarks import perf_image, perf_sentence, perf_tabular
 
 
 def test_tabular_prints_one_line_for_each_kind_of_view(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(perf_tabular, "STEPS", 1)
     lines = list(perf_tabular.report(["breast_cancer"], None))
     assert [line.split(" | ")[1] for line in lines[2:]] == ["masking", "corruption", "masking+corruption"]
+    assert {line.count("|") for line in lines} == {lines[0].count("|")}
+
+
+def test_image_prints_one_line_for_each_kind_of_view(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(perf_image, "ROUNDS", 1)
+    monkeypatch.setattr(perf_image, "BATCH", 8)
+    lines = list(perf_image.report(["digits"], None))
+    assert [line.split(" | ")[1] for line in lines[2:]] == ["none", "base", "hard"]
     assert {line.count("|") for line in lines} == {lines[0].count("|")}
 
 

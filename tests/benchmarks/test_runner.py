@@ -145,6 +145,12 @@ def test_a_users_loss_that_was_edited_is_another_cell(tmp_path: Path) -> None:
     assert run(request(tmp_path, spec, scale=2.0), seed=0)[1] != path
 
 
+def test_two_classes_of_one_file_are_two_cells(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(OWN + "\nclass Other(Mine):\n    pass\n")
+    assert run(request(tmp_path, f"{file}:Mine"), seed=0)[1] != run(request(tmp_path, f"{file}:Other"), seed=0)[1]
+
+
 def test_a_sum_and_an_alias_are_recorded_by_their_names(tmp_path: Path) -> None:
     record, _ = run(request(tmp_path, "infonce+0.5 * dar", temperature=0.2), seed=0)
     assert record["loss"] == "infonce + 0.5*dar"

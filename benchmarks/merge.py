@@ -1,0 +1,74 @@
+"""The union of folders of records: what is published in one is published in the other, and nothing is replaced."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+from contrastbench.benchmarks import records
+from contrastbench.benchmarks.records import Cell, Record
+from contrastbench.losses.errors import UserError
+
+INCIDENTAL = ("seconds", "peak_memory_mib", "environment")  # two runs of a cell differ in these and are equal
+
+
+@dataclass
+class Merged:
+    """What a merge did."""
+
+    added: int = 0
+    equal: int = 0
+    unequal: list[str] = field(default_factory=list)
+
+
+def merge(sources: Sequence[Path], results: Path) -> Merged:
+    """Publish the sources' records in results; of unequal ones the first stays, and both are named.
+
+    Raises:
+        UserError: a source has no records, or one of them is not as it was published; nothing has been done then.
+    """
+    found = [(path, checked(path, source)) for source in sources for path in paths(source)]
+    done = Merged()
+    for path, record in found:
+        target = results / "runs" / path.relative_to(path.parents[3])
+        if records.publish(record, target):
+            done.added += 1
+        elif result(records.read(target)) == result(record):
+            done.equal += 1
+        else:
+            done.unequal.append(f"{target}: {brief(records.read(target))}, but {brief(record)} in {path}")
+    return done
+
+
+def paths(source: Path) -> list[Path]:
+    """The records of a results folder."""
+    found = sorted(source.glob("runs/*/*/*/*.json"))
+    if not found:
+        raise UserError(f"{source} holds no records: name a folder that holds runs/")
+    return found
+
+
+def checked(path: Path, source: Path) -> Record:
+    """A record that stands where it belongs."""
+    record = records.read(path)
+    try:
+        cell = Cell(**{part.name: record[part.name] for part in fields(Cell)})
+    except KeyError as error:
+        raise UserError(f"{path} is not a record: it has no {error.args[0]}") from None
+    place = cell.path(source)
+    if path.parent != place.parent or path.name.split(".")[0] != place.stem:
+        raise UserError(f"{path} is the record of {place}: give it its name back")
+    return record
+
+
+def result(record: Record) -> Record:
+    """The record without what differs between two runs of one cell."""
+    details = {key: value for key, value in record["details"].items() if not key.startswith("seconds")}
+    return {key: value for key, value in record.items() if key not in INCIDENTAL} | {"details": details}
+
+
+def brief(record: Record) -> str:
+    """Its main number and where it comes from."""
+    if record["status"] != "ok":
+        return str(record["status"])
+    commit = (record["environment"].get("commit") or "an installed package")[:8]
+    return f"{record['main']} {record['metrics'][record['main']]:.4f} ({commit})"

@@ -1,0 +1,201 @@
+"""A sweep of one's own: a short YAML file that says which losses meet which data. It becomes a table without a paper.
+
+seeds: 0-4                         # or [0, 1, 2]; this is the default
+domains:
+  graph: {datasets: [MUTAG, PROTEINS], recipe: {augmentation: random4}}
+  tabular: {}                      # the domain's embedded dataset, its default recipe
+losses: [all, none, {mine.py:Mine: {margin: 0.2}}]   # all: every registered one
+grid: {temperature: [0.1, 0.2]}    # every loss that has the parameter, with each of these values
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import Field
+
+from contrastbench.benchmarks import strict_yaml, table_files, tables
+from contrastbench.benchmarks.arguments import parse_seeds
+from contrastbench.benchmarks.tables import Column, Row, Strict, Table
+from contrastbench.domains.datasets import DATASETS, EMBEDDED
+from contrastbench.domains.recipes import make_recipe
+from contrastbench.domains.registry import DOMAINS, check_domain
+from contrastbench.losses.errors import UserError, unknown
+from contrastbench.losses.registry import LOSSES, complete
+
+Params = dict[str, Any]
+
+
+class Part(Strict):
+    """What is run in a domain."""
+
+    datasets: list[str] = Field([], description="default: the domain's embedded one")
+    recipe: dict[str, Any] = Field({})
+
+
+class SweepFile(Strict):
+    """The file's keys."""
+
+    title: str = ""
+    seeds: str | list[int] = "0-4"
+    domains: dict[str, Part] = Field(min_length=1)
+    losses: list[str | dict[str, Params]] = Field(min_length=1)
+    grid: dict[str, list[Any]] = Field({})
+    decimals: int = Field(2, ge=0)
+
+
+class Method(NamedTuple):
+    """A loss with its parameters."""
+
+    loss: str
+    params: Params
+
+
+SMOKE = SweepFile(
+    title="every loss in every domain", seeds="0", domains={name: Part() for name in DOMAINS}, losses=["all", "none"]
+)
+BUILT_IN = {"smoke": SMOKE}
+
+
+def load(what: str) -> Table:
+    """A published table or a sweep, by name or by the path of a user's own file.
+
+    Raises:
+        UserError: whatever is wrong, in one line with the file and the line in it.
+    """
+    if what in BUILT_IN:
+        return to_table(BUILT_IN[what], Lines()).model_copy(update={"name": what})
+    path = table_files.find(what, also=BUILT_IN)
+    if "losses" not in (strict_yaml.load(path) or {}):
+        return tables.load(what)
+    if path.stem in BUILT_IN:
+        raise UserError(f"{path}: there is a sweep named {path.stem} already: give the file another name")
+    return to_table(strict_yaml.load_as(path, SweepFile), Lines(path)).model_copy(update={"name": path.stem})
+
+
+class Lines:
+    """Where a file's parts stand."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path, self.node = path, strict_yaml.read(path)[0] if path else None
+
+    @contextmanager
+    def at(self, *where: int | str) -> Iterator[None]:
+        """Mistakes found within are of this part."""
+        try:
+            yield
+        except UserError as error:
+            if self.path is None:
+                raise
+            raise UserError(f"{self.path}:{strict_yaml.line_of(self.node, list(where))}: {error}") from None
+
+
+def to_table(file: SweepFile, lines: Lines) -> Table:
+    """A row for each loss and setting of the grid, a column for each dataset."""
+    found = [method for i, entry in enumerate(file.losses) for method in methods(entry, lines, i)]
+    rows = [
+        Row(name=label(loss, params, shown), loss=loss, params=params)
+        for base in found
+        for loss, params, shown in settings(base, file.grid)
+    ]
+    for key in file.grid:
+        with lines.at("grid", key):
+            check_grid(key, file.grid[key], found)
+    with lines.at("losses"):
+        check_distinct([row.name for row in rows], "loss")
+    with lines.at("seeds"):
+        seeds = check_seeds(file.seeds)
+    return Table(
+        title=file.title or "our own runs",
+        source="records",
+        decimals=file.decimals,
+        domain=next(iter(file.domains)),
+        columns=dict(columns(file, lines)),
+        rows=rows,
+        seeds=seeds,
+    )
+
+
+def columns(file: SweepFile, lines: Lines) -> Iterator[tuple[str, Column]]:
+    """Name and column of each dataset."""
+    for domain, part in file.domains.items():
+        with lines.at("domains", domain):
+            check_domain(domain)
+        with lines.at("domains", domain, "recipe"):
+            make_recipe(domain, part.recipe)
+        for i, dataset in enumerate(part.datasets or [EMBEDDED[domain]]):
+            with lines.at("domains", domain, "datasets", i):
+                check_dataset(domain, dataset)
+                check_distinct(part.datasets[: i + 1], "dataset")
+            yield dataset, Column(dataset=dataset, domain=domain, recipe=part.recipe)
+
+
+def check_dataset(domain: str, dataset: str) -> None:
+    """Raise unless it is declared for the domain, or a file such as csv:mine.csv."""
+    known = [name for name, about in DATASETS.items() if about.domain == domain]
+    if dataset not in known and ":" not in dataset:
+        raise unknown(f"{domain} dataset", dataset, known)
+
+
+def methods(entry: str | dict[str, Params], lines: Lines, i: int) -> Iterator[Method]:
+    """The losses that an entry of the list means."""
+    if isinstance(entry, str):
+        entry = {entry: {}}
+    for name, params in entry.items():
+        with lines.at("losses", i, name):
+            if name == "all":
+                if params:
+                    raise UserError("all takes no parameters: name the loss that has them")
+                yield from (Method(loss, {}) for loss in LOSSES)
+            elif name == "none":
+                if params:
+                    raise UserError(f"none is the untrained encoder and has no parameters, got {next(iter(params))}")
+                yield Method("none", {})
+            else:
+                complete(name, params)
+                yield Method(name, params)
+
+
+def settings(base: Method, grid: dict[str, list[Any]]) -> Iterator[tuple[str, Params, Params]]:
+    """The loss with every combination of the grid's values for parameters that it has and the entry does not fix."""
+    mine = {key: values for key, values in grid.items() if key in free(base)}
+    for values in product(*mine.values()):
+        chosen = dict(zip(mine, values, strict=True))
+        yield base.loss, {**base.params, **chosen}, chosen
+
+
+def free(base: Method) -> set[str]:
+    """Parameters that a grid may set."""
+    known = set() if base.loss == "none" else set(complete(base.loss, base.params)[1])
+    return known - set(base.params)
+
+
+def label(loss: str, params: Params, shown: Params) -> str:
+    """The row's name: the loss with what was given."""
+    text = ", ".join(f"{key}={value}" for key, value in {**params, **shown}.items())
+    return f"{loss} ({text})" if text else loss
+
+
+def check_grid(key: str, values: list[Any], losses: list[Method]) -> None:
+    """Raise unless there are values, each once, for a parameter that some loss leaves open."""
+    if not values:
+        raise UserError(f"the grid of {key} is empty: give it values or remove it")
+    if len({str(value) for value in values}) < len(values):
+        raise UserError(f"the grid of {key} has a value twice")
+    known = {name for method in losses for name in free(method)}
+    if key not in known:
+        raise unknown("parameter in the grid", key, known)
+
+
+def check_distinct(names: list[str], what: str) -> None:
+    """Raise if a name is there twice."""
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        raise UserError(f"{what} {twice} is there twice: remove one")
+
+
+def check_seeds(seeds: str | list[int]) -> list[int]:
+    """The seeds as a list."""
+    return parse_seeds(seeds if isinstance(seeds, str) else ",".join(map(str, seeds)))

@@ -1,0 +1,46 @@
+"""Tables in LaTeX."""
+
+import re
+
+GREEK = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi"
+SPECIAL = {
+    **{c: f"\\{c}" for c in "&%$#_{}"},
+    **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", '"': "''"},
+    **{"<": "$<$", ">": "$>$", "|": "$|$", "[": "{[}", "]": "{]}", "*": "{*}", "±": r"$\pm$", "−": "$-$"},
+    **{letter: f"$\\{name}$" for letter, name in zip("αβγδεζηθικλμνξπρστυφχψ", GREEK.split(), strict=True)},
+}
+
+
+def text(plain: str) -> str:
+    r"""A text as LaTeX prints it, with a minus before negative numbers.
+
+    >>> print(text("50 % of a_b: -0.5 ± 0.1"))
+    50 \% of a\_b: $-$0.5 $\pm$ 0.1
+    """
+    return re.sub(r"(?<![\w.])-(?=\d)", "$-$", "".join(SPECIAL.get(c, c) for c in plain))
+
+
+def italic(plain: str) -> str:
+    """A text in italics."""
+    return rf"\textit{{{text(plain)}}}"
+
+
+def tabular(name: str, caption: str, header: list[str], body: list[list[str]]) -> str:
+    """A table by booktabs and graphicx, made smaller where it is wider than the line."""
+    rows = [" & ".join(cells) + r" \\" for cells in (header, *body)]
+    return "\n".join(
+        [
+            r"% \usepackage{booktabs,graphicx}",
+            r"\begin{table}",
+            rf"\caption{{{caption}}}",
+            rf"\label{{tab:{name}}}",
+            r"\centering",
+            r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+            rf"\begin{{tabular}}{{l{'c' * (len(header) - 1)}}}",
+            *[r"\toprule", rows[0], r"\midrule", *rows[1:], r"\bottomrule"],
+            r"\end{tabular}%",
+            "}",
+            r"\end{table}",
+            "",
+        ]
+    )
