@@ -139,7 +139,8 @@ def test_checkpoints_that_cannot_be_are_named(folder: Path, tmp_path: Path) -> N
     config = graded.tiny_checkpoint(0).encoder.config
     config.save_pretrained(tmp_path)
     graded.tokenizer().save_pretrained(tmp_path)
-    for name in (str(tmp_path), str(tmp_path / "no")):
+    (tmp_path / "empty").mkdir()
+    for name in (str(tmp_path), str(tmp_path / "no"), str(tmp_path / "empty")):
         with pytest.raises(UserError) as error:
             load_checkpoint(name, None)
         assert "\n" not in str(error.value)
