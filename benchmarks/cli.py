@@ -212,6 +212,35 @@ def audit(
     typer.echo(audit.report(tables.load(name), results), nl=False)
 
 
+@app.command()
+def compare(
+    name: Annotated[str, typer.Argument(metavar="TABLE", help="A table; see `bench list tables`.")],
+    baseline: Annotated[str | None, typer.Option(help="A row; default: the first with InfoNCE.")] = None,
+    test: Annotated[str, typer.Option(help="The test that Holm corrects: t or wilcoxon.")] = "t",
+    alpha: Annotated[float, typer.Option(help="Wins and losses have a Holm p up to this.")] = 0.05,
+    format_: Annotated[str, typer.Option("--format", help="md or csv.")] = "md",
+    results: Results = Path("results"),
+) -> None:
+    """A table's rows against a baseline row: paired tests over shared seeds and folds, wins, ties and losses, ranks."""
+    from contrastbench.benchmarks import comparison, tables
+
+    typer.echo(comparison.render(tables.load(name), results, format_, baseline, test, alpha), nl=False)
+
+
+@app.command()
+def report(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[TABLE]...", help="Default: all that have records.")
+    ] = None,
+    output: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
+    results: Results = Path("results"),
+) -> None:
+    """One self-contained HTML page: tables, comparisons, plots, and the records behind each number."""
+    from contrastbench.benchmarks import report
+
+    typer.echo(report.write(names or [], results, output))
+
+
 @app.command("check-loss")
 def check_loss_(
     loss: Annotated[str, typer.Argument(help="my_loss.py:MyLoss, a registered name, or a sum.")],

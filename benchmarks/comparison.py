@@ -1,0 +1,358 @@
+"""Rows of a table against a baseline row: paired tests over shared seeds and folds, wins and losses, ranks."""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from contrastbench.benchmarks.experiments import Experiment
+from contrastbench.benchmarks.records import Record
+from contrastbench.benchmarks.statistics import ALPHA, PValue, Ranking, corrected_t, holm, mean_std, rank, wilcoxon
+from contrastbench.benchmarks.tables import Entry, Row, Table, entries, experiment
+from contrastbench.domains.datasets import DATASETS
+from contrastbench.losses.errors import UserError, unknown
+
+TESTS = ("t", "wilcoxon")
+UNTESTED = PValue(None)
+Runs = tuple[Experiment, dict[int, Record]]
+LEGEND = """\
+Pairs are the seeds that both have. Wilcoxon: signed-rank over seeds; {wilcoxon}.
+t: over the same folds of the same seeds, or over seeds where there are no folds, corrected for overlapping training
+sets by the ratio of test to training size (Nadeau and Bengio 2003; ratio 0: all seeds share one split).
+Holm: p of the {test} test over all {m} comparisons of this table. Win, loss: Holm p <= {alpha}; tie: above;
+untested: no p, or so few pairs that none could be that small."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One row against the baseline in one column."""
+
+    row: str
+    column: str
+    domain: str
+    seeds: tuple[int, ...] = ()  # that both have
+    unpaired: int = 0  # seeds that only one has
+    baseline: float | None = None  # means over shared seeds
+    ours: float | None = None
+    difference: float | None = None
+    std: float | None = None  # of the difference over seeds, ddof 1
+    n: int = 0  # differences of the t-test: folds of all seeds, or seeds
+    ratio: float = 0.0
+    wilcoxon: PValue = UNTESTED
+    t: PValue = UNTESTED
+    holm: float | None = None
+    verdict: str = "untested"
+    why: str = ""  # it is untested
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Runnable rows over the columns that all of them fill, or why there are none."""
+
+    rows: list[str]
+    columns: list[str]
+    left_out: list[str]  # columns where a row is missing
+    ranking: Ranking | None
+    why: str = ""
+
+
+def compare(
+    table: Table, results: Path, baseline: str | None = None, test: str = "t", alpha: float = ALPHA
+) -> list[Comparison]:
+    """Every runnable row but the baseline, in every column where both have a shared seed.
+
+    Raises:
+        UserError: no such row or test, alpha out of range, or nothing in the table can be run.
+    """
+    if test not in TESTS:
+        raise unknown("test", test, TESTS)
+    if not 0 < alpha < 1:
+        raise UserError(f"alpha is {alpha}: give a number between 0 and 1, such as {ALPHA}")
+    base = baseline_row(table, baseline)
+    columns = {column: runs(table, base, column, results) for column, what in table.columns.items() if what.dataset}
+    rows = [row for row in table.rows if row.loss is not None and row is not base]
+    places = [(runs(table, row, column, results), column, row) for row in rows for column in columns]
+    found = [compare_cell(table, row, column, columns[column], mine) for mine, column, row in places]
+    found = [comparison for comparison in found if comparison.seeds]
+    return decide(found, test, alpha)
+
+
+def baseline_row(table: Table, name: str | None = None) -> Row:
+    """The row of that name; by default the first with InfoNCE, or else the first that can be run."""
+    runnable = {row.name: row for row in table.rows if row.loss is not None}
+    if not runnable:
+        raise UserError(f"table {table.name} has only quoted rows: there is nothing to compare")
+    if name is not None and name not in runnable:
+        raise unknown(f"runnable row of {table.name}", name, runnable)
+    default = next((row.name for row in runnable.values() if row.loss == "infonce"), next(iter(runnable)))
+    return runnable[name or default]
+
+
+def runs(table: Table, row: Row, column: str, results: Path) -> Runs:
+    """What fills a place, and its ok records by seed."""
+    work = experiment(table, row, column)
+    return work, work.ok_by_seed(results)
+
+
+def compare_cell(table: Table, row: Row, column: str, base: Runs, ours: Runs) -> Comparison:
+    """One place of the table against the baseline's."""
+    (their_work, theirs), (my_work, mine) = base, ours
+    seeds = tuple(sorted(mine.keys() & theirs.keys()))
+    found = Comparison(row.name, column, my_work.domain, seeds, len(mine.keys() ^ theirs.keys()))
+    if not seeds:
+        return found
+    if same_runs(their_work, my_work):
+        return replace(found, why="the same runs")
+    pairs = [(theirs[seed], mine[seed]) for seed in seeds]
+    metric = table.columns[column].metric or table.metric
+    found = with_means(found, [(a["metrics"][metric], b["metrics"][metric]) for a, b in pairs])
+    if any(a["data_hash"] != b["data_hash"] for a, b in pairs):
+        return replace(found, why="other data or starting weights")
+    return with_tests(found, pairs, metric)
+
+
+def same_runs(a: Experiment, b: Experiment) -> bool:
+    """Whether two rows are one experiment, as where a paper's best temperature is the usual one."""
+    return (a.loss, a.full_params, a.full_recipe) == (b.loss, b.full_params, b.full_recipe)
+
+
+def with_means(found: Comparison, values: Sequence[tuple[float, float]]) -> Comparison:
+    """Means over the shared seeds."""
+    baseline, ours = (fmean(column) for column in zip(*values, strict=True))
+    difference, std = mean_std([b - a for a, b in values])
+    return replace(found, baseline=baseline, ours=ours, difference=difference, std=std)
+
+
+def with_tests(found: Comparison, pairs: list[tuple[Record, Record]], metric: str) -> Comparison:
+    """Both tests; folds of one seed are the same samples for every loss, those of two seeds are not.
+
+    One seed has no p, however many folds: they share its training.
+    """
+    by_seed = [b["metrics"][metric] - a["metrics"][metric] for a, b in pairs]
+    by_fold = [differences_by_fold(a, b, metric) for a, b in pairs]
+    splits, ratio = by_seed, redrawn(pairs[0][0])
+    if len(pairs) > 1 and all(by_fold):
+        splits, ratio = [d for folds in by_fold for d in folds], 1 / (len(by_fold[0]) - 1)
+    return replace(found, n=len(splits), ratio=ratio, wilcoxon=wilcoxon(by_seed), t=corrected_t(splits, ratio))
+
+
+def differences_by_fold(a: Record, b: Record, metric: str) -> list[float]:
+    """Differences of the metric on folds that both share; empty where the metric is not a mean over such folds."""
+    same = all(a["recipe"].get(key) == b["recipe"].get(key) for key in ("folds", "limit"))
+    folds = [record["details"].get("folds", []) for record in (a, b)]
+    if not same or not folds[0] or len(folds[0]) != len(folds[1]):
+        return []
+    means = [(fmean(values), record["metrics"][metric]) for values, record in zip(folds, (a, b), strict=True)]
+    if any(abs(mean - value) > 1e-6 for mean, value in means):
+        return []
+    return [y - x for x, y in zip(*folds, strict=True)]
+
+
+def redrawn(record: Record) -> float:
+    """Size of the test part over the training part where each seed draws them; 0 for sets with parts of their own.
+
+    Downloaded sets have their own; embedded ones and users' files are split by the seed.
+    """
+    rows = record["details"].get("rows")
+    known = DATASETS.get(record["dataset"])
+    return rows["test"] / rows["train"] if rows and not (known and known.url) else 0.0
+
+
+def decide(found: list[Comparison], test: str, alpha: float) -> list[Comparison]:
+    """Holm's p over all comparisons that have one, and what it says."""
+    chosen = [getattr(comparison, test) for comparison in found]
+    adjusted = iter(holm([value.p for value in chosen if value.p is not None]))
+    return [
+        verdict(comparison, value, None if value.p is None else next(adjusted), alpha)
+        for comparison, value in zip(found, chosen, strict=True)
+    ]
+
+
+def verdict(comparison: Comparison, value: PValue, adjusted: float | None, alpha: float) -> Comparison:
+    """Win, tie or loss, unless there are too few pairs for anything but a tie."""
+    if adjusted is None or comparison.difference is None:
+        return replace(comparison, why=comparison.why or value.why)
+    if value.smallest > alpha:
+        why = f"n too small: {len(comparison.seeds)} pairs give p >= {value.smallest:.4g}"
+        return replace(comparison, holm=adjusted, why=why)
+    if adjusted > alpha:
+        return replace(comparison, holm=adjusted, verdict="tie")
+    return replace(comparison, holm=adjusted, verdict="win" if comparison.difference > 0 else "loss")
+
+
+def counts(found: list[Comparison]) -> dict[str, Counter[str]]:
+    """Verdicts of each row."""
+    rows: dict[str, Counter[str]] = {}
+    for comparison in found:
+        rows.setdefault(comparison.row, Counter())[comparison.verdict] += 1
+    return rows
+
+
+def ranks(table: Table, lines: list[list[Entry]], alpha: float = ALPHA) -> Ranks:
+    """Our means ranked over the columns that every row with a number fills."""
+    lines = [line[: len(table.columns)] for line in lines]
+    lines = [line for line in lines if any(place.ours for place in line)]
+    complete = [i for i, column in enumerate(zip(*lines, strict=True)) if all(place.ours for place in column)]
+    names = list(table.columns)
+    rows = [line[0].row.name for line in lines]
+    filled = {names[i] for line in lines for i, place in enumerate(line) if place.ours}
+    columns = [names[i] for i in complete]
+    left_out = [name for name in names if name in filled - set(columns)]
+    scores = [[line[i].ours.mean for line in lines] for i in complete]  # type: ignore[union-attr]
+    try:
+        return Ranks(rows, columns, left_out, rank(scores, alpha))
+    except ValueError:
+        why = f"ranks need 3 methods on 2 data sets in common, got {len(rows)} on {len(columns)}"
+        return Ranks(rows, columns, left_out, None, why)
+
+
+def render(
+    table: Table, results: Path, format_: str, baseline: str | None = None, test: str = "t", alpha: float = ALPHA
+) -> str:
+    """The comparison as text.
+
+    Raises:
+        UserError: unknown format, row or test, or no two rows share a seed.
+    """
+    if format_ not in ("md", "csv"):
+        raise unknown("format", format_, ["md", "csv"])
+    found = compare(table, results, baseline, test, alpha)
+    base = baseline_row(table, baseline).name
+    if not found:
+        raise UserError(
+            f"{table.name}: no row has a seed in common with {base} under {results}: run more, or --baseline"
+        )
+    if format_ == "csv":
+        return comma_separated(table, base, found)
+    return "\n".join(
+        [
+            *markdown(table, base, found),
+            "",
+            legend(found, test, alpha),
+            "",
+            *ranked(table, list(entries(table, results)), alpha),
+            "",
+        ]
+    )
+
+
+def markdown(table: Table, base: str, found: list[Comparison]) -> Iterator[str]:
+    """For people."""
+    yield from (f"### {table.name} against {base}", "")
+    header = ["Method", "Column", "Pairs", "Baseline", "Ours", "Difference", "Wilcoxon p", "t p", "over", "Holm p", ""]
+    yield from as_table([header, *(cells(comparison, table.decimals) for comparison in found)])
+    yield ""
+    names = ("win", "tie", "loss", "untested")
+    lines = [[row, *(str(count[name]) for name in names)] for row, count in counts(found).items()]
+    yield from as_table([["Method", *names], *lines])
+
+
+def as_table(lines: list[list[str]]) -> Iterator[str]:
+    """Markdown's form of a table."""
+    for line in (lines[0], ["---"] * len(lines[0]), *lines[1:]):
+        yield f"| {' | '.join(line)} |"
+
+
+def cells(found: Comparison, decimals: int) -> list[str]:
+    """One comparison in words and numbers."""
+    pairs = f"{len(found.seeds)}" + (f" (+{found.unpaired} unpaired)" if found.unpaired else "")
+    spread = "" if found.std is None else f" ± {found.std:.{decimals}f}"
+    return [
+        found.row,
+        found.column,
+        pairs,
+        number(found.baseline, decimals),
+        number(found.ours, decimals),
+        "-" if found.difference is None else f"{found.difference:+.{decimals}f}{spread}",
+        p_text(found.wilcoxon.p),
+        p_text(found.t.p),
+        f"{found.n}, ratio {found.ratio:.2f}" if found.n else "-",
+        p_text(found.holm),
+        found.verdict + (f" ({found.why})" if found.why else ""),
+    ]
+
+
+def number(value: float | None, decimals: int) -> str:
+    """A number or a dash."""
+    return "-" if value is None else f"{value:.{decimals}f}"
+
+
+def p_text(p: float | None) -> str:
+    """A p-value as papers print it."""
+    return "-" if p is None else "< 0.0001" if p < 0.0001 else f"{p:.4f}"
+
+
+def legend(found: list[Comparison], test: str, alpha: float) -> str:
+    """How to read it."""
+    sizes = sorted({len(comparison.seeds) for comparison in found})
+    smallest = ", ".join(f"{n} pairs cannot give less than {2.0 ** (1 - n):.4g}" for n in sizes if n > 1)
+    m = sum(comparison.holm is not None for comparison in found)
+    domains = ", ".join(sorted({comparison.domain for comparison in found}))
+    columns = len({comparison.column for comparison in found})
+    counted = f"Wins, ties and losses are over {columns} column{'s' * (columns > 1)} of: {domains}."
+    return counted + " " + LEGEND.format(wilcoxon=smallest or "one pair has no p", test=test, m=m, alpha=alpha)
+
+
+def ranked(table: Table, lines: list[list[Entry]], alpha: float) -> Iterator[str]:
+    """Average ranks with Friedman's test and Nemenyi's critical difference."""
+    found = ranks(table, lines, alpha)
+    if found.ranking is None:
+        yield f"Ranks: {found.why}."
+        return
+    order = sorted(zip(found.ranking.ranks, found.rows, strict=True))
+    yield (
+        "Average ranks over " + ", ".join(found.columns) + ": " + ", ".join(f"{row} {r:.2f}" for r, row in order) + "."
+    )
+    yield ranks_text(found.ranking, alpha) + (f" Left out: {', '.join(found.left_out)}." if found.left_out else "")
+
+
+def ranks_text(ranking: Ranking, alpha: float) -> str:
+    """The tests over ranks in one line."""
+    k, cd = len(ranking.ranks), ranking.critical_difference
+    never = f", more than any two of {k} ranks can differ" if cd >= k - 1 else ""
+    return (
+        f"Friedman: chi2({k - 1}) = {ranking.chi2:.2f}, p = {p_text(ranking.p)}. "
+        f"Nemenyi's critical difference at {alpha}: {cd:.2f}{never}."
+    )
+
+
+def comma_separated(table: Table, base: str, found: list[Comparison]) -> str:
+    """For programs."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(as_dict(table, base, found[0])), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(as_dict(table, base, comparison) for comparison in found)
+    return out.getvalue()
+
+
+def as_dict(table: Table, base: str, found: Comparison) -> dict[str, Any]:
+    """One comparison, flat."""
+    return {
+        "table": table.name,
+        "method": found.row,
+        "against": base,
+        "column": found.column,
+        "domain": found.domain,
+        "seeds": " ".join(map(str, found.seeds)),
+        "unpaired": found.unpaired,
+        "baseline_mean": rounded(found.baseline),
+        "method_mean": rounded(found.ours),
+        "difference": rounded(found.difference),
+        "difference_std": rounded(found.std),
+        "p_wilcoxon": rounded(found.wilcoxon.p),
+        "p_t": rounded(found.t.p),
+        "t_n": found.n,
+        "t_ratio": rounded(found.ratio),
+        "p_holm": rounded(found.holm),
+        "verdict": found.verdict,
+        "why": found.why,
+    }
+
+
+def rounded(value: float | None) -> str:
+    """Six significant digits, or nothing."""
+    return "" if value is None else f"{value:.6g}"

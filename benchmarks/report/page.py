@@ -1,0 +1,75 @@
+"""The page from its contents: Jinja escapes what users named, and nothing is fetched."""
+
+from collections import Counter
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from contrastbench.benchmarks.comparison import p_text, ranks_text
+from contrastbench.benchmarks.report import contents, plots
+from contrastbench.benchmarks.statistics import ALPHA
+
+HERE = Path(__file__).parent
+
+
+def render(names: Sequence[str], results: Path) -> tuple[str, str]:
+    """The page, and what it holds in a few words."""
+    groups = contents.read_groups(results)
+    shown = contents.choose(names, results, groups)
+    numbers = contents.related(shown, groups) if names else {group.number for group in groups}
+    chosen = [group for group in groups if group.number in numbers]
+    statuses = sum((group.statuses for group in chosen), Counter[str]())
+    page = (
+        environment()
+        .get_template("page.html")
+        .render(
+            shown=shown,
+            statuses=statuses,
+            data=contents.data(chosen),
+            experiments=len(chosen),
+            sensitivities=list(plots.sensitivities(chosen)),
+            alpha=ALPHA,
+            version=version("contrastbench"),
+        )
+    )
+    return page, f"{len(shown)} tables, {len(chosen)} experiments, {statuses.total()} records"
+
+
+def environment() -> Environment:
+    """Autoescape is on for all that is not marked as ours."""
+    made = Environment(
+        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    made.globals |= {
+        "ours": lambda name: Markup((HERE / name).read_text(encoding="utf-8")),
+        "sensitivity_plot": lambda what: Markup(plots.sensitivity_plot(what)),
+        "critical_difference": lambda ranks: Markup(plots.critical_difference(ranks.rows, ranks.ranking)),
+        "ranks_text": ranks_text,
+        "colors": plots.COLORS,
+    }
+    made.filters |= {"signed": signed, "p": p_text, "commit": short_commit}
+    return made
+
+
+def signed(value: float, decimals: int) -> str:
+    """With its sign, a real minus.
+
+    >>> signed(-0.71, 1), signed(2.25, 2), signed(-0.01, 1)
+    ('−0.7', '+2.25', '0.0')
+    """
+    text = f"{value:+.{decimals}f}"
+    return f"{0:.{decimals}f}" if float(text) == 0 else text.replace("-", "−")
+
+
+def short_commit(commit: str | None) -> str:
+    """Twelve digits, and whether files differed from it.
+
+    >>> short_commit("0123456789abcdef+changes")
+    '0123456789ab+changes'
+    """
+    if commit is None:
+        return "none: an installed package"
+    return commit[:12] + ("+changes" if commit.endswith("+changes") else "")
