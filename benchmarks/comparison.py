@@ -108,7 +108,7 @@ def compare_cell(table: Table, row: Row, column: str, base: Runs, ours: Runs) ->
     if same_runs(their_work, my_work):
         return replace(found, why="the same runs")
     pairs = [(theirs[seed], mine[seed]) for seed in seeds]
-    metric = table.columns[column].metric or table.metric
+    metric = table.columns[column].metric or table.metric or pairs[0][0]["main"]
     found = with_means(found, [(a["metrics"][metric], b["metrics"][metric]) for a, b in pairs])
     if any(a["data_hash"] != b["data_hash"] for a, b in pairs):
         return replace(found, why="other data or starting weights")

@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -24,6 +24,7 @@ from joblib import cpu_count
 from contrastbench.benchmarks import records
 from contrastbench.benchmarks.costs import Costs, duration
 from contrastbench.benchmarks.experiments import Experiment, Failure, Task
+from contrastbench.benchmarks.plan import Plan, unfinished
 from contrastbench.domains.progress import SECONDS_BETWEEN_LINES, Progress
 from contrastbench.losses.errors import UserError
 
@@ -39,6 +40,29 @@ class Options:
     data_root: Path | None = None
     device: str = "auto"
     jobs: int = 1
+
+
+def run(plan: Plan, options: Options) -> Iterator[tuple[str, bool]]:
+    """Run what a plan asks for, and what follows from its records; lines to print, and whether they tell of a failure.
+
+    Trials choose what is run after them, so there is another round until a round has nothing new.
+    """
+    costs, tried, failures = Costs(options.results), set[tuple[str, int]](), list[Failure]()
+    before = sum(task.state == "done" for task in plan.tasks())
+    while open_ := [task for task in unfinished(plan.tasks()) if (task.experiment.key, task.seed) not in tried]:
+        tried |= {(task.experiment.key, task.seed) for task in open_}
+        failures += Sweep(open_, options, costs).run()
+    work = plan.tasks()
+    lost = {(failure.experiment.key, failure.seed) for failure in failures}
+    failures += [
+        Failure(task.experiment, task.seed, "diverged in an earlier run")
+        for task in work
+        if task.state == "diverged" and (task.experiment.key, task.seed) not in lost
+    ]
+    yield from ((line, True) for line in report(failures))
+    done = sum(task.state == "done" for task in work)
+    without = f", {len(work) - done} without a result" if len(work) > done else ""
+    yield f"{len(work)} cells: {before} done before, {done - before} now{without}", False
 
 
 class Sweep:
@@ -229,7 +253,9 @@ class Worker:
 
     def message(self, task: Task, wait: bool) -> Reply:
         """A task as the worker reads it."""
-        request = asdict(task.experiment) | {
+        request = {
+            name: getattr(task.experiment, name) for name in ("domain", "dataset", "loss", "params", "recipe")
+        } | {
             "results": str(self.options.results),
             "data_root": self.options.data_root and str(self.options.data_root),
             "device": self.options.device,

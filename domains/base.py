@@ -18,7 +18,7 @@ class Evaluation:
 
     metrics: dict[str, float]  # accuracies and correlations in percent
     main: str  # the metric that tables show
-    details: dict[str, Any] = field(default_factory=dict)
+    details: dict[str, Any] = field(default_factory=dict)  # "validation": what may choose hyperparameters, percent
 
 
 class Domain(Protocol):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from contrastbench.benchmarks import comparison, records, tables
+from contrastbench.benchmarks import comparison, records, sweep_file, table_files, tables
 from contrastbench.benchmarks.comparison import Comparison, Ranks
 from contrastbench.benchmarks.records import Record
 from contrastbench.benchmarks.statistics import ALPHA, mean_std
@@ -111,7 +111,7 @@ def place(table: Table, entry: Entry, results: Path, by_folder: dict[Path, list[
 
 def choose(names: Sequence[str], results: Path, groups: Sequence[Group]) -> list[Shown]:
     """The named tables, or every one that has a record."""
-    shown = [show(tables.load(name), results, groups) for name in names or tables.names()]
+    shown = [show(sweep_file.load(name), results, groups) for name in names or table_files.names()]
     return [one for one in shown if names or any(place.groups for line in one.lines for place in line)]
 
 
