@@ -41,7 +41,7 @@ Selection = Annotated[
     str | None,
     typer.Option(help="paper (default): parameters as published; or validation: chosen from grids by validation data."),
 ]
-PERF = ("losses", "graph", "tabular")  # each is a module perf_NAME
+PERF = ("losses", "graph", "image", "sentence", "tabular")  # each is a module perf_NAME
 
 
 @app.command()
@@ -59,6 +59,7 @@ def run(
     data_root: DataRoot = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ... or auto: CUDA where there is one.")] = "auto",
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; default: what suits the domain.")] = None,
+    export: Annotated[Path | None, typer.Option(help="A new folder for the trained encoder.")] = None,
 ) -> None:
     """Train a loss in a domain, score it by the field's protocol, and keep a record for each seed.
 
@@ -72,6 +73,8 @@ def run(
     check_data_root(data_root)
     numbers, params, changes = parse_seeds(seeds), parse_pairs("--set", set_), parse_pairs("--recipe", recipe)
     check_loss(loss, params)
+    if export is not None and len(numbers) > 1:
+        raise UserError(f"--export takes the encoder of one seed, got --seeds {seeds}")
     if target is not None:
         changes |= with_target(domain, target)
 
@@ -91,6 +94,7 @@ def run(
         data_root=data_root,
         device=choose_device(device),
         threads=threads,
+        export=export,
     )
     done = []
     for seed in numbers:
@@ -265,7 +269,7 @@ def check_loss_(
 @app.command()
 def perf(
     part: Annotated[str, typer.Argument(help=f"{', '.join(PERF)}.")],
-    only: Annotated[str | None, typer.Option(help="Comma-separated losses or datasets; default: a few.")] = None,
+    only: Annotated[str | None, typer.Option(help="Losses, datasets or encoders, by commas; default: a few.")] = None,
     data_root: DataRoot = None,
 ) -> None:
     """Times and ratios measured side by side in one run."""

@@ -38,6 +38,7 @@ class Request:
     data_root: Path | None = None
     device: str = "cpu"
     threads: int | None = None
+    export: Path | None = None  # a folder for the trained model, of domains that can
 
 
 def run(request: Request, seed: int) -> tuple[Record, Path]:
@@ -61,16 +62,18 @@ def run(request: Request, seed: int) -> tuple[Record, Path]:
         loss.name if loss else request.loss,
         own_code(loss),
         loss.params if loss else {},
-        recipe.model_dump(mode="json"),
+        {**recipe.model_dump(mode="json"), **getattr(domain, "contents", {})},
         recipe.protocol,
         domain.data_hash,
         seed,
     )
+    if request.export:
+        check_export(domain, request, cell.path(request.results))
     if cell.path(request.results).exists():
         return records.read(cell.path(request.results)), cell.path(request.results)
     check_writable(cell.path(request.results).parent)
     checkpoint = request.results / "checkpoints" / f"{cell.key[:16]}-seed{seed}.safetensors"
-    outcome = attempt(lambda: measure(domain, recipe, loss, device, checkpoint))
+    outcome = attempt(lambda: measure(domain, recipe, loss, device, checkpoint, request.export))
     record, path = publish(cell, outcome, request.results, device)
     if record["status"] in records.FINAL:
         checkpoint.unlink(missing_ok=True)
@@ -92,6 +95,17 @@ def open_domain(request: Request, recipe: Recipe, seed: int, device: torch.devic
         return kind(request.dataset, recipe, seed, request.data_root, device)
     except UserError as error:
         raise NoData(str(error)) from None
+
+
+def check_export(domain: Any, request: Request, record: Path) -> None:
+    """Raise if the model cannot be exported: before the training, not after it."""
+    if not hasattr(domain, "export"):
+        raise UserError(f"domain {request.domain} exports no models: leave --export out")
+    domain.check_export()
+    if record.exists():
+        raise UserError(f"{record} is finished and its model was not kept: train it anew in another --results folder")
+    if request.export and request.export.exists() and (request.export.is_file() or any(request.export.iterdir())):
+        raise UserError(f"--export {request.export} is not empty: name another folder")
 
 
 def check_writable(folder: Path) -> None:
@@ -129,13 +143,22 @@ def publish(cell: Cell, outcome: Record, results: Path, device: torch.device) ->
     return records.read(path), path
 
 
-def measure(domain: Domain, recipe: Recipe, loss: Loss | None, device: torch.device, checkpoint: Path) -> Record:
-    """Train, score, and say what it took."""
+def measure(
+    domain: Domain,
+    recipe: Recipe,
+    loss: Loss | None,
+    device: torch.device,
+    checkpoint: Path,
+    export: Path | None = None,
+) -> Record:
+    """Train, score, export if asked to, and say what it took."""
     start = time.perf_counter()
     model, history = train(domain, recipe, loss, checkpoint)
     trained = time.perf_counter()
     evaluation = domain.evaluate(model)
     end = time.perf_counter()
+    if export:
+        domain.export(model, export)
     seconds = {"seconds_training": trained - start, "seconds_evaluation": end - trained}
     return {
         "metrics": evaluation.metrics,

@@ -166,10 +166,11 @@ class Run:
         self.history = History(**{**state, "dev_curve": [tuple(entry) for entry in state["dev_curve"]]})
         self.model.load_state_dict(part(tensors, "model"))
         self.best = part(tensors, "best")
+        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
         moments: dict[int, dict[str, Tensor]] = {}
         for name, tensor in part(tensors, "optimizer").items():
             number, key = name.split(".", 1)
-            moments.setdefault(int(number), {})[key] = tensor
+            moments.setdefault(int(number), {})[key] = laid_out_as(parameters[int(number)], tensor)
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict({"state": moments, "param_groups": groups})
 
@@ -177,6 +178,11 @@ class Run:
 def part(tensors: checkpoints.Tensors, prefix: str) -> checkpoints.Tensors:
     """Tensors whose names begin with the prefix and a dot, without it."""
     return {name.removeprefix(f"{prefix}."): t for name, t in tensors.items() if name.startswith(f"{prefix}.")}
+
+
+def laid_out_as(parameter: Tensor, moment: Tensor) -> Tensor:
+    """A moment with its parameter's strides: fused optimizers walk through the memory of both."""
+    return torch.empty_like(parameter).copy_(moment) if moment.shape == parameter.shape else moment
 
 
 def optimizer_tensors(optimizer: Optimizer) -> checkpoints.Tensors:

@@ -1,7 +1,8 @@
 """What every domain is: data, a model, batches that become contrasts, and a score."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,6 +30,7 @@ class Domain(Protocol):
 
     threads: int  # CPU threads that suit the domain's model
     data_hash: str
+    contents: Mapping[str, str]  # recipe values that are paths, as hashes for the record; others need not have it
 
     def model(self, recipe: Recipe) -> nn.Module:
         """A freshly initialised model; the same for the same seed."""
@@ -48,6 +50,10 @@ class Domain(Protocol):
 
     def evaluate(self, model: nn.Module) -> Evaluation:
         """The score of the model's encoder by the domain's protocol."""
+        ...
+
+    def export(self, model: nn.Module, folder: Path) -> None:
+        """Write the model for other libraries; others need not have it, nor `check_export` before the training."""
         ...
 
     def validate(self, model: nn.Module) -> float:

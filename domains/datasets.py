@@ -24,9 +24,13 @@ class Dataset:
 
 def tu(name: str, summary: str, sha256: str, sizes: tuple[int, ...], node_labels: bool = False) -> Dataset:
     """A set of the TU collection; the hash is that of the server's zip."""
-    return Dataset(
-        name, "graph", summary, TU_URL.format(name), sha256, TU_CITATION, sizes=sizes, node_labels=node_labels
-    )
+    url = TU_URL.format(name)
+    return Dataset(name, "graph", summary, url, sha256, citation=TU_CITATION, sizes=sizes, node_labels=node_labels)
+
+
+def images(name: str, summary: str, url: str, sha256: str, file: str, citation: str) -> Dataset:
+    """A set of images; none of them states a licence."""
+    return Dataset(name, "image", summary, url, sha256, file, citation)
 
 
 def embedded_table(name: str, summary: str) -> Dataset:
@@ -136,6 +140,53 @@ _ALL = [
         sizes=(11000000, 29),
     ),
     Dataset(
+        "digits",
+        "image",
+        "embedded: 1,797 handwritten digits of 8 x 8 pixels, 10 classes",
+        citation="scikit-learn, UCI repository",
+        licence="CC BY 4.0",
+    ),
+    images(
+        "CIFAR-10",
+        "60,000 photographs of 32 x 32 pixels, 10 classes; last 10,000 test",
+        "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+        "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+        "cifar-10-binary.tar.gz",
+        "Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009",
+    ),
+    images(
+        "CIFAR-100",
+        "60,000 photographs of 32 x 32 pixels, 100 classes; last 10,000 test",
+        "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",
+        "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
+        "cifar-100-binary.tar.gz",
+        "Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009",
+    ),
+    images(
+        "STL-10",
+        "113,000 photographs of 96 x 96 pixels: 5,000 train, 8,000 test, 100,000 without a class; 10 classes",
+        "http://ai.stanford.edu/~acoates/stl10/stl10_binary.tar.gz",
+        "f31fd99273a1acb8609c8db427cebb1de3f71de77758cdc0e22956e1289b9866",
+        "stl10_binary.tar.gz",
+        "Coates, Lee and Ng, An Analysis of Single-Layer Networks in Unsupervised Feature Learning, 2011",
+    ),
+    images(
+        "Tiny-ImageNet",
+        "110,000 photographs of 64 x 64 pixels, 200 classes; the published validation part is the test part",
+        "http://cs231n.stanford.edu/tiny-imagenet-200.zip",
+        "",
+        "tiny-imagenet-200.zip",
+        "Le and Yang, Tiny ImageNet Visual Recognition Challenge, 2015",
+    ),
+    images(
+        "ImageNet-100",
+        "100 classes of ImageNet (Tian et al. 2020), from its train and val folders in the data root",
+        "https://www.image-net.org",
+        "",
+        "imagenet",
+        "Russakovsky et al., ImageNet Large Scale Visual Recognition Challenge, 2015",
+    ),
+    Dataset(
         "graded",
         "sentence",
         "embedded: generated sentence pairs with graded similarity",
@@ -159,6 +210,7 @@ _ALL = [
 DATASETS = {dataset.name: dataset for dataset in _ALL}
 EMBEDDED = {
     "graph": "motifs",
+    "image": "digits",
     "sentence": "graded",
     "tabular": "digits-table",
 }  # the default of each domain: needs no file and no network

@@ -8,6 +8,7 @@ from contrastbench.losses.errors import UserError, unknown
 
 DOMAINS: Mapping[str, tuple[str, str]] = {  # name -> "module:Class", what it is
     "graph": ("contrastbench.domains.graph:GraphDomain", "GraphCL's GIN on the TU collection, SVM 10-fold"),
+    "image": ("contrastbench.domains.image:ImageDomain", "ResNets by SimCLR or MoCo v3, linear probe and kNN"),
     "sentence": (
         "contrastbench.domains.sentence:SentenceDomain",
         "SimCSE on any BERT-type encoder, Spearman on STS",

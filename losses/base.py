@@ -177,11 +177,12 @@ class ScoreLoss(Loss):
 def block_scores(contrast: Contrast, rows: slice) -> Scores:
     """Scores of some rows of anchors."""
     same = contrast.anchor_id[rows].unsqueeze(1) == contrast.key_id  # (a, K)
-    neg = (contrast.anchor[rows] @ contrast.keys.T).masked_fill(same, -math.inf)
-    return with_positives(contrast, rows, neg, (~same).sum(dim=1, keepdim=True))
+    scores = contrast.anchor[rows] @ contrast.keys.T
+    pos = None if contrast.positive_key is None else scores.gather(1, contrast.positive_key[rows])
+    return with_positives(contrast, rows, scores.masked_fill(same, -math.inf), (~same).sum(dim=1, keepdim=True), pos)
 
 
-def with_positives(contrast: Contrast, rows: slice, neg: Tensor, count: Tensor) -> Scores:
+def with_positives(contrast: Contrast, rows: slice, neg: Tensor, count: Tensor, pos: Tensor | None = None) -> Scores:
     """The scores of some rows of anchors, from those with their negatives and the (a, 1) number of these.
 
     Raises:
@@ -189,7 +190,8 @@ def with_positives(contrast: Contrast, rows: slice, neg: Tensor, count: Tensor) 
     """
     if not bool((count > 0).all()):
         raise UserError("an anchor has no negatives: a contrastive batch needs at least two different samples")
-    pos = torch.einsum("ad,apd->ap", contrast.anchor[rows], contrast.positive[rows])
+    if pos is None:
+        pos = torch.linalg.vecdot(contrast.anchor[rows].unsqueeze(1), contrast.positive[rows])
     padding = None if contrast.padding is None else contrast.padding[rows]
     flags = contrast.positive_in_denominator, contrast.mean_over_negatives
     return Scores(pos, neg, count.to(neg.dtype), *flags, padding)

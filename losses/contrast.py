@@ -26,6 +26,7 @@ class Contrast:
     positive_in_denominator: bool = True
     mean_over_negatives: bool = False  # the denominator's mean instead of its sum over the negatives
     padding: Tensor | None = None  # (A, P) True where a row of positive is none
+    positive_key: Tensor | None = None  # (A, P) which negatives the positives are, where they are: one score, not two
 
     def __post_init__(self) -> None:
         """Shapes are checked here, once, and half precision is widened: bf16 cosines over 0.05 are 20 times wrong."""
@@ -38,6 +39,8 @@ class Contrast:
         }
         if self.padding is not None:
             expected["padding"] = expected["positive"][:2]
+        if self.positive_key is not None:
+            expected["positive_key"] = expected["positive"][:2]
         for name, shape in expected.items():
             found = tuple(getattr(self, name).shape)
             if found != shape:
@@ -81,13 +84,11 @@ def both_views(
     (torch.Size([8, 4]), torch.Size([8, 1, 4]), True)
     """
     same_shape(z1, z2, *(positives or ()))
-    u1, u2 = unit(z1), unit(z2)
-    keys = torch.cat([u1, u2])
+    keys = unit(torch.cat([widen(z1), widen(z2)]))
     if positives:
-        views = torch.stack([unit(z) for z in positives], dim=1)  # (N, P, D)
-        positive = torch.cat([views, views])
+        positive = unit(torch.stack([widen(z) for z in positives], dim=1)).repeat(2, 1, 1)  # (2N, P, D)
     else:
-        positive = torch.cat([u2, u1]).unsqueeze(1)
+        positive = keys.roll(len(z1), 0).unsqueeze(1)
     ids = (rows(z1) if labels is None else class_ids(labels, z1)).repeat(2)
     return Contrast(keys, positive, keys, ids, ids)
 
@@ -107,7 +108,7 @@ def same_class(z1: Tensor, z2: Tensor, labels: Tensor) -> Contrast:
     (torch.Size([6, 3, 3]), [3, 3, 1, 3, 3, 1])
     """
     same_shape(z1, z2)
-    keys, ids = torch.cat([unit(z1), unit(z2)]), class_ids(labels, z1).repeat(2)
+    keys, ids = unit(torch.cat([widen(z1), widen(z2)])), class_ids(labels, z1).repeat(2)
     mate = (ids.unsqueeze(1) == ids).fill_diagonal_(False)  # (A, A)
     most = int(mate.sum(dim=1).max())
     found, index = mate.to(torch.uint8).sort(dim=1, descending=True, stable=True)
@@ -147,7 +148,8 @@ def whole_row(z1: Tensor, z2: Tensor) -> Contrast:
     """
     same_shape(z1, z2)
     ids, keys = rows(z1), unit(z2)
-    return Contrast(unit(z1), keys.unsqueeze(1), keys, ids, torch.full_like(ids, -1), False)
+    everybody = torch.full_like(ids, -1)
+    return Contrast(unit(z1), keys.unsqueeze(1), keys, ids, everybody, False, positive_key=ids.unsqueeze(1))
 
 
 def query_key(queries: Tensor | Sequence[Tensor], keys: Tensor) -> Contrast:

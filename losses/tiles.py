@@ -48,7 +48,7 @@ class TiledLogSums(torch.autograd.Function):
         for rows, columns, same in tiles(ids, tile):
             logs = log_summands(z[rows] @ z[columns].T)
             for total, log, peak in zip(sums, logs, peaks, strict=True):
-                summand = masked((log - peak).exp(), same)
+                summand = masked((log - peak).exp_(), same)
                 total[rows] += summand.sum(dim=1)
                 if rows != columns:
                     total[columns] += summand.sum(dim=0)
@@ -71,9 +71,9 @@ class TiledLogSums(torch.autograd.Function):
             for rows, columns, same in tiles(ids, tile):
                 slope = tile_slope(z[rows] @ z[columns].T, log_summands, peaks, [(s[rows], s[columns]) for s in scales])
                 slope = masked(slope, same)
-                total[rows] += slope @ z[columns]
+                total[rows].addmm_(slope, z[columns])
                 if rows != columns:
-                    total[columns] += slope.T @ z[rows]
+                    total[columns].addmm_(slope.T, z[rows])
         return total, None, None, None, None
 
 
@@ -83,7 +83,7 @@ def tile_slope(s: Tensor, log_summands: LogSummands, peaks: list[float], scales:
         s = s.detach().requires_grad_()
         logs = log_summands(s)
     upstream = [  # of a log, (exp)' times what its row and its column get; a detached log has none
-        (log, (log.detach() - peak).exp() * (row + column.T))
+        (log, (log.detach() - peak).exp_().mul_(row + column.T))
         for log, peak, (row, column) in zip(logs, peaks, scales, strict=True)
         if log.requires_grad
     ]
@@ -104,8 +104,8 @@ def tiles(ids: Tensor, tile: int) -> Iterator[tuple[slice, slice, Tensor | None]
 
 
 def masked(x: Tensor, same: Tensor | None) -> Tensor:
-    """The tile with zeros where a key is no negative."""
-    return x if same is None else x.masked_fill(same, 0)
+    """The tile, zeros put in place where a key is no negative."""
+    return x if same is None else x.masked_fill_(same, 0)
 
 
 def plain_log_sums(z: Tensor, ids: Tensor, log_summands: LogSummands) -> list[Tensor]:

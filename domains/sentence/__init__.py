@@ -17,12 +17,13 @@ from torch import nn
 
 from contrastbench.domains.base import Evaluation, generator
 from contrastbench.domains.recipes import Recipe, SentenceRecipe
-from contrastbench.domains.sentence import graded, scoring, transfer
+from contrastbench.domains.sentence import export, graded, scoring, transfer
 from contrastbench.domains.sentence.data import (
     Reader,
     choose,
     corpus_file,
     corpus_sentences,
+    is_path,
     senteval_folder,
     sts_sets,
     stsb_pairs,
@@ -91,12 +92,17 @@ class SentenceDomain:
     @property
     def data_hash(self) -> str:
         """Over the scored sets, the checkpoint, and the corpus of a run that trains."""
-        fresh = self.recipe.encoder == "tiny" or self.recipe.encoder.startswith(
-            "random:"
-        )  # their weights are the seed's
-        weights = "" if fresh else self.checkpoint.sha256
         corpus = self.corpus[2] if "corpus" in vars(self) else ""
-        return hashlib.sha256("\n".join((self.sets_hash, weights, corpus)).encode()).hexdigest()
+        return hashlib.sha256("\n".join((self.sets_hash, self.checkpoint.sha256, corpus)).encode()).hexdigest()
+
+    @property
+    def contents(self) -> dict[str, str]:
+        """Hashes in place of paths: a record's key must not know where a checkpoint or a corpus lies."""
+        kind, colon, source = self.recipe.encoder.rpartition(":")
+        found = {"encoder": (source, f"{kind}{colon}sha256:{self.checkpoint.sha256[:16]}")}
+        if "corpus" in vars(self):
+            found["corpus"] = (self.recipe.corpus, f"sha256:{self.corpus[2][:16]}")
+        return {key: content for key, (name, content) in found.items() if is_path(name, self.data_root)}
 
     def model(self, recipe: Recipe) -> SentenceModel:
         """The checkpoint's encoder with a head for the cls poolers, initialised by the seed."""
@@ -142,6 +148,14 @@ class SentenceDomain:
         """The only way from sentences to scored embeddings."""
         return encode(cast(SentenceModel, model), self.checkpoint, sentences, self.batch_tokens)
 
+    def check_export(self) -> None:
+        """Raise unless models of this recipe can be exported."""
+        export.check_pooler(self.recipe.pooler)
+
+    def export(self, model: nn.Module, folder: Path) -> None:
+        """A folder that transformers and sentence-transformers load."""
+        export.export(cast(SentenceModel, model), self.checkpoint, folder)
+
     def validate(self, model: nn.Module) -> float:
         """Spearman correlation in percent on the development pairs."""
         embeddings = self.encode(model, self.dev.first + self.dev.second)
@@ -157,6 +171,9 @@ class SentenceDomain:
             embeddings = self.encode(model, [s for part in pairs for s in part.first + part.second])
             result = scoring.evaluate(embeddings, self.sets, self.recipe.whiten)
         result.details.update(embeddings.odd, pooler=self.recipe.pooler)
+        if self.checkpoint.sha256:
+            name = Path(self.recipe.encoder).name
+            result.details["encoder"] = {"name": name, "sha256": self.checkpoint.sha256}
         if "corpus" in vars(self):
             result.details["corpus"] = {"sentences": len(self.corpus[0]), "empty_lines": self.corpus[1]}
         return result

@@ -144,18 +144,23 @@ def candidates(name: str, data_root: Path | None) -> Iterator[Path]:
         yield Path(name)
 
 
+def is_path(name: str, data_root: Path | None) -> bool:
+    """Whether it names a file or folder of this machine, not one of the data root nor of the hub."""
+    in_root = data_root is not None and not Path(name).is_absolute() and (data_root / name).exists()
+    return Path(name).exists() and not in_root
+
+
 def corpus_sentences(path: Path) -> tuple[list[str], int, str]:
-    """The file's sentences, the number of empty lines that were left out, and the file's sha256.
+    """The file's sentences, the number of empty lines that were left out, and the sha256 of its lines.
 
     Raises:
         UserError: unreadable, or fewer than two sentences.
     """
-    read = Reader(path.parent)
-    lines = read.lines(path.name)
+    lines = Reader(path.parent).lines(path.name)
     sentences = [line for line in lines if line.strip()]
     if len(sentences) < 2:
         raise UserError(f"{path} has {len(sentences)} sentences: two are needed to be each other's negatives")
-    return sentences, len(lines) - len(sentences), read.sha256.hexdigest()
+    return sentences, len(lines) - len(sentences), hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def check_text(sentences: Iterable[str]) -> None:

@@ -1,10 +1,10 @@
 """Sentence encoders: any BERT-type checkpoint of transformers, its poolers, and the head that training adds."""
 
 import hashlib
-import json
 from collections.abc import Iterable
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,20 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging
+from transformers.utils.hub import cached_file
 
+from contrastbench.domains.progress import Progress
 from contrastbench.domains.sentence.data import check_text
-from contrastbench.losses.contrast import unit
 from contrastbench.losses.errors import UserError
 
+TOKENIZER_FILES = (
+    "tokenizer*.json",
+    "vocab.*",
+    "merges.txt",
+    "added_tokens.json",
+    "special_tokens_map.json",
+    "*.model",
+)
 REVISIONS = {  # of the names that the papers' tables use
     "bert-base-uncased": "86b5e0934494bd15c9632b12f734a8a67f723594",
     "roberta-base": "e2da8e2f811d1448a5b465c236feacd80ffbac7b",
@@ -30,18 +39,7 @@ class Checkpoint:
     encoder: Any
     tokenizer: Any
     pooler: nn.Linear | None
-
-    @property
-    def sha256(self) -> str:
-        """Over the weights and the tokenizer, so that equal folders are equal wherever they lie."""
-        found = hashlib.sha256(self.tokenizer.backend_tokenizer.to_str().encode())
-        config = self.encoder.config.to_dict()
-        own = {key: value for key, value in config.items() if key != "transformers_version" and key[0] != "_"}
-        found.update(json.dumps(own, sort_keys=True).encode())
-        modules = [self.encoder] + ([self.pooler] if self.pooler else [])
-        for name, weight in sorted(w for module in modules for w in module.state_dict().items()):
-            found.update(name.encode() + weight.contiguous().view(torch.uint8).numpy().tobytes())
-        return found.hexdigest()
+    sha256: str = ""  # of its files; empty where the seed alone makes it
 
     def own_pooler(self, name: str) -> nn.Linear:
         """The checkpoint's layer over the first token.
@@ -72,15 +70,36 @@ def load_checkpoint(name: str, data_root: Path | None) -> Checkpoint:
     try:
         with quiet():
             tokenizer = AutoTokenizer.from_pretrained(path, revision=revision)
-            if fresh:
-                config = AutoConfig.from_pretrained(path, revision=revision)
-                return Checkpoint(AutoModel.from_config(config), tokenizer, None)
-            encoder, info = AutoModel.from_pretrained(
-                path, revision=revision, output_loading_info=True, dtype=torch.float32
-            )
+            encoder, new = random_encoder(path, revision) if fresh else saved_encoder(path, revision)
+            config = cached_file(path, "config.json", revision=revision)  # it lies beside all that was just read
     except (OSError, ValueError, KeyError) as error:
         raise UserError(f"encoder {name!r} cannot be loaded: {reason(error, path)}") from None
-    return checked(name, encoder, tokenizer, set(info["missing_keys"]) | {key for key, *_ in info["mismatched_keys"]})
+    checkpoint = checked(name, encoder, tokenizer, new)
+    return replace(checkpoint, sha256=files_hash(Path(str(config)).parent, weights=not fresh))
+
+
+def saved_encoder(path: str, revision: str | None) -> tuple[Any, set[str]]:
+    """The checkpoint's encoder and those of its weights that are newly initialised; no pickle is read."""
+    encoder, info = AutoModel.from_pretrained(
+        path, revision=revision, output_loading_info=True, dtype=torch.float32, use_safetensors=True
+    )
+    return encoder, set(info["missing_keys"]) | {key for key, *_ in info["mismatched_keys"]}
+
+
+def random_encoder(path: str, revision: str | None) -> tuple[Any, set[str]]:
+    """An encoder of the checkpoint's shape with new weights; its pooler is not to be scored."""
+    encoder = AutoModel.from_config(AutoConfig.from_pretrained(path, revision=revision))
+    return encoder, {"pooler.dense.weight"}
+
+
+def files_hash(folder: Path, weights: bool) -> str:
+    """Sha256 over names and bytes of configuration, tokenizer and weights: the same wherever the folder lies."""
+    patterns = ("config.json", *TOKENIZER_FILES, *(["model*.safetensors"] if weights else []))
+    found = hashlib.sha256()
+    for path in sorted({path for pattern in patterns for path in folder.glob(pattern)}):
+        with path.open("rb") as file:
+            found.update(path.name.encode() + b"\0" + hashlib.file_digest(file, "sha256").digest())
+    return found.hexdigest()
 
 
 def locate(source: str, data_root: Path | None) -> tuple[str, str | None]:
@@ -97,6 +116,8 @@ def locate(source: str, data_root: Path | None) -> tuple[str, str | None]:
 def reason(error: Exception, path: str) -> str:
     """What went wrong, in one line."""
     text = " ".join(str(error).split())
+    if "no file named model.safetensors" in text:
+        return f"{path} has no model.safetensors (weights of another kind: save_pretrained of transformers writes it)"
     if "connect to" in text or "offline" in text.lower():
         return f"the hub cannot be reached and {path} is not in its cache; name a folder with the checkpoint"
     return text.split(". ")[0][:200]
@@ -195,7 +216,7 @@ def pad(rows: Iterable[list[int]], padding: int, device: torch.device) -> dict[s
 
 @dataclass(frozen=True)
 class Embeddings:
-    """Unit embeddings of distinct sentences, and what was odd about the sentences."""
+    """Embeddings of distinct sentences, and what was odd about the sentences."""
 
     row: dict[str, int]
     z: Tensor  # (n, D) float32 on the CPU
@@ -220,18 +241,31 @@ def encode(model: SentenceModel, checkpoint: Checkpoint, sentences: Iterable[str
         raise UserError(f"pooler=cls would score a head that is newly initialised: {fix}")
     distinct = list(dict.fromkeys(sentences))
     ids, odd = tokenized(checkpoint, distinct)
-    order = sorted(range(len(ids)), key=lambda i: -len(ids[i]))  # the longest first: memory problems show at once
+    batches = by_length([len(row) for row in ids], batch_tokens)
     device, model = next(model.parameters()).device, model.eval()
     parts: list[Tensor] = []
-    start = 0
-    while start < len(order):
-        size = max(1, batch_tokens // len(ids[order[start]]))
-        batch = pad((ids[i] for i in order[start : start + size]), checkpoint.tokenizer.pad_token_id, device)
-        parts.append(unit(model(batch).float()).cpu())
-        start += size
-    z = torch.empty(len(order), parts[0].shape[1])
-    z[torch.tensor(order)] = torch.cat(parts)
+    with Progress(len(batches), "encoding") as progress:
+        for rows in batches:
+            parts.append(model(pad((ids[i] for i in rows), checkpoint.tokenizer.pad_token_id, device)).float().cpu())
+            progress.step()
+    z = torch.empty(len(ids), parts[0].shape[1])
+    z[torch.tensor([*chain.from_iterable(batches)])] = torch.cat(parts)
     return Embeddings({sentence: i for i, sentence in enumerate(distinct)}, z, odd)
+
+
+def by_length(lengths: list[int], batch_tokens: int) -> list[list[int]]:
+    """Rows in batches of equal or nearly equal length, the longest first: memory problems show at once.
+
+    >>> by_length([3, 9, 2, 3], batch_tokens=6)
+    [[1], [0, 3], [2]]
+    """
+    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+    batches, start = [], 0
+    while start < len(order):
+        size = max(1, batch_tokens // lengths[order[start]])
+        batches.append(order[start : start + size])
+        start += size
+    return batches
 
 
 def tokenized(checkpoint: Checkpoint, sentences: list[str]) -> tuple[list[list[int]], dict[str, int]]:

@@ -33,7 +33,7 @@ def correlation(embeddings: Embeddings, parts: Sequence[Pairs], whiten: bool) ->
     first, second = (embeddings.of([s for part in parts for s in getattr(part, side)]) for side in ("first", "second"))
     if whiten:
         first, second = whitened(first, second)
-    cosine = (first.double() * second.double()).sum(dim=1)
+    cosine = (unit(first.double()) * unit(second.double())).sum(dim=1)
     return 100 * spearman(cosine.numpy(), np.array([gold for part in parts for gold in part.gold]))
 
 
@@ -51,7 +51,7 @@ def subsets(embeddings: Embeddings, parts: Sequence[Pairs], whiten: bool) -> dic
 
 
 def whitened(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
-    """Unit rows after BERT-whitening (Su et al. 2021): mean and covariance of these rows taken to 0 and 1.
+    """Rows after BERT-whitening (Su et al. 2021): mean and covariance of these rows taken to 0 and 1.
 
     Directions without variance are left out.
     """
@@ -59,5 +59,5 @@ def whitened(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
     x = x - x.mean(dim=0)
     values, vectors = torch.linalg.eigh(x.T @ x / len(x))
     kept = values > values[-1] * 1e-9
-    z = unit(x @ (vectors[:, kept] / values[kept].sqrt()))
+    z = x @ (vectors[:, kept] / values[kept].sqrt())
     return z[: len(first)], z[len(first) :]

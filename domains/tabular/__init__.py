@@ -10,9 +10,10 @@ from torch import Tensor, nn
 
 from contrastbench.domains.base import Evaluation, generator
 from contrastbench.domains.classifiers import CLASSIFIERS, Classifier, Labelled, accuracy
+from contrastbench.domains.model import Raw
 from contrastbench.domains.recipes import Recipe, TabularRecipe
 from contrastbench.domains.tabular.data import load
-from contrastbench.domains.tabular.encoder import Raw, TabularModel
+from contrastbench.domains.tabular.encoder import TabularModel
 from contrastbench.domains.tabular.preprocessing import prepare, split
 from contrastbench.domains.tabular.views import two_views
 from contrastbench.losses.contrast import Contrast, both_views, query_key

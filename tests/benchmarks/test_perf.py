@@ -2,7 +2,7 @@
 
 import pytest
 
-from contrastbench.benchmarks import perf_tabular
+from contrastbench.benchmarks import perf_image, perf_sentence, perf_tabular
 
 
 def test_tabular_prints_one_line_for_each_kind_of_view(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -10,3 +10,21 @@ def test_tabular_prints_one_line_for_each_kind_of_view(monkeypatch: pytest.Monke
     lines = list(perf_tabular.report(["breast_cancer"], None))
     assert [line.split(" | ")[1] for line in lines[2:]] == ["masking", "corruption", "masking+corruption"]
     assert {line.count("|") for line in lines} == {lines[0].count("|")}
+
+
+def test_image_prints_one_line_for_each_kind_of_view(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(perf_image, "ROUNDS", 1)
+    monkeypatch.setattr(perf_image, "BATCH", 8)
+    lines = list(perf_image.report(["digits"], None))
+    assert [line.split(" | ")[1] for line in lines[2:]] == ["none", "base", "hard"]
+    assert {line.count("|") for line in lines} == {lines[0].count("|")}
+
+
+def test_sentence_prints_a_line_for_each_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(perf_sentence, "DATASET", "graded")
+    lines = list(perf_sentence.report(["tiny"], None))
+    assert [line.split(" | ")[1] for line in lines[2:]] == [perf_sentence.PEER, "float32", "bf16"]
+    assert {line.count("|") for line in lines} == {lines[0].count("|")}
+    float32, bf16 = (line.split(" | ") for line in lines[3:])
+    assert float32[6] == "0.00000 |"
+    assert 0 < float(bf16[6].split()[0]) < 0.05

@@ -2,12 +2,16 @@
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 
+import killed
 from contrastbench.benchmarks import checkpoints, training
+from contrastbench.benchmarks.runner import Request, run
 from contrastbench.benchmarks.training import train
 from contrastbench.domains.recipes import make_recipe
 from contrastbench.domains.registry import domain_class
@@ -46,6 +50,25 @@ def test_resume_equals_no_interruption_bit_for_bit(name: str, step: int, tmp_pat
     assert again == history
     for key, tensor in whole.state_dict().items():
         assert torch.equal(tensor, resumed.state_dict()[key]), key
+
+
+@pytest.mark.parametrize(("where", "kept"), [("step", 3), ("checkpoint", 3)])
+def test_a_record_after_sigkill_equals_one_without(where: str, kept: int, tmp_path: Path, monkeypatch) -> None:
+    results = tmp_path / where
+    command = [sys.executable, killed.__file__, where, str(kept + 1), str(results)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert not list(results.rglob("*.json"))
+    (checkpoint,) = results.rglob("*.safetensors")
+    assert checkpoints.read(checkpoint)[1]["step"] == kept
+    steps, update = [], training.Run.update
+    monkeypatch.setattr(training.Run, "update", lambda run, value: (steps.append(run.history.step), update(run, value)))
+    (whole, _), (resumed, _) = (run(Request(*killed.REQUEST, folder), seed=1) for folder in (tmp_path, results))
+    assert steps == [*range(6), *range(kept, 6)]
+    assert resumed["metrics"] == whole["metrics"]
+    for key in ("loss_by_epoch", "dev_curve", "best_step"):
+        assert resumed["details"][key] == whole["details"][key]
+    assert not checkpoint.exists()
 
 
 def test_a_damaged_checkpoint_is_said_and_not_used(tmp_path: Path, capsys) -> None:

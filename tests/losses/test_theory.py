@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from scipy.optimize import minimize, minimize_scalar
@@ -46,13 +47,19 @@ def worst_distribution(radius: float) -> Tensor:
     """Equation 3 by brute force: the Q with the largest mean score among those within the radius."""
     neg, n = NEGATIVES[0].numpy(), NEGATIVES.shape[1]
     constraints = [
-        {"type": "eq", "fun": lambda q: q.sum() - 1},
-        {"type": "ineq", "fun": lambda q: radius - (q * torch.log(torch.tensor(q * n)).numpy()).sum()},
+        {"type": "eq", "fun": lambda q: q.sum() - 1, "jac": np.ones_like},
+        {"type": "ineq", "fun": lambda q: radius - (q * np.log(q * n)).sum(), "jac": lambda q: -np.log(q * n) - 1},
     ]
-    start = torch.softmax(NEGATIVES[0], dim=0).numpy()
+    start, bounds = np.full(n, 1 / n), [(1e-9, 1)] * n
     options = {"maxiter": 1000, "ftol": 1e-14}
     found = minimize(
-        lambda q: -(q @ neg), start, method="SLSQP", bounds=[(1e-9, 1)] * n, constraints=constraints, options=options
+        lambda q: -(q @ neg),
+        start,
+        method="SLSQP",
+        jac=lambda q: -neg,
+        bounds=bounds,
+        constraints=constraints,
+        options=options,
     )
     assert found.success, found.message
     return torch.tensor(found.x)

@@ -1,0 +1,181 @@
+"""Images: SimCLR, MoCo v3 and multi-crop with any registered loss, linear and kNN evaluation."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from contrastbench.domains.base import Evaluation, generator
+from contrastbench.domains.classifiers import Labelled, accuracy, neighbours, regularised
+from contrastbench.domains.image.data import load
+from contrastbench.domains.image.encoder import ImageModel
+from contrastbench.domains.image.evaluation import PROBES, Model, Reader, Split, split
+from contrastbench.domains.image.views import Policy, augment, multi_crop, normalise, policy
+from contrastbench.domains.model import Raw
+from contrastbench.domains.recipes import ImageRecipe, Recipe
+from contrastbench.losses.contrast import Contrast, both_views, query_key, same_class
+from contrastbench.losses.errors import UserError
+
+TINY_SIZE = 16  # pixels a side up to which one thread is the fastest
+LOCAL_SCALE = (0.05, 0.2)  # share of a picture that RényiCL's local crops show
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Images of a step, by number, and the step's random numbers."""
+
+    rows: Tensor
+    rng: torch.Generator
+
+
+class ImageDomain:
+    """Images under the protocols of SimCLR and MoCo v3, by the released code of ADNCE and by RényiCL's appendix.
+
+    An encoder is trained on the training images but those of the validation part, and on unlabelled ones if there are
+    any; classifiers are fitted on its features, before the projection. What is chosen is chosen on the validation
+    images, and the accuracies are those on the test images, which are seen once.
+    """
+
+    def __init__(
+        self, dataset: str, recipe: ImageRecipe, seed: int, data_root: Path | None, device: torch.device
+    ) -> None:
+        data, self.data_hash = load(dataset, recipe.size, data_root, device)
+        self.seed, self.recipe, self.device = seed, recipe, device
+        self.threads = 1 if recipe.size <= TINY_SIZE else os.cpu_count() or 1
+        self.reader, self.notes = Reader(data.mean, data.std, recipe.test_size or recipe.size), data.notes
+        train, validation = split(data.train, recipe.validation, seed, recipe.limit)
+        test, _ = split(data.test, 0.0, seed, recipe.limit)
+        self.parts = {"train": train, **({"validation": validation} if validation else {}), "test": test}
+        unlabelled = [] if data.unlabelled is None or recipe.pairing == "supervised" else [data.unlabelled]
+        self.pool = Pool([train, *unlabelled])
+        check_batch(len(self.pool), recipe)
+
+    def model(self, recipe: Recipe) -> nn.Module:
+        """Encoder and heads, initialised by the seed."""
+        recipe = cast(ImageRecipe, recipe)
+        if recipe.encoder == "raw":
+            return Raw()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            model = ImageModel(recipe, recipe.epochs * self.steps(recipe)).to(self.device)
+        if recipe.compile:
+            model.encoder.compile()
+        return model
+
+    def batches(self, recipe: Recipe, epoch: int) -> Iterator[Batch]:
+        """The images in an order of the epoch's; a last batch that is not full is left out."""
+        rng = generator(self.device, self.seed, epoch, 0)
+        order = torch.randperm(len(self.pool), generator=rng, device=self.device)
+        for step, rows in enumerate(order.split(recipe.batch_size)[: self.steps(recipe)]):
+            yield Batch(rows, generator(self.device, self.seed, epoch, step + 1))
+
+    def steps(self, recipe: Recipe) -> int:
+        """Number of batches in an epoch."""
+        return len(self.pool) // recipe.batch_size
+
+    def contrasts(self, model: nn.Module, batch: Batch) -> list[Contrast]:
+        """SimCLR's pairing, AttentionNCE's with further views as positives, MoCo v3's, or the supervised one."""
+        images, labels = self.pool.batch(batch.rows)
+        views = self.views(images, batch.rng)
+        if self.recipe.pairing == "query_key":
+            return moco(cast(ImageModel, model), views)
+        one, two, *positives = [model(view) for view in views]
+        if self.recipe.pairing == "supervised":
+            return [same_class(one, two, labels)]
+        return [both_views(one, two, positives)]
+
+    def views(self, images: Tensor, rng: torch.Generator) -> list[Tensor]:
+        """Two views of a batch, and further positives or local crops."""
+        kind = published(self.recipe)
+        if self.recipe.local_crops:
+            local = replace(kind, size=self.recipe.local_size, scale=LOCAL_SCALE, randaugment=(0, 0.0), erasing=0.0)
+            views = multi_crop(images, replace(kind, erasing=0.0), local, self.recipe.local_crops, rng)
+        else:
+            views = [augment(images, kind, rng) for _ in range(2 + self.recipe.positives)]
+        return [normalise(view, self.reader.mean, self.reader.std) for view in views]
+
+    def validate(self, model: nn.Module) -> float:
+        """Accuracy in percent of nearest neighbours on the validation images."""
+        train, validation = (self.features(model, name) for name in ("train", "validation"))
+        return accuracy(neighbours(train, self.recipe.knn_k, self.recipe.knn_temperature), validation)
+
+    def features(self, model: nn.Module, part: str) -> Labelled:
+        """What classifiers of a part of the images see."""
+        return self.reader.features(cast(Model, model), self.parts[part], f"features of {part} images")
+
+    def evaluate(self, model: nn.Module) -> Evaluation:
+        """Accuracies in percent on the test images of classifiers fitted on the training images' features."""
+        recipe, rows = self.recipe, {part: self.features(model, part) for part in self.parts}
+        fitted = {
+            "lbfgs": regularised(rows["train"], rows.get("validation")),
+            "knn": neighbours(rows["train"], recipe.knn_k, recipe.knn_temperature),
+        }
+        details = {name: classifier.details for name, classifier in fitted.items()}
+        held = [part for part in self.parts if part != "train"]
+        scores = {part: {name: accuracy(c, rows[part]) for name, c in fitted.items()} for part in held}
+        if recipe.probe in PROBES:
+            columns = rows["train"].x.shape[1]
+            arguments = self.parts["train"], columns, self.reader, recipe.size, self.seed
+            moved, classifier = PROBES[recipe.probe].train(cast(Model, model), *arguments)
+            for part in held:
+                scores[part][recipe.probe] = accuracy(classifier, self.features(moved, part))
+        return Evaluation(
+            {"accuracy": scores["test"][recipe.probe], **scores["test"]}, "accuracy", self.details(scores, details)
+        )
+
+    def details(self, scores: dict[str, dict[str, float]], classifiers: dict[str, Any]) -> dict[str, Any]:
+        """What the numbers rest on."""
+        test = self.parts["test"].labels
+        return {
+            "images": {name: len(part) for name, part in self.parts.items()},
+            "training_images": len(self.pool),
+            "largest_class": 100 * test.bincount().max().item() / len(test),
+            "validation_accuracy": scores.get("validation"),
+            "classifiers": classifiers,
+            "data": self.notes,
+        }
+
+
+class Pool:
+    """The images that an encoder trains on, as if they were one split."""
+
+    def __init__(self, parts: Sequence[Split]) -> None:
+        self.parts = parts
+        self.ends = list(accumulate(len(part) for part in parts))
+
+    def __len__(self) -> int:
+        return self.ends[-1]
+
+    def batch(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Images and labels of those numbers, part by part."""
+        images, labels = [], []
+        for part, end in zip(self.parts, self.ends, strict=True):
+            here = rows[(rows >= end - len(part)) & (rows < end)] - (end - len(part))
+            if len(here):
+                images.append(part.batch(here))
+                labels.append(part.labels[here])
+        return torch.cat(images), torch.cat(labels)
+
+
+def moco(model: ImageModel, views: list[Tensor]) -> list[Contrast]:
+    """The queries of all views but one meet the keys of that one, for each of the two whole views."""
+    model.update_target()
+    keys, queries = model.targets(*views[:2]), [model(view) for view in views]
+    return [query_key([q for j, q in enumerate(queries) if j != i], key) for i, key in enumerate(keys)]
+
+
+def published(recipe: ImageRecipe) -> Policy:
+    """The published views with the recipe's own values in place of theirs."""
+    own = {"flip": recipe.flip, "scale": (recipe.min_scale, 1.0), "randaugment": recipe.randaugment}
+    return replace(policy(recipe.views, recipe.size), **{key: value for key, value in own.items() if value is not None})
+
+
+def check_batch(images: int, recipe: ImageRecipe) -> None:
+    """Raise unless there is a batch of images to train on."""
+    if recipe.trainable and images < recipe.batch_size:
+        raise UserError(f"{images} training images are fewer than a batch: --recipe batch_size={max(2, images // 2)}")

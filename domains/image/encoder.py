@@ -1,0 +1,135 @@
+"""ResNets for small and for ordinary images, of any width, and what trains them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.utils.checkpoint import checkpoint
+from torchvision.models.resnet import BasicBlock, Bottleneck
+
+from contrastbench.domains.model import ContrastiveModel, head
+from contrastbench.domains.recipes import ImageRecipe
+
+BLOCKS: dict[str, tuple[type[BasicBlock | Bottleneck], tuple[int, ...]]] = {
+    "resnet18": (BasicBlock, (2, 2, 2, 2)),
+    "resnet34": (BasicBlock, (3, 4, 6, 3)),
+    "resnet50": (Bottleneck, (3, 4, 6, 3)),
+}
+SMALL = 64  # pixels a side up to which the stem keeps the size
+
+
+class ResNet(nn.Sequential):
+    """torchvision's ResNet without its classifier, (n, 3, size, size) to (n, features).
+
+    Args:
+        name: which one.
+        width: times the published number of channels.
+        small: a 3x3 stem that keeps the image's size (SimCLR's for CIFAR) in place of 7x7, stride 2 and max-pooling.
+    """
+
+    def __init__(self, name: str, width: float = 1.0, small: bool = False) -> None:
+        block, counts = BLOCKS[name]
+        base = max(1, round(64 * width))
+        layers, channels = stem(base, small), base
+        for stage, count in enumerate(counts):
+            for place in range(count):
+                layers.append(residual(block, channels, base * 2**stage, 2 if stage > 0 and place == 0 else 1))
+                channels = base * 2**stage * block.expansion
+        super().__init__(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        self.features = channels
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+
+def stem(channels: int, small: bool) -> list[nn.Module]:
+    """The first layers."""
+    first = nn.Conv2d(3, channels, 3, 1, 1, bias=False) if small else nn.Conv2d(3, channels, 7, 2, 3, bias=False)
+    pool = [] if small else [nn.MaxPool2d(3, 2, 1)]
+    return [first, nn.BatchNorm2d(channels), nn.ReLU(inplace=True), *pool]
+
+
+def residual(block: type[BasicBlock | Bottleneck], channels: int, planes: int, stride: int) -> nn.Module:
+    """A residual block; its shortcut is a 1x1 convolution where the shape changes."""
+    outputs = planes * block.expansion
+    if stride == 1 and channels == outputs:
+        return block(channels, planes)
+    shortcut = nn.Sequential(nn.Conv2d(channels, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+    return block(channels, planes, stride, shortcut)
+
+
+class ImageModel(ContrastiveModel):
+    """A ResNet with its heads, in the recipe's precision; channels are last in memory.
+
+    With a `chunk`, images are embedded so many at a time and the activations are recomputed in the backward pass, so
+    that memory is that of a chunk while the loss sees the whole batch. Batch norm then takes each chunk's statistics.
+
+    Args:
+        recipe: names the network, heads, pairing and precision.
+        steps: training steps until the target network's momentum is 1.
+    """
+
+    def __init__(self, recipe: ImageRecipe, steps: int) -> None:
+        encoder = ResNet(recipe.encoder, recipe.width, recipe.size <= SMALL)
+        hidden, outputs = recipe.projection
+        projector = head(encoder.features, hidden, outputs)
+        if recipe.projection_norm:
+            projector = nn.Sequential(*projector[:-1], nn.Linear(hidden, outputs, bias=False))
+            projector.append(nn.BatchNorm1d(outputs, affine=False))
+        moco = recipe.pairing == "query_key"
+        predictor = head(outputs, hidden, outputs) if moco and recipe.predictor else None
+        super().__init__(encoder, projector, predictor, recipe.ema if moco else None, steps)
+        self.bf16, self.chunk = recipe.precision == "bf16", recipe.chunk
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def autocast(self, x: Tensor) -> torch.autocast:
+        """Products in bfloat16 if the recipe says so."""
+        return torch.autocast(x.device.type, torch.bfloat16, enabled=self.bf16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, d) embeddings of images, as anchors."""
+        return self.in_chunks(super().forward, x)
+
+    def targets(self, *views: Tensor) -> list[Tensor]:
+        """(n, d) embeddings of images as keys, without gradient."""
+        with torch.no_grad():
+            return [self.in_chunks(self.target, view) for view in views]
+
+    def features(self, x: Tensor) -> Tensor:
+        """(n, features) what is scored."""
+        with self.autocast(x):
+            return self.encoder(x).float()
+
+    def in_chunks(self, network: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+        """What the network makes of images, as many at a time as the recipe says."""
+
+        def embed(chunk: Tensor) -> Tensor:
+            with self.autocast(chunk):
+                return network(chunk)
+
+        def contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+            return nullcontext(), statistics_kept(self)
+
+        if self.chunk is None or len(x) <= self.chunk:
+            return embed(x)
+        parts = x.split(self.chunk)
+        if not torch.is_grad_enabled():
+            return torch.cat([embed(part) for part in parts])
+        again = {"use_reentrant": False, "preserve_rng_state": False, "context_fn": contexts}
+        return torch.cat([checkpoint(embed, part, **again) for part in parts])
+
+
+@contextmanager
+def statistics_kept(model: nn.Module) -> Iterator[None]:
+    """Batch norm's running statistics stay as they are: what is recomputed has been counted."""
+    norms = [module for module in model.modules() if isinstance(module, _BatchNorm)]
+    before = [norm.momentum for norm in norms]
+    for norm in norms:
+        norm.momentum = 0.0
+    try:
+        yield
+    finally:
+        for norm, momentum in zip(norms, before, strict=True):
+            norm.momentum = momentum

@@ -1,0 +1,135 @@
+"""What frozen encoders are scored by: classifiers on features, and linear classifiers trained on augmented images."""
+
+import copy
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from contrastbench.domains.base import generator
+from contrastbench.domains.classifiers import Classifier, Labelled
+from contrastbench.domains.image.data import ImageFiles, Images
+from contrastbench.domains.image.views import Kind, Policy, augment, evaluation, normalise, policy
+from contrastbench.domains.model import ContrastiveModel, Raw
+from contrastbench.domains.progress import Progress
+from contrastbench.losses.errors import UserError
+
+Split = Images | ImageFiles
+Model = ContrastiveModel | Raw
+ROWS = 256  # images embedded at once
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How images become a network's input."""
+
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+    size: int  # of scored images
+
+    def view(self, images: Tensor, kind: Policy, rng: torch.Generator) -> Tensor:
+        """One view of each image."""
+        return normalise(augment(images, kind, rng), self.mean, self.std)
+
+    @torch.no_grad()
+    def features(self, model: Model, images: Split, what: str = "features") -> Labelled:
+        """Features of all images as they are, under the running statistics of batch norm.
+
+        Raises:
+            UserError: they are not finite.
+        """
+        model.eval()
+        parts, rows = [], torch.arange(len(images), device=images.labels.device).split(ROWS)
+        with Progress(len(rows), what) as progress:
+            for part in rows:
+                x = normalise(evaluation(images.batch(part), self.size), self.mean, self.std)
+                parts.append(model.features(x))
+                progress.step()
+        found = torch.cat(parts)
+        if not bool(found.isfinite().all()):
+            raise UserError("features are not finite: the encoder diverged")
+        return Labelled(found, images.labels)
+
+
+def adam(parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+    """As in the linear.py of DCL, HCL and ADNCE."""
+    return torch.optim.Adam(parameters, 1e-3, weight_decay=1e-6, fused=True)
+
+
+def sgd(lr: float) -> Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]:
+    """As in RényiCL's appendix, with the usual momentum."""
+    return lambda parameters: torch.optim.SGD(parameters, lr, momentum=0.9, fused=True)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A linear classifier trained on views of the training images, through the frozen encoder."""
+
+    optimizer: Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
+    batch: int
+    epochs: int
+    views: Kind
+    cosine: bool = False
+    statistics_move: bool = False  # of batch norm: released code leaves the encoder in training mode
+
+    def train(
+        self, model: Model, images: Split, columns: int, reader: Reader, size: int, seed: int
+    ) -> tuple[Model, Classifier]:
+        """The encoder with the statistics it then has, and the classifier after the last epoch.
+
+        Args:
+            model: whose features are classified; it is left as it is.
+            images: the training images.
+            columns: number of features.
+            reader: how images become a network's input.
+            size: of the views.
+            seed: of weights, order and views.
+        """
+        model, device = copy.deepcopy(model).requires_grad_(False).eval(), images.labels.device
+        model.train(self.statistics_move)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            head = nn.Linear(columns, int(images.labels.max()) + 1).to(device)
+        optimizer = self.optimizer(head.parameters())
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, self.epochs)
+        with Progress(self.epochs, "linear classifier") as progress:
+            for epoch in range(self.epochs):
+                rng = generator(device, seed, epoch)
+                for rows in torch.randperm(len(images), generator=rng, device=device).split(self.batch):
+                    x = model.features(reader.view(images.batch(rows), policy(self.views, size), rng))
+                    optimizer.zero_grad()
+                    cross_entropy(head(x), images.labels[rows]).backward()
+                    optimizer.step()
+                if self.cosine:
+                    schedule.step()
+                progress.step()
+        return model, Classifier(lambda x: head(x).argmax(dim=1))
+
+
+PROBES = {
+    "paper": Probe(adam, 512, 100, "base", statistics_move=True),
+    "strict": Probe(adam, 512, 100, "base"),
+    "renyicl": Probe(sgd(0.3), 512, 100, "none", cosine=True),
+    "renyicl-imagenet": Probe(sgd(0.1 * 1024 / 256), 1024, 90, "none", cosine=True),
+}
+
+
+def split(images: Split, share: float, seed: int, limit: int | None = None) -> tuple[Split, Split | None]:
+    """A stratified part of that share, drawn by the seed, and before it the rest; `limit` keeps so many of all.
+
+    Raises:
+        UserError: the part is empty.
+    """
+    rng = generator(torch.device("cpu"), seed)
+    rows = torch.randperm(len(images), generator=rng)[:limit]
+    labels = images.labels.cpu()[rows]
+    if share == 0:
+        return images.select(rows.to(images.labels.device)), None
+    members = [rows[labels == label] for label in labels.unique()]
+    halves = [member.tensor_split([round(share * len(member))]) for member in members]
+    out, kept = (torch.cat(part) for part in zip(*halves, strict=True))
+    if len(out) == 0:
+        raise UserError(f"{share} of {len(rows)} images is none of any class: give another --recipe validation")
+    return images.select(kept.to(images.labels.device)), images.select(out.to(images.labels.device))

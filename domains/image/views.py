@@ -1,0 +1,306 @@
+"""Views of images, whole batches on the device: every image has its own parameters, no image has its own Python.
+
+Each operation is a function of images and of parameters, one for each image; what is drawn is drawn apart.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import interpolate
+
+from contrastbench.domains.image import colour
+from contrastbench.domains.image.randaugment import randaugment
+
+Kind = Literal["none", "base", "hard"]
+ATTEMPTS = 10  # torchvision's: boxes are drawn so often until one fits
+ERASED = (0.02, 0.33), (0.3, 3.3)  # share of the image and height by width of an erased box (Zhong et al. 2020)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What a view is; `policy` gives the published ones, `dataclasses.replace` changes them.
+
+    Operations follow each other in the order of the fields.
+    """
+
+    size: int  # pixels a side
+    scale: tuple[float, float] = (0.08, 1.0)  # share of the picture that a crop covers
+    ratio: tuple[float, float] = (3 / 4, 4 / 3)  # width by height of a crop
+    flip: float = 0.5  # probabilities from here on
+    randaugment: tuple[int, float] = (0, 0.0)  # operations in a row and their magnitude of 10
+    jitter: float = 0.0
+    strength: tuple[float, float, float, float] = (0.4, 0.4, 0.4, 0.1)  # brightness, contrast, saturation, hue
+    grey: float = 0.0
+    blur: float = 0.0  # Gaussian, sigma in [0.1, 2], as in SimCLR and MoCo v3
+    solarise: float = 0.0  # from one half on
+    erasing: float = 0.0
+
+
+def policy(kind: Kind, size: int) -> Policy:
+    """The published views by name.
+
+    "base" is SimCLR's for small images as DCL's, HCL's and ADNCE's code has it, from 96 pixels with Gaussian blur for
+    every second image (AttentionNCE's Figure 6 has it for 32 pixels, too); "hard" adds RandAugment (n = 3, m = 5) and
+    RandomErasing to it (RényiCL's appendix B.4; the probability 0.2 is that of its ImageNet views, B.3); "none" has
+    crops and flips alone, as RényiCL's Table 15 and linear classifiers.
+    """
+    if kind == "none":
+        return Policy(size)
+    hard = {"randaugment": (3, 5.0), "erasing": 0.2} if kind == "hard" else {}
+    return Policy(size, jitter=0.8, grey=0.2, blur=0.5 if size >= 96 else 0.0, **hard)  # type: ignore[arg-type]
+
+
+def augment(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
+    """(N, 3, size, size) float32 in [0, 1]: one view of each image.
+
+    Args:
+        images: (N, 3, H, W) uint8.
+        policy: what the view is.
+        rng: where all randomness comes from, on the images' device.
+    """
+    n, _, height, width = images.shape
+    flipped = happens(n, policy.flip, rng)
+    x = crop(images, draw_crops(n, height, width, policy.scale, policy.ratio, rng), policy.size, flipped)
+    if policy.randaugment[0]:
+        x = randaugment(x, *policy.randaugment, rng)
+    if policy.jitter:
+        x = colour.jitter(x, *draw_jitter(n, policy.jitter, policy.strength, rng))
+    if policy.grey:
+        x = colour.to_grey(x, happens(n, policy.grey, rng))
+    if policy.blur:
+        x = some(blur, x, happens(n, policy.blur, rng), uniform(n, 0.1, 2.0, rng))
+    if policy.solarise:
+        x = colour.solarise(x, torch.where(happens(n, policy.solarise, rng), 0.5, 2.0))
+    if policy.erasing:
+        noise = torch.rand(x.shape, generator=rng, device=rng.device)
+        x = erase(x, draw_erased(n, policy.size, policy.erasing, rng), noise)
+    return x
+
+
+def multi_crop(images: Tensor, policy: Policy, local: Policy, n_local: int, rng: torch.Generator) -> list[Tensor]:
+    """Two views of one policy and n_local small crops of another, each (N, 3, size, size) of its own policy's size.
+
+    In RényiCL `local` is `replace(policy, size=96, scale=(0.05, 0.2), randaugment=(0, 0.0), erasing=0.0)`.
+    """
+    return [augment(images, each, rng) for each in (policy, policy, *[local] * n_local)]
+
+
+def evaluation(images: Tensor, size: int) -> Tensor:
+    """(N, 3, size, size) float32 in [0, 1] without any randomness.
+
+    Images of that size are only converted; others are resized (shorter side to `stored_size(size)`) and their middle
+    is kept.
+    """
+    x = to_float(images)
+    height, width = x.shape[-2:]
+    if height == width == size:
+        return x
+    scale = stored_size(size) / min(height, width)
+    if scale != 1:
+        shape = [int(side * scale + 1e-6) for side in (height, width)]
+        x = interpolate(x, shape, mode="bilinear", antialias=True).clamp_(0, 1)
+    return centre(x, size)
+
+
+def stored_size(size: int) -> int:
+    """Shorter side that larger images get for views of `size`: 8/7 of it (256 for 224), below 96 pixels `size` itself.
+
+    >>> stored_size(224), stored_size(32)
+    (256, 32)
+    """
+    return size if size < 96 else round(size * 8 / 7)
+
+
+def centre(images: Tensor, size: int) -> Tensor:
+    """The (size, size) middle of images."""
+    top, left = (round((side - size) / 2) for side in images.shape[-2:])
+    return images[..., top : top + size, left : left + size]
+
+
+def normalise(images: Tensor, mean: tuple[float, float, float], std: tuple[float, float, float]) -> Tensor:
+    """Images in [0, 1] less the mean of each colour, in units of its standard deviation; channels last in memory."""
+    scale = images.new_tensor(std).reciprocal_().view(3, 1, 1)
+    shift = images.new_tensor(mean).view(3, 1, 1) * scale
+    return (images * scale).sub_(shift).contiguous(memory_format=torch.channels_last)
+
+
+def to_float(images: Tensor) -> Tensor:
+    """Float32 in [0, 1] of uint8."""
+    return images.float().div_(255)
+
+
+def happens(n: int, probability: float, rng: torch.Generator) -> Tensor:
+    """(n,) bool: true with the probability."""
+    return torch.rand(n, generator=rng, device=rng.device) < probability
+
+
+def uniform(n: int, low: float, high: float, rng: torch.Generator) -> Tensor:
+    """(n,) uniform in [low, high)."""
+    return torch.rand(n, generator=rng, device=rng.device) * (high - low) + low
+
+
+def some(operation: Callable[[Tensor, Tensor], Tensor], images: Tensor, chosen: Tensor, parameters: Tensor) -> Tensor:
+    """The operation on chosen images only, in place."""
+    rows = chosen.nonzero()[:, 0]
+    images[rows] = operation(images[rows], parameters[rows])
+    return images
+
+
+def draw_boxes(
+    n: int,
+    largest: tuple[int, int],
+    area: float,
+    scale: tuple[float, float],
+    ratio: tuple[float, float],
+    rng: torch.Generator,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Rounded heights and widths of n boxes, the first of ten draws that fits, and whether one does.
+
+    Areas are uniform in scale * area, ratios of width by height log-uniform, as torchvision draws them.
+    """
+    noise = torch.rand(2, ATTEMPTS, n, generator=rng, device=rng.device)
+    areas = area * (scale[0] + (scale[1] - scale[0]) * noise[0])
+    low, high = math.log(ratio[0]), math.log(ratio[1])
+    ratios = (low + (high - low) * noise[1]).exp()
+    heights, widths = (areas / ratios).sqrt().round(), (areas * ratios).sqrt().round()
+    fits = (heights > 0) & (heights <= largest[0]) & (widths > 0) & (widths <= largest[1])
+    first = fits.int().argmax(dim=0, keepdim=True)
+    return heights.gather(0, first)[0], widths.gather(0, first)[0], fits.any(dim=0)
+
+
+def place(heights: Tensor, widths: Tensor, shape: tuple[int, int], rng: torch.Generator) -> Tensor:
+    """(n, 4) top, left, height, width of boxes, each placed anywhere inside an image of that shape."""
+    noise = torch.rand(2, len(heights), generator=rng, device=rng.device)
+    top, left = (noise[0] * (shape[0] - heights + 1)).floor(), (noise[1] * (shape[1] - widths + 1)).floor()
+    return torch.stack([top, left, heights, widths], dim=1)
+
+
+def draw_crops(
+    n: int,
+    height: int,
+    width: int,
+    scale: tuple[float, float],
+    ratio: tuple[float, float],
+    rng: torch.Generator,
+) -> Tensor:
+    """(n, 4) top, left, height, width of crops, in whole pixels: torchvision's RandomResizedCrop.
+
+    Where no draw fits, it is the largest box in the middle whose ratio is allowed.
+    """
+    heights, widths, fits = draw_boxes(n, (height, width), height * width, scale, ratio, rng)
+    boxes = place(heights, widths, (height, width), rng)
+    allowed = min(max(width / height, ratio[0]), ratio[1])
+    h, w = min(height, round(width / allowed)), min(width, round(height * allowed))
+    middle = boxes.new_tensor([(height - h) // 2, (width - w) // 2, h, w])
+    return torch.where(fits[:, None], boxes, middle)
+
+
+def draw_erased(n: int, size: int, probability: float, rng: torch.Generator) -> Tensor:
+    """(n, 4) top, left, height, width of boxes to erase (Zhong et al. 2020); empty ones where nothing is."""
+    chosen = happens(n, probability, rng)
+    widths, heights, fits = draw_boxes(n, (size - 1, size - 1), size * size, *ERASED, rng)
+    return place(heights, widths, (size, size), rng) * (chosen & fits)[:, None]
+
+
+def draw_jitter(
+    n: int, probability: float, strength: tuple[float, float, float, float], rng: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """(n, 4) factors of `colour.jitter`, ones and no shift where nothing changes, and (n, 4) orders."""
+    noise = torch.rand(2, n, 4, generator=rng, device=rng.device)
+    spread, unit = noise.new_tensor(strength), noise.new_tensor([1.0, 1.0, 1.0, 0.0])
+    low = (unit - spread).clamp(min=0).where(unit == 1, -spread)
+    factors = low + (unit + spread - low) * noise[0]
+    chosen = happens(n, probability, rng)
+    return torch.where(chosen[:, None], factors, unit), noise[1].argsort(dim=1)
+
+
+def crop(images: Tensor, boxes: Tensor, size: int, flipped: Tensor) -> Tensor:
+    """(N, 3, size, size) float32 in [0, 1]: a box of each image, resized bilinearly with antialiasing, some mirrored.
+
+    Args:
+        images: (N, 3, H, W) uint8.
+        boxes: (N, 4) top, left, height, width in pixels.
+        size: of the result.
+        flipped: (N,) bool, which to mirror.
+    """
+    height, width = images.shape[-2:]
+    top, left, tall, wide = boxes.unbind(1)
+    rows = weights(top, tall, height, size)
+    columns = weights(left, wide, width, size, flipped)
+    return resample(to_float(images), rows, columns)
+
+
+def weights(start: Tensor, length: Tensor, pixels: int, size: int, flipped: Tensor | None = None) -> Tensor:
+    """(N, size, pixels) shares of a line's pixels in those of its resized part: a triangle as wide as a new pixel.
+
+    Args:
+        start: (N,) where the part starts.
+        length: (N,) of the part, in whole pixels.
+        pixels: of the line.
+        size: new pixels of the part.
+        flipped: (N,) bool, which to turn round.
+    """
+    step = length / size
+    new = torch.arange(size, device=start.device) + 0.5
+    centres = torch.addcmul(start[:, None], step[:, None], new)
+    if flipped is not None:
+        centres = torch.where(flipped[:, None], centres.flip(1), centres)
+    old = torch.arange(pixels, device=start.device) + 0.5
+    first, last = (start + 0.5)[:, None], (start + length - 0.5)[:, None]
+    if pixels <= size:  # nothing is made smaller: two neighbours share each new pixel
+        return (old - centres.clamp(first, last)[..., None]).abs_().neg_().add_(1).relu_()
+    share = 1 - (old - centres[..., None]).abs_() / step.clamp(min=1).view(-1, 1, 1)
+    inside = (old >= first) & (old <= last)
+    share = share.relu_().mul_(inside[:, None])
+    return share.div_(share.sum(dim=2, keepdim=True))
+
+
+def resample(images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    """Each image between its two matrices: rows @ image @ columns.T.
+
+    Args:
+        images: (N, 3, H, W).
+        rows: (N, h, H).
+        columns: (N, w, W).
+    """
+    n, colours, height, width = images.shape
+    x = torch.bmm(images.view(n, colours * height, width), columns.transpose(1, 2))
+    return rows[:, None] @ x.view(n, colours, height, -1)
+
+
+def blur(images: Tensor, sigma: Tensor) -> Tensor:
+    """Gaussian blur with a kernel of about a tenth of the image as in SimCLR, images mirrored at their borders.
+
+    Args:
+        images: (N, 3, S, S).
+        sigma: (N,) in pixels.
+    """
+    size = images.shape[-1]
+    radius = max(1, size // 20)
+    offsets = torch.arange(-radius, radius + 1, device=images.device)
+    kernel = (-0.5 * (offsets / sigma[:, None]) ** 2).softmax(dim=1)
+    source = torch.arange(size, device=images.device)[:, None] + offsets
+    source = size - 1 - (size - 1 - source.abs()).abs()  # mirrored at both borders
+    share = kernel.new_zeros(len(sigma), size, size)
+    share.scatter_add_(2, source.expand(len(sigma), -1, -1), kernel[:, None].expand(-1, size, -1))
+    return resample(images, share, share)
+
+
+def erase(images: Tensor, boxes: Tensor, noise: Tensor) -> Tensor:
+    """Each image with the noise in its box.
+
+    Args:
+        images: (N, 3, H, W).
+        boxes: (N, 4) top, left, height, width; an empty one erases nothing.
+        noise: like the images.
+    """
+    height, width = images.shape[-2:]
+    top, left, tall, wide = boxes.view(-1, 4, 1).unbind(1)
+    rows, columns = torch.arange(height, device=images.device), torch.arange(width, device=images.device)
+    inside_rows = (rows >= top) & (rows < top + tall)
+    inside_columns = (columns >= left) & (columns < left + wide)
+    return torch.lerp(images, noise, (inside_rows[:, :, None] & inside_columns[:, None])[:, None].float())

@@ -1,0 +1,94 @@
+"""Encoder, heads and the momentum copy that gives targets: what the models of several domains have in common."""
+
+import copy
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+def layer(inputs: int, outputs: int, batch_norm: bool) -> list[nn.Module]:
+    """Linear, batch norm, ReLU."""
+    norm: list[nn.Module] = [nn.BatchNorm1d(outputs)] if batch_norm else []
+    return [nn.Linear(inputs, outputs, bias=not batch_norm), *norm, nn.ReLU()]
+
+
+def head(inputs: int, hidden: int, outputs: int, batch_norm: bool = True) -> nn.Sequential:
+    """A two-layer head."""
+    return nn.Sequential(*layer(inputs, hidden, batch_norm), nn.Linear(hidden, outputs))
+
+
+class ContrastiveModel(nn.Module):
+    """Encoder, projection and, with a momentum, prediction head and target network.
+
+    The target network is a copy of encoder and projection that follows them as in MoCo v3: a moving average of the
+    weights whose momentum rises to 1 along half a cosine; its batch norm keeps statistics of its own.
+
+    Args:
+        encoder: whose output is scored.
+        projector: its head in training.
+        predictor: a further head of the anchors.
+        momentum: of the target network; None: there is none.
+        steps: training steps until the momentum is 1.
+    """
+
+    updates: Tensor
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        projector: nn.Module,
+        predictor: nn.Module | None = None,
+        momentum: float | None = None,
+        steps: int = 0,
+    ) -> None:
+        super().__init__()
+        self.encoder, self.projector = encoder, projector
+        self.predictor = predictor or nn.Identity()
+        self.momentum, self.steps = momentum or 0.0, steps
+        self.register_buffer("updates", torch.zeros((), dtype=torch.long))
+        if momentum is not None:
+            self.target = copy.deepcopy(self.online).requires_grad_(False)
+
+    @property
+    def online(self) -> nn.Sequential:
+        """Encoder and projection."""
+        return nn.Sequential(self.encoder, self.projector)
+
+    def features(self, x: Tensor) -> Tensor:
+        """(n, features) what is scored."""
+        return self.encoder(x)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, d) embeddings of samples, as anchors."""
+        return self.predictor(self.projector(self.encoder(x)))
+
+    @torch.no_grad()
+    def targets(self, *views: Tensor) -> list[Tensor]:
+        """(n, d) embeddings of samples as keys, without gradient."""
+        return [self.target(view) for view in views]
+
+    @torch.no_grad()
+    def update_target(self) -> None:
+        """Move the target's weights towards the online ones; once for each step, before its targets are computed."""
+        share = self.momentum_now()
+        for target, online in zip(self.target.parameters(), self.online.parameters(), strict=True):
+            target.lerp_(online, 1 - share)
+        self.updates += 1
+
+    def momentum_now(self) -> float:
+        """The momentum of the next update."""
+        done = min(1.0, int(self.updates) / max(1, self.steps))
+        return 1 - (1 - self.momentum) * (1 + math.cos(math.pi * done)) / 2
+
+
+class Raw(nn.Module):
+    """The input as it is, in a model's place: the reference that an encoder must beat."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = nn.Flatten()
+
+    def features(self, x: Tensor) -> Tensor:
+        """(n, features) what is scored."""
+        return self.encoder(x)

@@ -1,0 +1,61 @@
+"""A trained encoder as a folder that transformers and sentence-transformers load."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import save_file
+
+from contrastbench.domains.sentence.encoder import Checkpoint, Head, SentenceModel, quiet
+from contrastbench.losses.errors import UserError
+
+MODULE = "sentence_transformers.models.{}"  # the name that its old and new versions know
+POOLING = {"avg": "mean_tokens", "cls": "cls_token", "cls_before_pooler": "cls_token"}
+
+
+def check_pooler(pooler: str) -> None:
+    """Raise unless sentence-transformers has this pooler."""
+    if pooler not in POOLING:
+        raise UserError(f"pooler={pooler} cannot be exported: sentence-transformers pools by {', '.join(POOLING)}")
+
+
+def export(model: SentenceModel, checkpoint: Checkpoint, folder: Path) -> None:
+    """Write encoder, tokenizer and pooling; with `cls` the head too, which transformers takes as the pooler.
+
+    Raises:
+        UserError: the recipe's pooler has no counterpart.
+    """
+    check_pooler(model.pooler)
+    head = model.head if model.pooler == "cls" else None
+    weights = {key: tensor.cpu().contiguous() for key, tensor in model.encoder.state_dict().items()}
+    if head:
+        weights |= {f"pooler.dense.{key}": tensor.cpu() for key, tensor in head.dense.state_dict().items()}
+    with quiet():
+        model.encoder.save_pretrained(folder, state_dict=weights)
+        checkpoint.tokenizer.save_pretrained(folder)
+    write(folder / "sentence_bert_config.json", {"max_seq_length": checkpoint.max_length, "do_lower_case": False})
+    modules = [("Transformer", ""), ("Pooling", "1_Pooling")] + ([("Dense", "2_Dense")] if head else [])
+    kinds = [{"idx": i, "name": str(i), "path": p, "type": MODULE.format(kind)} for i, (kind, p) in enumerate(modules)]
+    write(folder / "modules.json", kinds)
+    modes = {f"pooling_mode_{mode}": mode == POOLING[model.pooler] for mode in ("cls_token", "mean_tokens")}
+    width = model.encoder.config.hidden_size
+    write(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": width, **modes})
+    if head:
+        write_dense(head, width, folder / "2_Dense")
+
+
+def write_dense(head: Head, width: int, folder: Path) -> None:
+    """The head as a module of sentence-transformers."""
+    tanh = "torch.nn.modules.activation.Tanh"
+    write(
+        folder / "config.json",
+        {"in_features": width, "out_features": width, "bias": True, "activation_function": tanh},
+    )
+    weights = {f"linear.{key}": tensor.cpu().contiguous() for key, tensor in head.dense.state_dict().items()}
+    save_file(weights, folder / "model.safetensors")
+
+
+def write(path: Path, value: Any) -> None:
+    """JSON for people too."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
