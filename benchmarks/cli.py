@@ -65,8 +65,8 @@ def run(
 
     A finished cell is not run again. Example: bench run --domain graph --loss adnce --dataset MUTAG --seeds 0-4
     """
-    from contrastbench.domains.datasets import EMBEDDED
-    from contrastbench.domains.recipes import TINY
+    from contrastbench.domains.datasets import default_dataset
+    from contrastbench.domains.recipes import tiny as tiny_recipe
     from contrastbench.domains.registry import check_domain
 
     check_domain(domain)
@@ -86,10 +86,10 @@ def run(
 
     request = Request(
         domain=domain,
-        dataset=dataset or EMBEDDED[domain],
+        dataset=dataset or default_dataset(domain),
         loss=loss,
         params=params,
-        recipe={**(TINY[domain] if tiny else {}), **changes},
+        recipe={**(tiny_recipe(domain) if tiny else {}), **changes},
         results=results,
         data_root=data_root,
         device=choose_device(device),
@@ -318,9 +318,9 @@ def doctor() -> None:
 
 def with_target(domain: str, column: str) -> dict[str, str]:
     """What --target changes in the recipe."""
-    from contrastbench.domains.recipes import RECIPES
+    from contrastbench.domains.recipes import recipe_class
 
-    if domain in RECIPES and "target" not in RECIPES[domain].model_fields:
+    if "target" not in recipe_class(domain).model_fields:
         raise UserError(f"--target names a column of a table: domain {domain} has none")
     return {"target": column}
 

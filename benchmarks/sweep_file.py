@@ -19,7 +19,7 @@ from pydantic import Field
 from contrastbench.benchmarks import strict_yaml, table_files, tables
 from contrastbench.benchmarks.arguments import parse_seeds
 from contrastbench.benchmarks.tables import Column, Row, Strict, Table, Tune
-from contrastbench.domains.datasets import DATASETS, EMBEDDED
+from contrastbench.domains.datasets import DATASETS, default_dataset
 from contrastbench.domains.recipes import make_recipe
 from contrastbench.domains.registry import DOMAINS, check_domain
 from contrastbench.losses.errors import UserError, unknown
@@ -126,7 +126,7 @@ def columns(file: SweepFile, lines: Lines) -> Iterator[tuple[str, Column]]:
             check_domain(domain)
         with lines.at("domains", domain, "recipe"):
             make_recipe(domain, part.recipe)
-        for i, dataset in enumerate(part.datasets or [EMBEDDED[domain]]):
+        for i, dataset in enumerate(part.datasets or [default_dataset(domain)]):
             with lines.at("domains", domain, "datasets", i):
                 check_dataset(domain, dataset)
                 check_distinct(part.datasets[: i + 1], "dataset")
@@ -134,9 +134,9 @@ def columns(file: SweepFile, lines: Lines) -> Iterator[tuple[str, Column]]:
 
 
 def check_dataset(domain: str, dataset: str) -> None:
-    """Raise unless it is declared for the domain, or a file such as csv:mine.csv."""
+    """Raise unless it is declared for the domain, a file such as csv:mine.csv, or of a package's domain."""
     known = [name for name, about in DATASETS.items() if about.domain == domain]
-    if dataset not in known and ":" not in dataset:
+    if dataset not in known and ":" not in dataset and domain in DOMAINS:
         raise unknown(f"{domain} dataset", dataset, known)
 
 

@@ -15,7 +15,8 @@ from contrastbench.benchmarks.experiments import Experiment
 from contrastbench.benchmarks.strict_yaml import load_as, wrong_at
 from contrastbench.benchmarks.table_files import names
 from contrastbench.benchmarks.tables import latex
-from contrastbench.domains.recipes import RECIPES, TINY
+from contrastbench.domains.recipes import tiny
+from contrastbench.domains.registry import is_domain
 from contrastbench.losses.errors import unknown
 
 
@@ -187,7 +188,7 @@ def entry(table: Table, row: Row, column: str, results: Path) -> Entry:
 def runnable(table: Table, row: Row, column: str) -> bool:
     """Whether the place can be run here; if not, it is quoted."""
     what = table.columns[column]
-    return row.loss is not None and what.dataset is not None and (what.domain or table.domain) in RECIPES
+    return row.loss is not None and what.dataset is not None and is_domain(what.domain or table.domain)
 
 
 def published(row: Row, column: str) -> Value | None:
@@ -232,7 +233,7 @@ def experiment(table: Table, row: Row, column: str) -> Experiment:
     assert what.dataset is not None, "quoted columns are not run"
     params = {**row.params, **row.params_by_column.get(column, {})}
     domain = what.domain or table.domain
-    recipe = {**table.recipe, **what.recipe, **row.recipe, **(TINY[domain] if table.tiny else {})}
+    recipe = {**table.recipe, **what.recipe, **row.recipe, **(tiny(domain) if table.tiny else {})}
     tuned = tuple(table.tune.seeds) if table.tune else ()
     return Experiment(domain, what.dataset, row.loss, params, recipe, tuned, column in row.undecided)
 
