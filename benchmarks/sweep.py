@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from statistics import fmean
 from typing import Any
 
 from joblib import cpu_count
@@ -125,10 +126,12 @@ class Sweep:
         return True
 
     def outlook(self) -> str:
-        """How long the rest will take, as far as records tell."""
-        known = [cost.seconds for task, _ in list(self.waiting) if (cost := self.costs.of(task.experiment))]
-        failed = f", {len(self.failures)} failed" if self.failures else ""
-        return f"about {duration(sum(known) / self.options.jobs)} left{failed}"
+        """How long the rest will take, as far as records tell; what they say nothing of counts as the mean."""
+        costs = [self.costs.of(task.experiment) for task, _ in list(self.waiting)]
+        known = [cost.seconds for cost in costs if cost]
+        failed = [f"{len(self.failures)} failed"] if self.failures else []
+        left = [f"about {duration(fmean(known) * len(costs) / self.options.jobs)} left"] if known else []
+        return ", ".join(left + failed)
 
     def serve(self) -> None:
         """Feed one worker after another until nothing is left."""
