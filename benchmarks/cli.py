@@ -213,14 +213,14 @@ def audit(
     results: Results = Path("results"),
 ) -> None:
     """Where the protocol behind our numbers deviates from the paper's, cell by cell, and what the paper leaves open."""
-    from contrastbench.benchmarks import audit, tables
+    from contrastbench.benchmarks import audit, sweep_file
 
-    typer.echo(audit.report(tables.load(name), results), nl=False)
+    typer.echo(audit.report(sweep_file.load(name), results), nl=False)
 
 
 @app.command()
 def compare(
-    name: Annotated[str, typer.Argument(metavar="TABLE", help="A table; see `bench list tables`.")],
+    name: Annotated[str, typer.Argument(help="A table (bench list tables), or a YAML file.")],
     baseline: Annotated[str | None, typer.Option(help="A row; default: the first with InfoNCE.")] = None,
     test: Annotated[str, typer.Option(help="The test that Holm corrects: t or wilcoxon.")] = "t",
     alpha: Annotated[float, typer.Option(help="Wins and losses have a Holm p up to this.")] = 0.05,
@@ -237,9 +237,7 @@ def compare(
 
 @app.command()
 def report(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="[TABLE]...", help="Default: all that have records.")
-    ] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Tables or YAML files; default: all with records.")] = None,
     output: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
     results: Results = Path("results"),
 ) -> None:

@@ -10,10 +10,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from made_records import ENVIRONMENT, add
 
-from contrastbench.benchmarks import report, tables
-from contrastbench.benchmarks.experiments import Experiment
-from contrastbench.benchmarks.records import SCHEMA, Cell, publish
+from contrastbench.benchmarks import report, sweep_file, table_files
 from contrastbench.benchmarks.report import contents, plots
 from contrastbench.benchmarks.report.page import signed
 from contrastbench.benchmarks.statistics import Ranking
@@ -21,14 +20,6 @@ from contrastbench.benchmarks.tables import Table
 from contrastbench.losses import UserError
 
 EVIL = "<script>alert(1)</script>"
-ENVIRONMENT = {
-    "commit": "0" * 40,
-    "device": "a CPU",
-    "platform": "Linux",
-    "python": "3.11",
-    "threads": 1,
-    "versions": {"torch": "2.15"},
-}
 TABLE = Table(
     name="small",
     title="Small & safe",
@@ -46,37 +37,11 @@ TABLE = Table(
 )
 
 
-def add(results: Path, seed: int, accuracy: float, loss: str = "infonce", **change: Any) -> Path:
-    """A record of graphs; keys of the cell may be changed, `params` over defaults and `details` too."""
-    work = Experiment("graph", change.pop("dataset", "MUTAG"), loss, change.pop("params", {}), change.pop("recipe", {}))
-    details = {"folds": [accuracy, accuracy], "loss_by_epoch": [3.0, 2.0, 1.0], **change.pop("details", {})}
-    status = change.pop("status", "ok")
-    fields = {
-        "domain": work.domain,
-        "dataset": work.dataset,
-        "loss": loss,
-        "loss_code": "",
-        "params": work.full_params,
-        "recipe": work.full_recipe.model_dump(mode="json"),
-        "protocol": work.full_recipe.protocol,
-        "data_hash": "0" * 64,
-        "seed": seed,
-        **change,
-    }
-    cell = Cell(**fields)
-    outcome: dict[str, Any] = {"status": status, "details": details, "environment": ENVIRONMENT}
-    if status == "ok":
-        outcome |= {"metrics": {"accuracy": accuracy}, "main": "accuracy", "seconds": 2.0, "peak_memory_mib": 100.0}
-    path = cell.path(results, "" if status in ("ok", "diverged") else f".{status}-1")
-    publish({"schema": SCHEMA, **fields, "key": cell.key, **outcome}, path)
-    return path
-
-
 @pytest.fixture
 def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Records of three rows on two sets, two of a diverged and a failed try among them."""
-    monkeypatch.setattr(tables, "load", lambda name: TABLE)
-    monkeypatch.setattr(tables, "names", lambda: ["small"])
+    monkeypatch.setattr(sweep_file, "load", lambda name: TABLE)
+    monkeypatch.setattr(table_files, "names", lambda: ["small"])
     for dataset, start in (("MUTAG", 80.0), ("DD", 70.0)):
         for seed in range(3):
             add(tmp_path, seed, start + seed, dataset=dataset)
@@ -142,11 +107,18 @@ def test_every_record_is_behind_its_number(filled: Path) -> None:
     assert len(buttons) == 6
     base = groups[int(buttons[0]["data-groups"] or "")]
     assert (base["loss"], base["dataset"], base["n"], base["mean"]) == ("infonce", "MUTAG", 3, 81.0)
-    assert base["statuses"] == {"ok": 3, "diverged": 1, "failed": 1}
+    assert base["statuses"] == [["ok", 3], ["diverged", 1], ["failed", 1]]
     assert [run["seed"] for run in base["runs"] if run["status"] == "ok"] == [0, 1, 2]
     assert base["runs"][0]["loss"] == [[1, 3.0], [2, 2.0], [3, 1.0]]
     assert all((filled / run["path"]).is_file() for group in groups.values() for run in group["runs"])
     assert found["environments"] == [ENVIRONMENT]
+
+
+def test_a_try_that_failed_counts_until_its_seed_is_ok(filled: Path) -> None:
+    add(filled, 4, 80.0)
+    base = next(group for group in Outline(page(filled)).data()["groups"] if ["diverged", 1] in group["statuses"])
+    assert base["statuses"] == [["ok", 4], ["diverged", 1]]
+    assert [(run["seed"], run["status"]) for run in base["runs"]][-2:] == [(4, "failed"), (4, "ok")]
 
 
 def test_names_are_text_whatever_they_say(filled: Path) -> None:
@@ -193,8 +165,20 @@ def test_a_named_table_brings_its_own_records_and_those_of_other_parameters(fill
 
 def test_a_table_without_records_is_shown_if_it_is_named(tmp_path: Path) -> None:
     add(tmp_path, 0, 60.0, dataset="motifs")
-    assert 'id="adnce-table5"' not in page(tmp_path)
+    assert "adnce-table5" not in page(tmp_path)
     assert "not run" in page(tmp_path, "adnce-table5")
+
+
+def test_a_users_sweep_is_a_table_too(tmp_path: Path) -> None:
+    file = tmp_path / "mine & yours.yaml"
+    file.write_text("seeds: 0-1\ndomains: {graph: {datasets: [MUTAG]}}\nlosses: [infonce, adnce]\n")
+    for seed in (0, 1):
+        add(tmp_path, seed, 80.0 + seed)
+        add(tmp_path, seed, 82.0 - seed, loss="adnce")
+    outline = Outline(page(tmp_path, str(file)))
+    assert [a["href"] for tag, a in outline.tags if tag == "a"][1] == "#table-1"
+    assert "mine & yours" in [text for _, text in outline.texts]
+    assert "Against infonce, seed by seed" in [text for _, text in outline.texts]
 
 
 def test_curves_are_thinned_and_keep_their_ends() -> None:
