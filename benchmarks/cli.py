@@ -218,7 +218,7 @@ def audit(
 
 @app.command()
 def compare(
-    name: Annotated[str, typer.Argument(metavar="TABLE", help="A table; see `bench list tables`.")],
+    name: Annotated[str, typer.Argument(help="A table (bench list tables), or a YAML file.")],
     baseline: Annotated[str | None, typer.Option(help="A row; default: the first with InfoNCE.")] = None,
     test: Annotated[str, typer.Option(help="The test that Holm corrects: t or wilcoxon.")] = "t",
     alpha: Annotated[float, typer.Option(help="Wins and losses have a Holm p up to this.")] = 0.05,
@@ -226,16 +226,14 @@ def compare(
     results: Results = Path("results"),
 ) -> None:
     """A table's rows against a baseline row: paired tests over shared seeds and folds, wins, ties and losses, ranks."""
-    from contrastbench.benchmarks import comparison, tables
+    from contrastbench.benchmarks import comparison, sweep_file
 
-    typer.echo(comparison.render(tables.load(name), results, format_, baseline, test, alpha), nl=False)
+    typer.echo(comparison.render(sweep_file.load(name), results, format_, baseline, test, alpha), nl=False)
 
 
 @app.command()
 def report(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="[TABLE]...", help="Default: all that have records.")
-    ] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Tables or YAML files; default: all with records.")] = None,
     output: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
     results: Results = Path("results"),
 ) -> None:

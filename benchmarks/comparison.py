@@ -12,7 +12,7 @@ from typing import Any
 from contrastbench.benchmarks.experiments import Experiment
 from contrastbench.benchmarks.records import Record
 from contrastbench.benchmarks.statistics import ALPHA, PValue, Ranking, corrected_t, holm, mean_std, rank, wilcoxon
-from contrastbench.benchmarks.tables import Entry, Row, Table, entries, experiment
+from contrastbench.benchmarks.tables import Entry, Row, Table, entries, experiment, runnable
 from contrastbench.domains.datasets import DATASETS
 from contrastbench.losses.errors import UserError, unknown
 
@@ -73,23 +73,26 @@ def compare(
     if not 0 < alpha < 1:
         raise UserError(f"alpha is {alpha}: give a number between 0 and 1, such as {ALPHA}")
     base = baseline_row(table, baseline)
-    columns = {column: runs(table, base, column, results) for column, what in table.columns.items() if what.dataset}
-    rows = [row for row in table.rows if row.loss is not None and row is not base]
-    places = [(runs(table, row, column, results), column, row) for row in rows for column in columns]
-    found = [compare_cell(table, row, column, columns[column], mine) for mine, column, row in places]
+    columns = {name: runs(table, base, name, results) for name in table.columns if runnable(table, base, name)}
+    found = [
+        compare_cell(table, row, column, theirs, runs(table, row, column, results))
+        for row in table.rows
+        for column, theirs in columns.items()
+        if row is not base and runnable(table, row, column)
+    ]
     found = [comparison for comparison in found if comparison.seeds]
     return decide(found, test, alpha)
 
 
 def baseline_row(table: Table, name: str | None = None) -> Row:
     """The row of that name; by default the first with InfoNCE, or else the first that can be run."""
-    runnable = {row.name: row for row in table.rows if row.loss is not None}
-    if not runnable:
+    rows = {row.name: row for row in table.rows if any(runnable(table, row, column) for column in table.columns)}
+    if not rows:
         raise UserError(f"table {table.name} has only quoted rows: there is nothing to compare")
-    if name is not None and name not in runnable:
-        raise unknown(f"runnable row of {table.name}", name, runnable)
-    default = next((row.name for row in runnable.values() if row.loss == "infonce"), next(iter(runnable)))
-    return runnable[name or default]
+    if name is not None and name not in rows:
+        raise unknown(f"row of {table.name} that can be run", name, rows)
+    default = next((row.name for row in rows.values() if row.loss == "infonce"), next(iter(rows)))
+    return rows[name or default]
 
 
 def runs(table: Table, row: Row, column: str, results: Path) -> Runs:
@@ -108,7 +111,7 @@ def compare_cell(table: Table, row: Row, column: str, base: Runs, ours: Runs) ->
     if same_runs(their_work, my_work):
         return replace(found, why="the same runs")
     pairs = [(theirs[seed], mine[seed]) for seed in seeds]
-    metric = table.columns[column].metric or table.metric
+    metric = table.columns[column].metric or table.metric or pairs[0][0]["main"]
     found = with_means(found, [(a["metrics"][metric], b["metrics"][metric]) for a, b in pairs])
     if any(a["data_hash"] != b["data_hash"] for a, b in pairs):
         return replace(found, why="other data or starting weights")

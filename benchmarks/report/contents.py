@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from contrastbench.benchmarks import comparison, records, tables
+from contrastbench.benchmarks import comparison, records, sweep_file, table_files, tables
 from contrastbench.benchmarks.comparison import Comparison, Ranks
 from contrastbench.benchmarks.records import Record
 from contrastbench.benchmarks.statistics import ALPHA, mean_std
 from contrastbench.benchmarks.tables import Entry, Table, Value
 from contrastbench.losses.errors import UserError
 
+ORDER = ("ok", "diverged", "oom", "failed", "skipped")  # the best first
 POINTS = 200  # of a curve: more cannot be told apart on a screen
 
 
@@ -32,8 +33,10 @@ class Group:
 
     @property
     def statuses(self) -> Counter[str]:
-        """How many ended how."""
-        return Counter(record["status"] for record in self.records)
+        """How the seeds ended; a try that failed is forgotten where a later one did not."""
+        worst_first = sorted(self.records, key=lambda record: -ORDER.index(record["status"]))
+        by_seed = {record["seed"]: record["status"] for record in worst_first}
+        return Counter({status: list(by_seed.values()).count(status) for status in ORDER if status in by_seed.values()})
 
     @property
     def scores(self) -> list[float]:
@@ -92,7 +95,7 @@ def show(table: Table, results: Path, groups: Sequence[Group]) -> Shown:
         by_folder[group.folder].append(group)
     entries = list(tables.entries(table, results))
     lines = [[place(table, entry, results, by_folder) for entry in line] for line in entries]
-    if not any(row.loss is not None for row in table.rows):
+    if not any(entry.run for line in entries for entry in line):
         return Shown(table, lines, None, [], "", {}, None)
     found = comparison.compare(table, results)
     base = comparison.baseline_row(table).name
@@ -111,7 +114,7 @@ def place(table: Table, entry: Entry, results: Path, by_folder: dict[Path, list[
 
 def choose(names: Sequence[str], results: Path, groups: Sequence[Group]) -> list[Shown]:
     """The named tables, or every one that has a record."""
-    shown = [show(tables.load(name), results, groups) for name in names or tables.names()]
+    shown = [show(sweep_file.load(name), results, groups) for name in names or table_files.names()]
     return [one for one in shown if names or any(place.groups for line in one.lines for place in line)]
 
 
@@ -140,9 +143,16 @@ def as_data(group: Group, environments: list[dict[str, Any]]) -> dict[str, Any]:
         "mean": mean,
         "std": std,
         "n": len(group.scores),
-        "statuses": group.statuses,
-        "runs": [run(*pair, environments) for pair in zip(group.records, group.paths, strict=True)],
+        "statuses": list(group.statuses.items()),
+        "runs": sorted(
+            (run(*pair, environments) for pair in zip(group.records, group.paths, strict=True)), key=by_seed
+        ),
     }
+
+
+def by_seed(run: dict[str, Any]) -> tuple[int, str]:
+    """Seed 2 before seed 10."""
+    return run["seed"], run["path"]
 
 
 def run(record: Record, path: str, environments: list[dict[str, Any]]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ def render(names: Sequence[str], results: Path) -> tuple[str, str]:
     shown = contents.choose(names, results, groups)
     numbers = contents.related(shown, groups) if names else {group.number for group in groups}
     chosen = [group for group in groups if group.number in numbers]
-    statuses = sum((group.statuses for group in chosen), Counter[str]())
+    statuses = Counter(record["status"] for group in chosen for record in group.records)
     page = (
         environment()
         .get_template("page.html")

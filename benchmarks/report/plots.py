@@ -16,7 +16,7 @@ from contrastbench.benchmarks.report.contents import Group
 from contrastbench.benchmarks.statistics import Ranking, mean_std
 
 COLORS = ("#2f7fd1", "#d9822b", "#3a9a6b", "#a45cc0", "#cf4b5a", "#7a7f87")  # readable on white and on black
-MARKERS = "os^DvP"
+MARKERS = "os^Dvp"
 LINES = ("-", "--", "-.", ":", "-", "--")
 SVG = "{http://www.w3.org/2000/svg}"
 ElementTree.register_namespace("", SVG[1:-1])
@@ -109,7 +109,7 @@ def lines_of(members: Sequence[Group], name: str) -> Iterator[Line]:
         held = {key: value for key, value in settings(group.first).items() if key != name}
         if isinstance(settings(group.first).get(name), int | float):
             alike[canonical([held, group.first["protocol"]])].append(group)
-    for found in sorted(alike.values(), key=len, reverse=True):
+    for _, found in sorted(alike.items(), key=lambda item: (-len(item[1]), item[0])):
         points = sorted((settings(group.first)[name], group.scores) for group in found)
         if len({x for x, _ in points}) > 1:
             spread = [mean_std(scores) for _, scores in points]
@@ -139,6 +139,7 @@ def sensitivity_plot(what: Sensitivity) -> str:
                 markersize=4,
                 linewidth=1.2,
                 capsize=2,
+                elinewidth=0.7,
             )
         every = sorted({x for line in what.lines for x in line.x})
         if every[0] > 0 and every[-1] / every[0] > 20:

@@ -92,10 +92,11 @@ function details(group) {
 }
 
 const count = (group) =>
-  Object.entries(group.statuses).map(([status, n]) => `${n} ${status}`).join(", ");
+  group.statuses.map(([status, n]) => `${n} ${status}`).join(", ");
 
 function runs(group) {
   const metrics = [...new Set(group.runs.flatMap((run) => Object.keys(run.metrics)))];
+  metrics.sort((a, b) => (b === group.main) - (a === group.main));
   const head = ["Seed", "Status", ...metrics, "Seconds", "Peak MiB", "Environment", "Record"];
   const body = group.runs.map((run) => {
     const { device, threads, commit } = data.environments[run.environment];
@@ -165,7 +166,7 @@ function chart(title, unit, series) {
 
 function listed(group, varying) {
   const differing = Object.fromEntries(Object.entries(group.recipe).filter(([name]) => varying.get(group.domain).has(name)));
-  const others = Object.entries(group.statuses).filter(([status]) => status !== "ok").map(([status, n]) => `${n} ${status}`);
+  const others = group.statuses.filter(([status]) => status !== "ok").map(([status, n]) => `${n} ${status}`);
   const seconds = group.runs.filter((run) => run.status === "ok").map((run) => run.seconds);
   const mean = seconds.reduce((a, b) => a + b, 0) / seconds.length;
   const numeric = (value, ...children) =>

@@ -219,8 +219,8 @@ def test_csv_has_the_numbers(filled: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"baseline": "bas"}, "unknown runnable row of small 'bas': did you mean 'base'"),
-        ({"baseline": "quoted"}, "unknown runnable row of small 'quoted'"),
+        ({"baseline": "bas"}, "unknown row of small that can be run 'bas': did you mean 'base'"),
+        ({"baseline": "quoted"}, "unknown row of small that can be run 'quoted'"),
         ({"test": "z"}, "unknown test 'z'"),
         ({"alpha": 5.0}, "alpha is 5.0: give a number between 0 and 1"),
         ({"format_": "pdf"}, "unknown format 'pdf'"),
