@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from contrastbench.benchmarks import table_files
 from contrastbench.benchmarks.experiments import Experiment
 from contrastbench.benchmarks.strict_yaml import load_as, wrong_at
-from contrastbench.benchmarks.table_files import names
+from contrastbench.benchmarks.table_files import names as names
 from contrastbench.benchmarks.tables import latex
 from contrastbench.domains.recipes import tiny
 from contrastbench.domains.registry import check_domain
