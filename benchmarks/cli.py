@@ -118,8 +118,13 @@ def sweep(
     results: Results = Path("results"),
     data_root: DataRoot = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ... or auto: CUDA where there is one.")] = "auto",
+    slurm: Annotated[
+        list[str] | None, typer.Option(help="KEY=VALUE: jobs=8, timeout_min=600, slurm_partition=gpu, ... of submitit.")
+    ] = None,
 ) -> None:
     """Run every missing cell of a table or of a sweep file; interrupt and repeat at will.
+
+    With --slurm the cells are shared by so many Slurm jobs, each with --jobs processes.
 
     Example: bench sweep adnce-table5 --jobs 2 --only column=PROTEINS
     """
@@ -128,8 +133,15 @@ def sweep(
 
     check_data_root(data_root)
     plan = make_plan(what, only or [], seeds, tiny, selection, results)
+    options = Options(results, data_root, device, jobs)
+    if slurm:
+        from contrastbench.benchmarks.slurm import submit
+
+        for job in submit(plan, options, parse_pairs("--slurm", slurm)):
+            typer.echo(f"job {job.job_id}: {job.paths.stdout}")
+        return
     failed = False
-    for line, bad in run(plan, Options(results, data_root, device, jobs)):
+    for line, bad in run(plan, options):
         typer.echo(line)
         failed |= bad
     if failed:
