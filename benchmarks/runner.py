@@ -163,7 +163,7 @@ def measure(
     return {
         "metrics": evaluation.metrics,
         "main": evaluation.main,
-        "details": {**evaluation.details, **seconds, **history.details},
+        "details": {**history.details, **evaluation.details, **seconds},
         "seconds": end - start,
         "peak_memory_mib": peak_memory_mib(device),
     }

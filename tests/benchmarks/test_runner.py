@@ -9,6 +9,9 @@ import torch
 from contrastbench.benchmarks import runner
 from contrastbench.benchmarks.records import read
 from contrastbench.benchmarks.runner import Request, run
+from contrastbench.domains.datasets import EMBEDDED
+from contrastbench.domains.recipes import TINY as TINIES
+from contrastbench.domains.registry import DOMAINS
 from contrastbench.losses import LOSSES, UserError, registry
 
 TINY = {"epochs": 2, "limit": 60, "folds": 3}
@@ -44,6 +47,14 @@ def test_every_registered_loss_trains_on_graphs(loss: str, tmp_path: Path) -> No
     first, last = record["details"]["loss_by_epoch"]
     assert record["status"] == "ok"
     assert first != last
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_every_domain_has_a_validation_score_to_choose_by(domain: str, tmp_path: Path) -> None:
+    pytest.importorskip({"graph": "torch_geometric", "sentence": "transformers"}.get(domain, "torch"))
+    record, _ = run(Request(domain, EMBEDDED[domain], "infonce", {}, TINIES[domain], tmp_path), seed=0)
+    assert record["status"] == "ok"
+    assert 0 < record["details"]["validation"] <= 100
 
 
 def test_the_same_seed_gives_the_same_number(tmp_path: Path) -> None:

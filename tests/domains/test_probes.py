@@ -17,13 +17,14 @@ from contrastbench.domains.recipes import GraphRecipe
 from contrastbench.losses import UserError
 
 
-def by_scikit_learn(x: np.ndarray, y: np.ndarray, folds: int, seed: int) -> tuple[list[float], list[float]]:
-    accuracy, c = [], []
+def by_scikit_learn(x: np.ndarray, y: np.ndarray, folds: int, seed: int) -> tuple[list[float], ...]:
+    accuracy, c, inner = [], [], []
     for train, test in StratifiedKFold(folds, shuffle=True, random_state=seed).split(x, y):
         search = GridSearchCV(SVC(), {"C": list(C_GRID)}, cv=5).fit(x[train], y[train])
         accuracy.append(100 * search.score(x[test], y[test]))
         c.append(search.best_params_["C"])
-    return accuracy, c
+        inner.append(100 * search.best_score_)
+    return accuracy, c, inner
 
 
 @pytest.mark.parametrize("load", [load_iris, load_wine])
@@ -31,9 +32,10 @@ def by_scikit_learn(x: np.ndarray, y: np.ndarray, folds: int, seed: int) -> tupl
 def test_identical_to_grid_search(load: Callable, folds: int, seed: int) -> None:
     x, y = load(return_X_y=True)
     scores = svm_folds(x, y, folds, seed)
-    accuracy, c = by_scikit_learn(x, y, folds, seed)
+    accuracy, c, inner = by_scikit_learn(x, y, folds, seed)
     assert scores.accuracy == pytest.approx(accuracy, abs=1e-12)
     assert scores.c == c
+    assert scores.inner == pytest.approx(inner, abs=1e-12)
     assert scores.mean == pytest.approx(np.mean(accuracy))
     assert scores.std == pytest.approx(np.std(accuracy))
 
@@ -46,7 +48,7 @@ def test_identical_to_grid_search_on_real_graphs(name: str, shared: Callable[...
         x = domain.model(domain.recipe).encoder.eval()(domain.graphs).numpy()
     y = domain.graphs.y.numpy()
     scores = svm_folds(x, y)
-    accuracy, c = by_scikit_learn(x.astype(np.float64), y, 10, 0)
+    accuracy, c, _ = by_scikit_learn(x.astype(np.float64), y, 10, 0)
     assert scores.accuracy == pytest.approx(accuracy, abs=1e-12)
     assert scores.c == c
 
