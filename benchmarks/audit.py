@@ -44,15 +44,13 @@ def report(table: Table, results: Path) -> str:
     """The audit as Markdown."""
     every = list(places(table, results))
     found = [deviation for place in every for deviation in deviations(table, place, results)]
+    head = ["| Method | Column | What | Paper | Ours |", "| --- | --- | --- | --- | --- |"]
     return "\n".join(
         [
             f"### {table.name}: where ours is another protocol than the paper's",
             "",
             *(f"- {line}" for line in [*summary(table, every), *table.protocol.differs]),
-            "",
-            "| Method | Column | What | Paper | Ours |",
-            "| --- | --- | --- | --- | --- |",
-            *lines(found),
+            *(["", *head, *lines(found, every)] if found else []),
             "",
             *unstated(every),
             f"Source: {table.source}.",
@@ -61,13 +59,15 @@ def report(table: Table, results: Path) -> str:
     )
 
 
-def lines(found: list[Deviation]) -> Iterator[str]:
+def lines(found: list[Deviation], every: list[Place]) -> Iterator[str]:
     """One for the columns of a method that deviate alike."""
     columns: dict[Deviation, list[str]] = {}
     for deviation in found:
         columns.setdefault(replace(deviation, column=""), []).append(deviation.column)
     for alike, names in columns.items():
-        yield f"| {alike.method} | {', '.join(names)} | {alike.what} | {alike.paper} | {alike.ours} |"
+        all_ = len(names) > 2 and names == [place.column for place in every if place.row.name == alike.method]
+        where = f"all {len(names)}" if all_ else ", ".join(names)
+        yield f"| {alike.method} | {where} | {alike.what} | {alike.paper} | {alike.ours} |"
 
 
 def places(table: Table, results: Path) -> Iterator[Place]:
@@ -81,12 +81,13 @@ def places(table: Table, results: Path) -> Iterator[Place]:
 
 
 def stated(table: Table, row: Row, column: str, work: Experiment) -> dict[str, Any]:
-    """What the paper says of a place's recipe: in general, of the column, of the method.
+    """What the paper says of a place's recipe: in general (of the table's own domain), of the column, of the method.
 
     Raises:
         UserError: a key that the recipe does not have.
     """
-    says = {**table.protocol.recipe, **table.columns[column].recipe, **row.recipe}
+    general = table.protocol.recipe if work.domain == table.domain else {}
+    says = {**general, **table.columns[column].recipe, **row.recipe}
     says.pop("preset", None)
     known = type(work.full_recipe).model_fields
     for key in says:
@@ -148,7 +149,10 @@ def circumstances(found: list[Record]) -> Iterator[tuple[str, Any, Any]]:
 
 def summary(table: Table, every: list[Place]) -> Iterator[str]:
     """How the published numbers came about, and how many of ours there are."""
-    wanted = table.protocol.seeds
+    wanted, values = table.protocol.seeds, sum(column in table.columns for row in table.rows for column in row.paper)
+    if not every:
+        yield f"{values} published values, none of which can be run here: nothing to audit."
+        return
     yield f"Published: {f'mean over {wanted} runs' if wanted else 'number of runs not said'}; " + (
         f"{table.protocol.selection}." if table.protocol.selection else "choice of parameters and epochs not said."
     )
@@ -159,7 +163,6 @@ def summary(table: Table, every: list[Place]) -> Iterator[str]:
     )
     missing = sum(not place.found for place in every)
     few = sum(0 < len(place.found) < (wanted or 1) for place in every)
-    values = sum(column in table.columns for row in table.rows for column in row.paper)
     yield (
         f"{values} published values: {values - len(every)} quoted only, {len(every)} can be run here, of which "
         f"{missing} are missing and {few} have too few seeds."

@@ -211,9 +211,9 @@ def audit(
     results: Results = Path("results"),
 ) -> None:
     """Where the protocol behind our numbers deviates from the paper's, cell by cell, and what the paper leaves open."""
-    from contrastbench.benchmarks import audit, tables
+    from contrastbench.benchmarks import audit, sweep_file
 
-    typer.echo(audit.report(tables.load(name), results), nl=False)
+    typer.echo(audit.report(sweep_file.load(name), results), nl=False)
 
 
 @app.command()

@@ -30,7 +30,7 @@ def find(name: str, also: Iterable[str] = ()) -> Path:
     known = files()
     if not name.endswith((".yaml", ".yml")):
         if name not in known:
-            raise unknown("table", name, [*known, *also], hint="; a file of your own is given as path/to/mine.yaml")
+            raise unknown("table", name, [*known, *also], hint=" (your own: path/to/mine.yaml)")
         return known[name]
     path = Path(name)
     if not path.is_file():

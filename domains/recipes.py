@@ -21,8 +21,8 @@ class Recipe(BaseModel):
     epochs: int = Field(20, ge=0)
     batch_size: int = Field(128, ge=2)
     lr: float = Field(0.01, gt=0)
-    optimizer: Literal["adam", "adamw", "sgd"] = "adam"
-    momentum: float = Field(0.9, ge=0, lt=1, description="of sgd")
+    optimizer: Literal["adam", "adamw", "sgd", "lars"] = "adam"
+    momentum: float = Field(0.9, ge=0, lt=1, description="of sgd and lars")
     weight_decay: float = Field(0.0, ge=0)
     schedule: Literal["constant", "cosine", "linear"] = "constant"
     limit: int | None = Field(None, ge=2, description="use only so many samples: for smoke tests")
@@ -279,20 +279,17 @@ class ImageRecipe(Recipe):
     epochs: int = Field(25, ge=0)
     batch_size: int = Field(64, ge=2)
     lr: float = Field(2e-3, gt=0)
-    optimizer: Literal["adam", "adamw", "sgd", "lars"] = "adam"
     weight_decay: float = Field(1e-6, ge=0)
     schedule: Literal["constant", "cosine", "linear"] = "cosine"
-    warmup: float = Field(0, ge=0, description="epochs over which the learning rate rises from zero")
+    warmup: float = Field(0.0, ge=0, description="epochs over which the learning rate rises from zero")
     eval_every: int | None = Field(None, ge=1, description="steps between choices of the best model by validation kNN")
     validation: float = Field(0.1, ge=0, lt=1, description="share of the training images kept out to choose by")
     size: int = Field(8, ge=8, description="of views, in pixels")
     test_size: int | None = Field(None, ge=8, description="of scored images; as the views unless given")
     views: Literal["none", "base", "hard"] = Field("base", description="none: crops and flips alone")
     min_scale: float = Field(0.4, gt=0, lt=1, description="smallest share of a picture that a view shows")
-    flip: float = Field(0, ge=0, le=1, description="probability that a view is mirrored")
-    randaugment: tuple[int, float] | None = Field(
-        None, strict=False, description="operations, magnitude of 10; by the views if none"
-    )
+    flip: float = Field(0.0, ge=0, le=1, description="probability that a view is mirrored")
+    randaugment: tuple[int, float] | None = Field(None, strict=False, description="in place of the views' own")
     local_crops: int = Field(0, ge=0, description="small crops, further queries of query_key")
     local_size: int = Field(96, ge=8)
     positives: int = Field(0, ge=0, description="further views, the positives of both_views")

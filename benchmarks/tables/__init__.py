@@ -15,8 +15,8 @@ from contrastbench.benchmarks.experiments import Experiment
 from contrastbench.benchmarks.strict_yaml import load_as, wrong_at
 from contrastbench.benchmarks.table_files import names
 from contrastbench.benchmarks.tables import latex
-from contrastbench.domains.recipes import RECIPES
-from contrastbench.losses.errors import unknown
+from contrastbench.domains.registry import check_domain
+from contrastbench.losses.errors import UserError, unknown
 
 
 class Strict(BaseModel):
@@ -110,11 +110,15 @@ class Entry:
 
     def text(self, decimals: int) -> str:
         """The place's text: paper / ours / difference, or the paper's value alone where it is quoted."""
+        return " / ".join(filter(None, self.parts(decimals)))
+
+    def parts(self, decimals: int) -> tuple[str, str, str]:
+        """The paper's value, ours and the difference, empty where there is none to give."""
         paper = self.paper.text(decimals) if self.paper else "-"
         if not self.run:
-            return paper
+            return paper, "", ""
         ours = self.ours.text(decimals, self.seeds if self.paper else None) if self.ours else "missing"
-        return " / ".join([paper, ours] + ([] if self.difference is None else [f"{self.difference:+.{decimals}f}"]))
+        return paper, ours, "" if self.difference is None else f"{self.difference:+.{decimals}f}"
 
 
 def load(name: str) -> Table:
@@ -133,6 +137,11 @@ def check(table: Table, path: Path) -> None:
     """Raise for names in a table's file that name nothing, or two things."""
     if "name" in table.model_fields_set:
         raise wrong_at(path, ["name"], "a table's name is that of its file, without .yaml: remove this key")
+    for where, domain in domains(table):
+        try:
+            check_domain(domain)
+        except UserError as error:
+            raise wrong_at(path, where, error) from None
     seen: set[str] = set()
     for i, row in enumerate(table.rows):
         if row.name in seen:
@@ -142,6 +151,14 @@ def check(table: Table, path: Path) -> None:
             for column in getattr(row, key):
                 if column not in known:
                     raise wrong_at(path, ["rows", i, key, column], unknown("column", column, filter(None, known)))
+
+
+def domains(table: Table) -> Iterator[tuple[list[int | str], str]]:
+    """Where a table names domains, and which."""
+    yield ["domain"], table.domain
+    for name, column in table.columns.items():
+        if column.domain is not None:
+            yield ["columns", name, "domain"], column.domain
 
 
 def entries(table: Table, results: Path) -> Iterator[list[Entry]]:
@@ -160,8 +177,7 @@ def entry(table: Table, row: Row, column: str, results: Path) -> Entry:
 
 def runnable(table: Table, row: Row, column: str) -> bool:
     """Whether the place can be run here; if not, it is quoted."""
-    what = table.columns[column]
-    return row.loss is not None and what.dataset is not None and (what.domain or table.domain) in RECIPES
+    return row.loss is not None and table.columns[column].dataset is not None
 
 
 def published(row: Row, column: str) -> Value | None:
@@ -222,8 +238,8 @@ def render(table: Table, results: Path, format_: str) -> str:
 
 
 LEGEND = (
-    "Where we run the method: paper / ours mean ± std over seeds (number of seeds; of those behind the paper's value, "
-    "if fewer) / difference. In italics: quoted, not run here."
+    "Where we run the method: the paper's value, ours as mean ± std over seeds (number of seeds; of those behind the "
+    "paper's value, if fewer), the difference. In italics: quoted, not run here."
 )
 
 
@@ -262,17 +278,24 @@ def comma_separated(table: Table, lines: list[list[Entry]]) -> str:
 
 
 def for_papers(table: Table, lines: list[list[Entry]]) -> str:
-    """A table for LaTeX."""
-    header = ["Method", *(entry.column for entry in lines[0])]
-    body = [[latex.text(line[0].row.name), *(place(table, entry) for entry in line)] for line in lines]
+    """A table for LaTeX, with one row below the other for the paper's values, ours and the differences."""
+    header = [latex.text(name) for name in ["Method", *(entry.column for entry in lines[0])]]
+    body = [cells for line in lines for cells in stacked(table, line)]
     caption = f"{table.title}. {LEGEND} Source: {table.source}."
-    return latex.tabular(table.name, latex.text(caption), [latex.text(name) for name in header], body)
+    return latex.tabular(table.name, latex.text(caption), header, body)
 
 
-def place(table: Table, entry: Entry) -> str:
-    """A place in LaTeX."""
-    text = latex.text(entry.text(table.decimals))
-    return text if entry.run or not entry.paper else rf"\textit{{{text}}}"
+def stacked(table: Table, line: list[Entry]) -> Iterator[list[str]]:
+    """The rows of a method in LaTeX."""
+    rows = list(zip(*(entry.parts(table.decimals) for entry in line), strict=True))
+    quoted = [entry.paper is not None and not entry.run for entry in line]
+    papers = [
+        latex.italic(value) if italics else latex.text(value) for value, italics in zip(rows[0], quoted, strict=True)
+    ]
+    yield [latex.text(line[0].row.name), *papers]
+    for name, values in (("ours", rows[1]), ("difference", rows[2])):
+        if any(values):
+            yield [rf"\quad {name}", *map(latex.text, values)]
 
 
 def write_all(results: Path) -> Iterator[Path]:

@@ -20,6 +20,11 @@ def text(plain: str) -> str:
     return re.sub(r"(?<![\w.])-(?=\d)", "$-$", "".join(SPECIAL.get(c, c) for c in plain))
 
 
+def italic(plain: str) -> str:
+    """A text in italics."""
+    return rf"\textit{{{text(plain)}}}"
+
+
 def tabular(name: str, caption: str, header: list[str], body: list[list[str]]) -> str:
     """A table by booktabs and graphicx, made smaller where it is wider than the line."""
     rows = [" & ".join(cells) + r" \\" for cells in (header, *body)]

@@ -1,6 +1,7 @@
 """Images: SimCLR, MoCo v3 and multi-crop with any registered loss, linear and kNN evaluation."""
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -45,6 +46,11 @@ class ImageDomain:
         self, dataset: str, recipe: ImageRecipe, seed: int, data_root: Path | None, device: torch.device
     ) -> None:
         data, self.data_hash = load(dataset, recipe.size, data_root, device)
+        side = data.train.batch(torch.zeros(1, dtype=torch.long, device=device)).shape[-1]
+        if recipe.size <= side // 2:
+            print(
+                f"{dataset}: images of {side} pixels, views of {recipe.size}: try --recipe preset=cpu", file=sys.stderr
+            )
         self.seed, self.recipe, self.device = seed, recipe, device
         self.threads = 1 if recipe.size <= TINY_SIZE else os.cpu_count() or 1
         self.reader, self.notes = Reader(data.mean, data.std, recipe.test_size or recipe.size), data.notes
@@ -171,8 +177,8 @@ def moco(model: ImageModel, views: list[Tensor]) -> list[Contrast]:
 
 def published(recipe: ImageRecipe) -> Policy:
     """The published views with the recipe's own values in place of theirs."""
-    own = {"flip": recipe.flip, "scale": (recipe.min_scale, 1.0), "randaugment": recipe.randaugment}
-    return replace(policy(recipe.views, recipe.size), **{key: value for key, value in own.items() if value is not None})
+    kind = replace(policy(recipe.views, recipe.size), flip=recipe.flip, scale=(recipe.min_scale, 1.0))
+    return replace(kind, randaugment=recipe.randaugment) if recipe.randaugment else kind
 
 
 def check_batch(images: int, recipe: ImageRecipe) -> None:

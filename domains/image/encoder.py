@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -82,7 +83,7 @@ class ImageModel(ContrastiveModel):
         predictor = head(outputs, hidden, outputs) if moco and recipe.predictor else None
         super().__init__(encoder, projector, predictor, recipe.ema if moco else None, steps)
         self.bf16, self.chunk = recipe.precision == "bf16", recipe.chunk
-        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.to(memory_format=torch.channels_last)
 
     def autocast(self, x: Tensor) -> torch.autocast:
         """Products in bfloat16 if the recipe says so."""
@@ -117,8 +118,8 @@ class ImageModel(ContrastiveModel):
         parts = x.split(self.chunk)
         if not torch.is_grad_enabled():
             return torch.cat([embed(part) for part in parts])
-        again = {"use_reentrant": False, "preserve_rng_state": False, "context_fn": contexts}
-        return torch.cat([checkpoint(embed, part, **again) for part in parts])
+        again = partial(checkpoint, embed, use_reentrant=False, preserve_rng_state=False, context_fn=contexts)
+        return torch.cat([again(part) for part in parts])
 
 
 @contextmanager

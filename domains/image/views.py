@@ -76,8 +76,10 @@ def augment(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
     if policy.solarise:
         x = colour.solarise(x, torch.where(happens(n, policy.solarise, rng), 0.5, 2.0))
     if policy.erasing:
-        noise = torch.rand(x.shape, generator=rng, device=rng.device)
-        x = erase(x, draw_erased(n, policy.size, policy.erasing, rng), noise)
+        boxes = draw_erased(n, policy.size, policy.erasing, rng)
+        rows = boxes[:, 2].nonzero()[:, 0]
+        noise = torch.rand((len(rows), *x.shape[1:]), generator=rng, device=rng.device)
+        x[rows] = erase(x[rows], boxes[rows], noise)
     return x
 
 

@@ -15,7 +15,7 @@ STS_YEARS = {
     "STS16": ("answer-answer", "headlines", "plagiarism", "postediting", "question-question"),
 }
 WIKIPEDIA = ("wiki1m_for_simcse.txt", "wikipedia/wiki1m_for_simcse.txt")
-WIKIPEDIA_URL = "https://huggingface.co/datasets/princeton-nlp/datasets-for-simcse"
+WIKIPEDIA_URL = "https://huggingface.co/datasets/princeton-nlp/datasets-for-simcse/resolve/main/wiki1m_for_simcse.txt"
 SENTEVAL_URL = "https://huggingface.co/datasets/princeton-nlp/datasets-for-simcse/resolve/main/senteval.tar"
 
 
@@ -131,7 +131,7 @@ def corpus_file(name: str, data_root: Path | None) -> Path:
             return path
     if name == "wiki1m":
         fix = "put it into the data root (--data-root or CONTRASTBENCH_DATA), or name a text file: --recipe corpus=FILE"
-        raise UserError(f"no {WIKIPEDIA[0]} to train on: get it from {WIKIPEDIA_URL} and {fix}")
+        raise UserError(f"no {WIKIPEDIA[0]} to train on: get {WIKIPEDIA_URL} and {fix}")
     where = f" here or in {data_root}" if data_root else ""
     raise UserError(f"corpus {name!r}: no such file{where}; give a text file with one sentence a line, or wiki1m")
 

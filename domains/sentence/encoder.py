@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from huggingface_hub import HfApi, try_to_load_from_cache
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging
@@ -109,8 +111,23 @@ def locate(source: str, data_root: Path | None) -> tuple[str, str | None]:
             return str(path), None
     if source.startswith((".", "/", "~")) or source.count("/") > 1:
         raise UserError(f"encoder {source!r}: no such folder")
-    repository, _, revision = source.partition("@")
-    return repository, revision or REVISIONS.get(repository)
+    repository, _, named = source.partition("@")
+    revision = named or REVISIONS.get(repository)
+    check_hub(repository, revision)
+    return repository, revision
+
+
+def check_hub(repository: str, revision: str | None) -> None:
+    """Raise if the hub is needed and cannot be reached: transformers would try again for minutes."""
+    if isinstance(try_to_load_from_cache(repository, "config.json", revision=revision), str):
+        return
+    try:
+        HfApi().model_info(repository, revision=revision, timeout=20)
+    except (HfHubHTTPError, HFValidationError):
+        return  # it was reached, or the name is none: transformers says what is wrong
+    except Exception as error:  # a network library's, whichever the hub's version uses
+        fix = f"name a folder that holds the checkpoint, here or in the data root: get https://huggingface.co/{repository}"
+        raise UserError(f"encoder {repository!r}: the hub cannot be reached ({type(error).__name__}); {fix}") from None
 
 
 def reason(error: Exception, path: str) -> str:
@@ -118,8 +135,6 @@ def reason(error: Exception, path: str) -> str:
     text = " ".join(str(error).split())
     if "no file named model.safetensors" in text:
         return f"{path} has no model.safetensors (weights of another kind: save_pretrained of transformers writes it)"
-    if "connect to" in text or "offline" in text.lower():
-        return f"the hub cannot be reached and {path} is not in its cache; name a folder with the checkpoint"
     return text.split(". ")[0][:200]
 
 

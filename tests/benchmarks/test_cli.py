@@ -62,6 +62,9 @@ MISTAKES = [
     (["list", "losess"], "unknown list 'losess': did you mean 'losses'?"),
     (["table", "adnce-tabel5"], "did you mean 'adnce-table5'"),
     (["table"], "name a table"),
+    (["table", "mine.yaml"], "no file mine.yaml: give a table's name (bench list tables) or the path of its YAML file"),
+    (["table", "adnce-table5", "--format", "tex"], "unknown format 'tex': did you mean 'latex'?"),
+    (["audit", "adnce-tabel5"], "did you mean 'adnce-table5'"),
     (["sweep", "adnce-tabel5"], "did you mean 'adnce-table5'"),
     (["sweep", "my.yaml"], "no file my.yaml"),
     (["sweep", "smoke", "--data-root", "nowhere"], "data root nowhere does not exist"),
@@ -137,6 +140,48 @@ def test_a_table_of_ones_own(bench, tmp_path: Path) -> None:
     assert record["details"]["rows"] == {"train": 120, "validation": 40, "test": 40}
 
 
+TABLE_FILE = """title: t
+source: s
+decimals: 1
+domain: graph
+metric: accuracy
+columns:
+  A: {dataset: MUTAG}
+rows:
+- name: mine
+  loss: adnce
+  paper: {A: [80.0]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("source: s", "title: s", "mine.yaml:2: the key 'title' was given in line 1 already: remove one"),
+        ("  loss: adnce", "  los: adnce", "mine.yaml:10: unknown key 'los': did you mean 'loss'?"),
+        ("decimals: 1", "decimals: one", "mine.yaml:3: decimals='one': input should be a valid integer"),
+        ("metric: accuracy\n", "", "mine.yaml:1: the key 'metric' is missing"),
+        ("{A: [80.0]}", "{B: [80.0]}", "mine.yaml:11: unknown column 'B'"),
+        ("{A: [80.0]}", "{A: [80.0, 1.0, 2.0]}", "mine.yaml:11: rows.0.paper.A: list should have at most 2 items"),
+        ("{A: [80.0]}", "{A: [.nan]}", "mine.yaml:11: rows.0.paper.A.0=nan: input should be a finite number"),
+        ("- name: mine", "- name: mine\n- name: mine", "mine.yaml:10: two rows are named 'mine': rename one"),
+        ("title: t", "name: t\ntitle: t", "mine.yaml:1: a table's name is that of its file"),
+        ("title: t", "title: t: u", "mine.yaml:1: mapping values are not allowed"),
+        ("rows:", "rows", "mine.yaml:9: could not find expected ':'"),
+        ("loss: adnce", "loss: adnc", "unknown loss 'adnc': did you mean 'adnce'?"),
+        ("domain: graph", "domain: graph\nrecipe: {epoch: 2}", "unknown recipe key of domain graph 'epoch'"),
+    ],
+)
+@pytest.mark.parametrize("command", ["table", "audit"])
+def test_a_wrong_table_is_one_line(bench, tmp_path: Path, command: str, old: str, new: str, message: str) -> None:
+    assert old in TABLE_FILE
+    (tmp_path / "mine.yaml").write_text(TABLE_FILE.replace(old, new, 1))
+    code, out, err = bench(command, "mine.yaml")
+    assert (code, out) == (2, "")
+    assert err.startswith(f"bench: {message}")
+    assert err.count("\n") == 1
+
+
 def test_tables_go_to_the_results_folder(bench, tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     code, out, _ = bench("table", "--all")
@@ -147,7 +192,16 @@ def test_tables_go_to_the_results_folder(bench, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["list", "losses"], ["list", "datasets"], ["table", "adnce-table5"], ["plan", "smoke"], ["--help"]]
+    "words",
+    [
+        ["list", "losses"],
+        ["list", "datasets"],
+        ["table", "adnce-table5"],
+        ["audit", "adnce-table5"],
+        ["plan", "smoke"],
+        ["list", "tables"],
+        ["--help"],
+    ],
 )
 def test_what_must_be_instant_imports_no_torch(words: list[str], tmp_path: Path) -> None:
     code = (

@@ -59,7 +59,8 @@ def test_every_table_can_be_run_and_rendered(name: str, tmp_path: Path) -> None:
         work = experiment(table, row, column)
         assert DATASETS[work.dataset].domain == work.domain
         assert work.full_recipe.protocol
-        assert set(table.protocol.recipe) <= set(type(work.full_recipe).model_fields)
+        if work.domain == table.domain:
+            assert set(table.protocol.recipe) <= set(type(work.full_recipe).model_fields)
         assert row.loss == "none" or get_loss(row.loss or "", **work.params).params == work.full_params
     assert ("missing" in render(table, tmp_path, "md")) == bool(places)
     lines = render(table, tmp_path, "csv").splitlines()
@@ -247,7 +248,7 @@ def test_latex_has_as_many_places_in_each_row(name: str, tmp_path: Path) -> None
     table = load(name)
     text = render(table, tmp_path, "latex")
     lines = [line for line in text.splitlines() if line.endswith(r" \\")]
-    assert len(lines) == 1 + len(table.rows)
+    assert sum(not line.startswith(r"\quad") for line in lines) == 1 + len(table.rows)
     width = 1 + len(table.columns) + (table.average is not None)
     assert {len(re.split(r"(?<!\\)&", line)) for line in lines} == {width}
     assert f"{{l{'c' * (width - 1)}}}" in text

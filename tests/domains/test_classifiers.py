@@ -13,7 +13,17 @@ from sklearn.preprocessing import StandardScaler
 
 from contrastbench.domains import classifiers
 from contrastbench.domains.base import generator
-from contrastbench.domains.classifiers import CLASSIFIERS, Labelled, accuracy, linear, logistic, pseudo_inverse
+from contrastbench.domains.classifiers import (
+    C_GRID,
+    CLASSIFIERS,
+    Labelled,
+    accuracy,
+    linear,
+    logistic,
+    neighbours,
+    pseudo_inverse,
+    regularised,
+)
 
 LOADERS = [load_iris, load_wine, load_digits]
 
@@ -109,3 +119,41 @@ def test_a_column_that_is_constant_in_training_has_no_say(name: str) -> None:
     wide = Labelled(torch.cat([train.x, constant], dim=1), train.y)
     held_wide = Labelled(torch.cat([held.x, new], dim=1), held.y)
     assert accuracy(CLASSIFIERS[name](wide, held_wide, 0), held_wide) > 85
+
+
+@pytest.mark.parametrize("load", LOADERS)
+def test_the_regularisation_is_the_one_that_validation_rows_like_best(load) -> None:
+    train, held = parts(load)
+    ours = regularised(train, held)
+    scores = []
+    for c in C_GRID:
+        model = make_pipeline(StandardScaler(), LogisticRegression(C=c, max_iter=300))
+        scores.append(100 * model.fit(train.x.numpy(), train.y.numpy()).score(held.x.numpy(), held.y.numpy()))
+    assert ours.details["validation_by_C"] == pytest.approx(scores, abs=150 / len(held.y))
+    found = ours.details["validation_by_C"]
+    assert ours.details["C"] == C_GRID[found.index(max(found))]
+    assert accuracy(ours, held) == max(found)
+    assert max(found) > min(found), "the choice matters"
+
+
+def test_without_validation_rows_nothing_is_chosen() -> None:
+    train, held = parts(load_wine)
+    ours = regularised(train, None)
+    assert torch.equal(ours.predict(held.x), logistic(train).predict(held.x))
+    assert ours.details["C"] == 1.0
+    assert "validation_by_C" not in ours.details
+
+
+@pytest.mark.parametrize(("k", "temperature"), [(1, 0.5), (20, 0.1), (50, 0.5), (10_000, 0.07)])
+def test_neighbours_vote_as_in_the_definition(k: int, temperature: float) -> None:
+    train, held = parts(load_digits)
+    train, held = Labelled(train.x[:100], train.y[:100]), Labelled(held.x[:50], held.y[:50])
+    ours = neighbours(train, k, temperature)
+    assert ours.details == {"k": min(k, 100)}
+    for row, found in zip(held.x.double(), ours.predict(held.x).tolist(), strict=True):
+        rows = zip(train.x.double(), train.y.tolist(), strict=True)
+        cosines = [(float(row @ x / row.norm() / x.norm()), label) for x, label in rows]
+        votes = [0.0] * 10
+        for cosine, label in sorted(cosines, reverse=True)[:k]:
+            votes[label] += math.exp(cosine / temperature)
+        assert found == votes.index(max(votes))

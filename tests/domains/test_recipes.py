@@ -30,6 +30,25 @@ def test_presets_are_what_the_papers_say() -> None:
     assert (scarf.widths, scarf.batch_size, scarf.optimizer, scarf.lr) == ((256,) * 4, 128, "adam", 1e-3)
 
 
+def test_presets_of_images_are_what_the_papers_say() -> None:
+    adnce, attention, cifar, imagenet = (
+        make_recipe("image", {"preset": name})
+        for name in ("adnce", "attentionnce", "renyicl-cifar", "renyicl-imagenet")
+    )
+    assert (adnce.encoder, adnce.width, adnce.projection, adnce.size) == ("resnet50", 1.0, (512, 128), 32)
+    assert (adnce.optimizer, adnce.lr, adnce.weight_decay, adnce.schedule) == ("adam", 1e-3, 1e-6, "constant")
+    assert (adnce.batch_size, adnce.epochs, adnce.probe, adnce.knn_k, adnce.views) == (256, 400, "paper", 200, "base")
+    assert attention == adnce.model_copy(update={"positives": 4})
+    assert (cifar.encoder, cifar.projection, cifar.epochs, cifar.views) == ("resnet18", (2048, 128), 500, "hard")
+    assert (cifar.optimizer, cifar.lr, cifar.momentum, cifar.weight_decay) == ("sgd", 0.5, 0.9, 5e-4)
+    assert (imagenet.pairing, imagenet.projection, imagenet.projection_norm) == ("query_key", (4096, 256), True)
+    assert (imagenet.optimizer, imagenet.momentum, imagenet.weight_decay, imagenet.ema) == ("lars", 0.9, 1.5e-6, 0.99)
+    assert imagenet.lr == pytest.approx(0.15 * 512**0.5)
+    assert (imagenet.local_crops, imagenet.local_size, imagenet.min_scale) == (6, 96, 0.2)
+    for paper in (adnce, attention, cifar, imagenet):
+        assert paper.validation == 0, "the papers train on all training images"
+
+
 @pytest.mark.parametrize(
     ("domain", "values", "message"),
     [

@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 
 from contrastbench.benchmarks.runner import Request, run
 from contrastbench.domains.recipes import SentenceRecipe, make_recipe
-from contrastbench.domains.sentence import SentenceDomain, graded
+from contrastbench.domains.sentence import SentenceDomain, encoder, graded
 from contrastbench.domains.sentence.data import corpus_sentences
 from contrastbench.domains.sentence.encoder import SentenceModel, encode, load_checkpoint, pad
 from contrastbench.domains.sentence.scoring import whitened
@@ -120,12 +120,26 @@ def test_a_batch_of_one_sentence_repeated_trains() -> None:
     assert all(p.grad is None or torch.isfinite(p.grad).all() for p in model.parameters())
 
 
-def test_checkpoints_that_cannot_be_are_named(folder: Path, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+@pytest.mark.parametrize("error", [ConnectionError("no route"), TimeoutError("too long"), RuntimeError("no DNS")])
+def test_a_hub_that_cannot_be_reached_is_asked_once(error: Exception, monkeypatch) -> None:
+    asked = []
+
+    def refuse(*_: object, **__: object) -> None:
+        asked.append(1)
+        raise error
+
+    monkeypatch.setattr(encoder.HfApi, "model_info", refuse)
+    monkeypatch.setattr(encoder.AutoTokenizer, "from_pretrained", lambda *_, **__: pytest.fail("asked again"))
+    with pytest.raises(UserError, match=r"'nobody/none': the hub cannot be reached \(\w+Error\); name a folder"):
+        load_checkpoint("nobody/none@main", None)
+    assert len(asked) == 1
+
+
+def test_checkpoints_that_cannot_be_are_named(folder: Path, tmp_path: Path) -> None:
     config = graded.tiny_checkpoint(0).encoder.config
     config.save_pretrained(tmp_path)
     graded.tokenizer().save_pretrained(tmp_path)
-    for name in (str(tmp_path), str(tmp_path / "no"), "nobody/no-such-encoder"):
+    for name in (str(tmp_path), str(tmp_path / "no")):
         with pytest.raises(UserError) as error:
             load_checkpoint(name, None)
         assert "\n" not in str(error.value)
