@@ -37,6 +37,10 @@ What = Annotated[str, typer.Argument(help="A table (bench list tables), smoke, o
 Only = Annotated[
     list[str] | None, typer.Option(help="KEY=VALUE of row, column, domain, dataset or loss; repeat it for more.")
 ]
+Selection = Annotated[
+    str | None,
+    typer.Option(help="paper (default): parameters as published; or validation: chosen from grids by validation data."),
+]
 PERF = ("losses", "graph", "image", "sentence", "tabular")  # each is a module perf_NAME
 
 
@@ -61,8 +65,8 @@ def run(
 
     A finished cell is not run again. Example: bench run --domain graph --loss adnce --dataset MUTAG --seeds 0-4
     """
-    from contrastbench.domains.datasets import EMBEDDED
-    from contrastbench.domains.recipes import TINY
+    from contrastbench.domains.datasets import default_dataset
+    from contrastbench.domains.recipes import tiny as tiny_recipe
     from contrastbench.domains.registry import check_domain
 
     check_domain(domain)
@@ -82,10 +86,10 @@ def run(
 
     request = Request(
         domain=domain,
-        dataset=dataset or EMBEDDED[domain],
+        dataset=dataset or default_dataset(domain),
         loss=loss,
         params=params,
-        recipe={**(TINY[domain] if tiny else {}), **changes},
+        recipe={**(tiny_recipe(domain) if tiny else {}), **changes},
         results=results,
         data_root=data_root,
         device=choose_device(device),
@@ -110,6 +114,7 @@ def sweep(
     only: Only = None,
     seeds: Annotated[str | None, typer.Option(help="0-4 or 0,2,5; default: the file's, or 0-4.")] = None,
     tiny: Annotated[bool, typer.Option("--tiny", help="A smoke test on tiny subsets.")] = False,
+    selection: Selection = None,
     results: Results = Path("results"),
     data_root: DataRoot = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ... or auto: CUDA where there is one.")] = "auto",
@@ -118,20 +123,16 @@ def sweep(
 
     Example: bench sweep adnce-table5 --jobs 2 --only column=PROTEINS
     """
-    from contrastbench.benchmarks import plan, sweep_file
-    from contrastbench.benchmarks.costs import Costs
-    from contrastbench.benchmarks.sweep import Options, Sweep, report
+    from contrastbench.benchmarks.plan import make_plan
+    from contrastbench.benchmarks.sweep import Options, run
 
     check_data_root(data_root)
-    table = sweep_file.load(what)
-    places = plan.places(table, only or (), tiny)
-    work = plan.tasks(places, parse_seeds(seeds) if seeds else table.seeds, results)
-    sweep = Sweep(plan.unfinished(work), Options(results, data_root, device, jobs), Costs(results))
-    failures = [*sweep.run(), *plan.diverged(work)]
-    for line in report(failures):
+    plan = make_plan(what, only or [], seeds, tiny, selection, results)
+    failed = False
+    for line, bad in run(plan, Options(results, data_root, device, jobs)):
         typer.echo(line)
-    typer.echo(plan.summary(work, len(failures)))
-    if failures:
+        failed |= bad
+    if failed:
         raise typer.Exit(1)
 
 
@@ -141,15 +142,14 @@ def plan_(
     only: Only = None,
     seeds: Annotated[str | None, typer.Option(help="0-4 or 0,2,5; default: the file's, or 0-4.")] = None,
     tiny: Annotated[bool, typer.Option("--tiny", help="As for the sweep.")] = False,
+    selection: Selection = None,
     results: Results = Path("results"),
 ) -> None:
     """Cells of a table or a sweep file that are done, missing or failed, and what the rest will cost."""
-    from contrastbench.benchmarks import plan, sweep_file
     from contrastbench.benchmarks.costs import Costs
+    from contrastbench.benchmarks.plan import lines, make_plan
 
-    table = sweep_file.load(what)
-    places = plan.places(table, only or (), tiny)
-    for line in plan.lines(plan.tasks(places, parse_seeds(seeds) if seeds else table.seeds, results), Costs(results)):
+    for line in lines(make_plan(what, only or [], seeds, tiny, selection, results), Costs(results)):
         typer.echo(line)
 
 
@@ -191,10 +191,11 @@ def table(
     name: Annotated[str | None, typer.Argument(help="A table (bench list tables), or a YAML file.")] = None,
     format_: Annotated[str, typer.Option("--format", help="md, csv or latex.")] = "md",
     all_: Annotated[bool, typer.Option("--all", help="Write every table as md and csv into the results.")] = False,
+    selection: Selection = None,
     results: Results = Path("results"),
 ) -> None:
     """A published table beside our numbers, from the records alone."""
-    from contrastbench.benchmarks import sweep_file, tables
+    from contrastbench.benchmarks import selections, sweep_file, tables
 
     if all_:
         for path in tables.write_all(results):
@@ -202,7 +203,8 @@ def table(
     elif name is None:
         raise UserError("name a table (bench list tables) or give --all")
     else:
-        typer.echo(tables.render(sweep_file.load(name), results, format_), nl=False)
+        chosen = selections.resolve(sweep_file.load(name), selection, results)
+        typer.echo(tables.render(chosen, results, format_), nl=False)
 
 
 @app.command()
@@ -222,13 +224,15 @@ def compare(
     baseline: Annotated[str | None, typer.Option(help="A row; default: the first with InfoNCE.")] = None,
     test: Annotated[str, typer.Option(help="The test that Holm corrects: t or wilcoxon.")] = "t",
     alpha: Annotated[float, typer.Option(help="Wins and losses have a Holm p up to this.")] = 0.05,
+    selection: Selection = None,
     format_: Annotated[str, typer.Option("--format", help="md or csv.")] = "md",
     results: Results = Path("results"),
 ) -> None:
     """A table's rows against a baseline row: paired tests over shared seeds and folds, wins, ties and losses, ranks."""
-    from contrastbench.benchmarks import comparison, sweep_file
+    from contrastbench.benchmarks import comparison, selections, sweep_file
 
-    typer.echo(comparison.render(sweep_file.load(name), results, format_, baseline, test, alpha), nl=False)
+    chosen = selections.resolve(sweep_file.load(name), selection, results)
+    typer.echo(comparison.render(chosen, results, format_, baseline, test, alpha), nl=False)
 
 
 @app.command()
@@ -312,9 +316,9 @@ def doctor() -> None:
 
 def with_target(domain: str, column: str) -> dict[str, str]:
     """What --target changes in the recipe."""
-    from contrastbench.domains.recipes import RECIPES
+    from contrastbench.domains.recipes import recipe_class
 
-    if domain in RECIPES and "target" not in RECIPES[domain].model_fields:
+    if "target" not in recipe_class(domain).model_fields:
         raise UserError(f"--target names a column of a table: domain {domain} has none")
     return {"target": column}
 

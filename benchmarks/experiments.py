@@ -37,6 +37,8 @@ class Experiment:
     loss: str  # "none" scores the untrained encoder
     params: dict[str, Any]
     recipe: dict[str, Any]
+    tuned: tuple[int, ...] = ()  # seeds that parameters were chosen with, which are no results
+    undecided: bool = False  # parameters are still to be chosen: there are no results yet
 
     @cached_property
     def identity(self) -> LossIdentity:
@@ -103,14 +105,14 @@ class Experiment:
                 yield record
 
     def ok_by_seed(self, results: Path) -> dict[int, Record]:
-        """One ok record for each seed that has one, all on the same data.
+        """One ok record for each seed that has one and was not used to choose parameters, all on the same data.
 
         Raises:
             UserError: the records come from different data.
         """
         by_seed: dict[int, Record] = {}
         for record in self.finished(results):
-            if record["status"] == "ok":
+            if record["status"] == "ok" and record["seed"] not in self.tuned and not self.undecided:
                 by_seed.setdefault(record["seed"], record)
         hashes = {record["data_hash"] for record in by_seed.values()}
         if len(hashes) > 1:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from contrastbench.benchmarks import table_files
 from contrastbench.domains.datasets import DATASETS, EMBEDDED
-from contrastbench.domains.registry import DOMAINS
+from contrastbench.domains.registry import DOMAINS, plugins
 from contrastbench.losses.registry import LOSSES, describe
 
 
@@ -21,6 +21,8 @@ def domains() -> Iterator[str]:
     """Name, summary, embedded dataset."""
     for name, (_, summary) in DOMAINS.items():
         yield f"{name:10} {summary}; embedded: {EMBEDDED[name]}"
+    for name, entry in plugins().items():
+        yield f"{name:10} announced by {entry.dist.name if entry.dist else 'a package'}: {entry.value}"
 
 
 def datasets() -> Iterator[str]:

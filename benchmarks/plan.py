@@ -1,13 +1,14 @@
 """What a table or a sweep asks for, what of it is done, and what the rest will cost. Brings no torch."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
+from contrastbench.benchmarks import selections, sweep_file
+from contrastbench.benchmarks.arguments import parse_seeds
 from contrastbench.benchmarks.costs import Costs, duration
-from contrastbench.benchmarks.experiments import Experiment, Failure, Task, survey
-from contrastbench.benchmarks.tables import Table, experiment
-from contrastbench.domains.recipes import TINY
+from contrastbench.benchmarks.experiments import Experiment, Task, survey
+from contrastbench.benchmarks.tables import Row, Table, experiment, runnable
 from contrastbench.losses.errors import UserError, unknown
 
 
@@ -15,29 +16,30 @@ from contrastbench.losses.errors import UserError, unknown
 class Place:
     """A place of a table that can be run."""
 
-    row: str
+    row: Row
     column: str
     experiment: Experiment
 
     def label(self, key: str) -> str:
         """What --only compares."""
-        return str(getattr(self if key in ("row", "column") else self.experiment, key))
+        own = {"row": self.row.name, "column": self.column}
+        return own[key] if key in own else str(getattr(self.experiment, key))
 
 
 KEYS = ("row", "column", "domain", "dataset", "loss")
 
 
-def places(table: Table, only: Sequence[str] = (), tiny: bool = False) -> list[Place]:
+def places(table: Table, only: Sequence[str] = ()) -> list[Place]:
     """The table's places that can be run here; those that every KEY=VALUE wants, where there are any.
 
     Raises:
         UserError: what is wanted is not there.
     """
     everything = [
-        Place(row.name, column, experiment(table, row, column))
+        Place(row, column, experiment(table, row, column))
         for row in table.rows
-        for column, what in table.columns.items()
-        if row.loss and what.dataset
+        for column in table.columns
+        if runnable(table, row, column)
     ]
     found = everything
     for key, values in wanted(only).items():
@@ -49,7 +51,7 @@ def places(table: Table, only: Sequence[str] = (), tiny: bool = False) -> list[P
     if not found:
         reason = f"--only {' --only '.join(only)} together select nothing" if only else "it is quoted only"
         raise UserError(f"{table.name}: {reason}; bench plan {table.name} shows what can be run")
-    return [replace(place, experiment=shrunk(place.experiment)) for place in found] if tiny else found
+    return found
 
 
 def wanted(only: Sequence[str]) -> dict[str, list[str]]:
@@ -69,18 +71,55 @@ def wanted(only: Sequence[str]) -> dict[str, list[str]]:
     return values
 
 
-def shrunk(work: Experiment) -> Experiment:
-    """The same on a tiny subset."""
-    return replace(work, recipe={**work.recipe, **TINY[work.domain]})
+@dataclass(frozen=True)
+class Plan:
+    """What is asked for; what that means depends on the records, where parameters are chosen by them."""
+
+    table: Table
+    places: Sequence[Place]
+    seeds: Sequence[int]
+    selection: str
+    results: Path
+
+    def tasks(self) -> list[Task]:
+        """The cells that can be run now, each once, and what records say of them."""
+        work = [item for place in self.places for item in self.work(place)]
+        return list(survey(work, self.results))
+
+    def work(self, place: Place) -> list[tuple[Experiment, Sequence[int]]]:
+        """A place's experiments with their seeds: the published one, or trials and then the best of them."""
+        if self.selection == "paper":
+            return [(place.experiment, self.seeds)]
+        return selections.work(self.table, place.row, place.column, self.seeds, self.results)
+
+    def undecided(self) -> int:
+        """Cells whose parameters are still to be chosen."""
+        if self.selection == "paper":
+            return 0
+        open_ = [
+            place for place in self.places if selections.is_open(self.table, place.row, place.column, self.results)
+        ]
+        return len(open_) * len(self.seeds)
 
 
-def tasks(found: Sequence[Place], seeds: Sequence[int], results: Path) -> list[Task]:
-    """The cells behind places, each once, and what records say of them."""
-    return list(survey(((place.experiment, seeds) for place in found), results))
+def make_plan(
+    what: str, only: Sequence[str], seeds: str | None, tiny: bool, selection: str | None, results: Path
+) -> Plan:
+    """The plan that the words of a command line ask for.
+
+    Raises:
+        UserError: they are wrong.
+    """
+    table = sweep_file.load(what).model_copy(update={"tiny": tiny})
+    numbers = parse_seeds(seeds) if seeds else table.seeds
+    selection = selection or selections.default(table)
+    selections.check(table, selection, numbers)
+    return Plan(table, places(table, only), numbers, selection, results)
 
 
-def lines(work: Sequence[Task], costs: Costs) -> Iterator[str]:
+def lines(plan: Plan, costs: Costs) -> Iterator[str]:
     """A line for each experiment, and one for all."""
+    work = plan.tasks()
     by_experiment: dict[str, list[Task]] = {}
     for task in work:
         by_experiment.setdefault(task.experiment.key, []).append(task)
@@ -88,6 +127,8 @@ def lines(work: Sequence[Task], costs: Costs) -> Iterator[str]:
     for some in by_experiment.values():
         yield f"{some[0].experiment.label:{width}}  {counts(some)}{forecast(some, costs)}"
     yield f"{'all':{width}}  {counts(work)}{forecast(work, costs)}"
+    if plan.undecided():
+        yield f"{'':{width}}  and then {plan.undecided()} cells with what these choose"
 
 
 def counts(work: Sequence[Task]) -> str:
@@ -113,18 +154,3 @@ def forecast(work: Sequence[Task], costs: Costs) -> str:
 def unfinished(work: Sequence[Task]) -> list[Task]:
     """What a sweep would run: missing cells, and failed ones once more."""
     return [task for task in work if task.state in ("missing", "failed")]
-
-
-def diverged(work: Sequence[Task]) -> list[Failure]:
-    """What earlier sweeps have found to have no number."""
-    return [
-        Failure(task.experiment, task.seed, "diverged, as an earlier run has found")
-        for task in work
-        if task.state == "diverged"
-    ]
-
-
-def summary(work: Sequence[Task], failed: int) -> str:
-    """The last line of a sweep."""
-    before = sum(task.state == "done" for task in work)
-    return f"{len(work)} cells: {before} done before, {len(work) - before - failed} now, {failed} without a result"

@@ -15,7 +15,7 @@ PLAIN = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool",
 MERGE = "tag:yaml.org,2002:merge"
 
 
-class SafeLoader(Base):
+class SafeLoader(Base):  # type: ignore[misc]  # of types-PyYAML, which knows no libyaml
     """Plain values, and 1e-3 is a number as it is on the command line."""
 
 

@@ -14,9 +14,10 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from statistics import fmean
 from typing import Any
 
 from joblib import cpu_count
@@ -24,6 +25,7 @@ from joblib import cpu_count
 from contrastbench.benchmarks import records
 from contrastbench.benchmarks.costs import Costs, duration
 from contrastbench.benchmarks.experiments import Experiment, Failure, Task
+from contrastbench.benchmarks.plan import Plan, unfinished
 from contrastbench.domains.progress import SECONDS_BETWEEN_LINES, Progress
 from contrastbench.losses.errors import UserError
 
@@ -39,6 +41,29 @@ class Options:
     data_root: Path | None = None
     device: str = "auto"
     jobs: int = 1
+
+
+def run(plan: Plan, options: Options) -> Iterator[tuple[str, bool]]:
+    """Run what a plan asks for, and what follows from its records; lines to print, and whether they tell of a failure.
+
+    Trials choose what is run after them, so there is another round until a round has nothing new.
+    """
+    costs, tried, failures = Costs(options.results), set[tuple[str, int]](), list[Failure]()
+    before = sum(task.state == "done" for task in plan.tasks())
+    while open_ := [task for task in unfinished(plan.tasks()) if (task.experiment.key, task.seed) not in tried]:
+        tried |= {(task.experiment.key, task.seed) for task in open_}
+        failures += Sweep(open_, options, costs).run()
+    work = plan.tasks()
+    lost = {(failure.experiment.key, failure.seed) for failure in failures}
+    failures += [
+        Failure(task.experiment, task.seed, "diverged in an earlier run")
+        for task in work
+        if task.state == "diverged" and (task.experiment.key, task.seed) not in lost
+    ]
+    yield from ((line, True) for line in report(failures))
+    done = sum(task.state == "done" for task in work)
+    without = f", {len(work) - done} without a result" if len(work) > done else ""
+    yield f"{len(work)} cells: {before} done before, {done - before} now{without}", False
 
 
 class Sweep:
@@ -101,10 +126,12 @@ class Sweep:
         return True
 
     def outlook(self) -> str:
-        """How long the rest will take, as far as records tell."""
-        known = [cost.seconds for task, _ in list(self.waiting) if (cost := self.costs.of(task.experiment))]
-        failed = f", {len(self.failures)} failed" if self.failures else ""
-        return f"about {duration(sum(known) / self.options.jobs)} left{failed}"
+        """How long the rest will take, as far as records tell; what they say nothing of counts as the mean."""
+        costs = [self.costs.of(task.experiment) for task, _ in list(self.waiting)]
+        known = [cost.seconds for cost in costs if cost]
+        failed = [f"{len(self.failures)} failed"] if self.failures else []
+        left = [f"about {duration(fmean(known) * len(costs) / self.options.jobs)} left"] if known else []
+        return ", ".join(left + failed)
 
     def serve(self) -> None:
         """Feed one worker after another until nothing is left."""
@@ -229,7 +256,9 @@ class Worker:
 
     def message(self, task: Task, wait: bool) -> Reply:
         """A task as the worker reads it."""
-        request = asdict(task.experiment) | {
+        request = {
+            name: getattr(task.experiment, name) for name in ("domain", "dataset", "loss", "params", "recipe")
+        } | {
             "results": str(self.options.results),
             "data_root": self.options.data_root and str(self.options.data_root),
             "device": self.options.device,

@@ -18,8 +18,8 @@ from pydantic import Field
 
 from contrastbench.benchmarks import strict_yaml, table_files, tables
 from contrastbench.benchmarks.arguments import parse_seeds
-from contrastbench.benchmarks.tables import Column, Row, Strict, Table
-from contrastbench.domains.datasets import DATASETS, EMBEDDED
+from contrastbench.benchmarks.tables import Column, Row, Strict, Table, Tune
+from contrastbench.domains.datasets import DATASETS, default_dataset
 from contrastbench.domains.recipes import make_recipe
 from contrastbench.domains.registry import DOMAINS, check_domain
 from contrastbench.losses.errors import UserError, unknown
@@ -43,6 +43,7 @@ class SweepFile(Strict):
     domains: dict[str, Part] = Field(min_length=1)
     losses: list[str | dict[str, Params]] = Field(min_length=1)
     grid: dict[str, list[Any]] = Field({})
+    tune: Tune | None = None
     decimals: int = Field(2, ge=0)
 
 
@@ -95,14 +96,12 @@ class Lines:
 def to_table(file: SweepFile, lines: Lines) -> Table:
     """A row for each loss and setting of the grid, a column for each dataset."""
     found = [method for i, entry in enumerate(file.losses) for method in methods(entry, lines, i)]
-    rows = [
-        Row(name=label(loss, params, shown), loss=loss, params=params)
-        for base in found
-        for loss, params, shown in settings(base, file.grid)
-    ]
+    rows = [row for method in found for row in (tuned(method, file.grid) if file.tune else fixed(method, file.grid))]
     for key in file.grid:
         with lines.at("grid", key):
             check_grid(key, file.grid[key], found)
+    with lines.at("tune"):
+        check_tune(file)
     with lines.at("losses"):
         check_distinct([row.name for row in rows], "loss")
     with lines.at("seeds"):
@@ -115,6 +114,8 @@ def to_table(file: SweepFile, lines: Lines) -> Table:
         columns=dict(columns(file, lines)),
         rows=rows,
         seeds=seeds,
+        tune=file.tune,
+        selection="validation: not chosen yet" if file.tune else "none: every setting is shown",
     )
 
 
@@ -125,7 +126,7 @@ def columns(file: SweepFile, lines: Lines) -> Iterator[tuple[str, Column]]:
             check_domain(domain)
         with lines.at("domains", domain, "recipe"):
             make_recipe(domain, part.recipe)
-        for i, dataset in enumerate(part.datasets or [EMBEDDED[domain]]):
+        for i, dataset in enumerate(part.datasets or [default_dataset(domain)]):
             with lines.at("domains", domain, "datasets", i):
                 check_dataset(domain, dataset)
                 check_distinct(part.datasets[: i + 1], "dataset")
@@ -133,9 +134,9 @@ def columns(file: SweepFile, lines: Lines) -> Iterator[tuple[str, Column]]:
 
 
 def check_dataset(domain: str, dataset: str) -> None:
-    """Raise unless it is declared for the domain, or a file such as csv:mine.csv."""
+    """Raise unless it is declared for the domain, a file such as csv:mine.csv, or of a package's domain."""
     known = [name for name, about in DATASETS.items() if about.domain == domain]
-    if dataset not in known and ":" not in dataset:
+    if dataset not in known and ":" not in dataset and domain in DOMAINS:
         raise unknown(f"{domain} dataset", dataset, known)
 
 
@@ -158,12 +159,18 @@ def methods(entry: str | dict[str, Params], lines: Lines, i: int) -> Iterator[Me
                 yield Method(name, params)
 
 
-def settings(base: Method, grid: dict[str, list[Any]]) -> Iterator[tuple[str, Params, Params]]:
-    """The loss with every combination of the grid's values for parameters that it has and the entry does not fix."""
+def fixed(base: Method, grid: dict[str, list[Any]]) -> Iterator[Row]:
+    """A row for each combination of the grid's values for parameters that the loss has and the entry leaves open."""
     mine = {key: values for key, values in grid.items() if key in free(base)}
     for values in product(*mine.values()):
-        chosen = dict(zip(mine, values, strict=True))
-        yield base.loss, {**base.params, **chosen}, chosen
+        params = {**base.params, **dict(zip(mine, values, strict=True))}
+        yield Row(name=label(base.loss, params), loss=base.loss, params=params)
+
+
+def tuned(base: Method, grid: dict[str, list[Any]]) -> Iterator[Row]:
+    """A row that chooses among these."""
+    mine = {key: values for key, values in grid.items() if key in free(base)}
+    yield Row(name=label(base.loss, base.params), loss=base.loss, params=base.params, grid=mine)
 
 
 def free(base: Method) -> set[str]:
@@ -172,9 +179,9 @@ def free(base: Method) -> set[str]:
     return known - set(base.params)
 
 
-def label(loss: str, params: Params, shown: Params) -> str:
+def label(loss: str, params: Params) -> str:
     """The row's name: the loss with what was given."""
-    text = ", ".join(f"{key}={value}" for key, value in {**params, **shown}.items())
+    text = ", ".join(f"{key}={value}" for key, value in params.items())
     return f"{loss} ({text})" if text else loss
 
 
@@ -187,6 +194,17 @@ def check_grid(key: str, values: list[Any], losses: list[Method]) -> None:
     known = {name for method in losses for name in free(method)}
     if key not in known:
         raise unknown("parameter in the grid", key, known)
+
+
+def check_tune(file: SweepFile) -> None:
+    """Raise if there is nothing to choose from, or if seeds choose and confirm."""
+    if not file.tune:
+        return
+    if not file.grid:
+        raise UserError("tune chooses among the values of a grid: give one")
+    shared = set(file.tune.seeds) & set(check_seeds(file.seeds))
+    if shared:
+        raise UserError(f"seeds {sorted(shared)} are among those that confirm: tune with others")
 
 
 def check_distinct(names: list[str], what: str) -> None:

@@ -41,8 +41,11 @@ class History:
     @property
     def details(self) -> dict[str, Any]:
         """For the record."""
-        dev = {"dev_curve": self.dev_curve, "best_step": self.best[0]} if self.dev_curve else {}
-        return {"loss_by_epoch": self.loss_by_epoch, **dev}
+        if not self.dev_curve:
+            return {"loss_by_epoch": self.loss_by_epoch}
+        step, score = self.best
+        chosen = {"dev_curve": self.dev_curve, "best_step": step, "validation": score}
+        return {"loss_by_epoch": self.loss_by_epoch, **chosen}
 
     @property
     def best(self) -> tuple[int, float]:

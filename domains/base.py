@@ -19,13 +19,16 @@ class Evaluation:
 
     metrics: dict[str, float]  # accuracies and correlations in percent
     main: str  # the metric that tables show
-    details: dict[str, Any] = field(default_factory=dict)
+    details: dict[str, Any] = field(default_factory=dict)  # "validation": what may choose hyperparameters, percent
 
 
 class Domain(Protocol):
     """One dataset of one kind of data, ready to train and score models on.
 
-    `contrasts` decides who meets whom and knows no loss; a loss gets a `Contrast` and knows no domain.
+    `contrasts` decides who meets whom and knows no loss; a loss gets a `Contrast` and knows no domain. A class is made
+    as `kind(dataset, recipe, seed, data_root, device)`. One that a package announces in the entry-point group
+    `contrastbench.domains` also has the class attributes `summary`, `recipe` (its subclass of `Recipe`), `default` (the
+    dataset that needs no file) and `tiny` (recipe values of a smoke test).
     """
 
     threads: int  # CPU threads that suit the domain's model

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from contrastbench.domains.registry import domain_class
+
 TU_URL = "https://www.chrsmrrs.com/graphkerneldatasets/{}.zip"
 TU_CITATION = "Morris et al., TUDataset: A collection of benchmark datasets for learning with graphs, 2020"
 
@@ -214,3 +216,8 @@ EMBEDDED = {
     "sentence": "graded",
     "tabular": "digits-table",
 }  # the default of each domain: needs no file and no network
+
+
+def default_dataset(domain: str) -> str:
+    """The dataset of a domain that needs no file and no network."""
+    return EMBEDDED[domain] if domain in EMBEDDED else str(domain_class(domain).default)

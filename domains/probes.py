@@ -21,10 +21,11 @@ INNER_FOLDS = 5
 
 @dataclass(frozen=True)
 class FoldScores:
-    """Accuracy in percent on each held-out fold, and the C that its training part chose."""
+    """Accuracy in percent on each held-out fold, the C that its training part chose, and the accuracy that chose it."""
 
     accuracy: list[float]
     c: list[float]
+    inner: list[float]  # percent, mean over the inner folds of a training part
 
     @property
     def mean(self) -> float:
@@ -93,16 +94,17 @@ def squared_distances(x: Array) -> Array:
     return np.maximum(square[:, None] + square[None, :] - 2 * (x @ x.T), 0)
 
 
-def score_fold(x: Array, y: Array, distance: Array, train: Array, test: Array) -> tuple[float, float]:
-    """Accuracy in percent on the test part with the C that the training part chose, and that C."""
+def score_fold(x: Array, y: Array, distance: Array, train: Array, test: Array) -> tuple[float, float, float]:
+    """Accuracy in percent on the test part with the C that the training part chose, that C, its accuracy there."""
     with warnings.catch_warnings():  # a class with fewer members than inner folds is not a fault: see check_folds
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         inner = list(StratifiedKFold(INNER_FOLDS).split(train, y[train]))
     parts = ((train[fit], train[held]) for fit, held in inner)
     table = np.array([list(accuracies(x, y, distance, fit, held, C_GRID)) for fit, held in parts])
-    c = C_GRID[int(table.mean(axis=0).argmax())]
+    inner_accuracy = table.mean(axis=0)
+    c = C_GRID[int(inner_accuracy.argmax())]
     (accuracy,) = accuracies(x, y, distance, train, test, [c])
-    return 100 * accuracy, c
+    return 100 * accuracy, c, 100 * float(inner_accuracy.max())
 
 
 def accuracies(x: Array, y: Array, distance: Array, train: Array, test: Array, grid: Any) -> Iterator[float]:

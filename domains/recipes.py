@@ -3,10 +3,11 @@
 Importing it imports no numerics, so that tables are rendered in an instant.
 """
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
+from contrastbench.domains.registry import domain_class
 from contrastbench.losses.errors import UserError, unknown
 
 Augmentation = Literal["drop", "edges", "mask", "subgraph", "random2", "random3", "random4"]
@@ -356,6 +357,16 @@ TINY: dict[str, dict[str, Any]] = {
 }
 
 
+def recipe_class(domain: str) -> type[Recipe]:
+    """The recipe of a domain, which a package's brings along."""
+    return RECIPES[domain] if domain in RECIPES else cast("type[Recipe]", domain_class(domain).recipe)
+
+
+def tiny(domain: str) -> dict[str, Any]:
+    """Recipe values of a smoke test."""
+    return TINY[domain] if domain in TINY else cast("dict[str, Any]", domain_class(domain).tiny)
+
+
 def make_recipe(domain: str, values: dict[str, Any]) -> Recipe:
     """The domain's recipe with these values in place of the defaults, or of those of the preset named among them.
 
@@ -366,7 +377,7 @@ def make_recipe(domain: str, values: dict[str, Any]) -> Recipe:
     Traceback (most recent call last):
     contrastbench.losses.errors.UserError: unknown recipe key of domain graph 'epoch': did you mean 'epochs'?
     """
-    recipe = RECIPES[domain]
+    recipe = recipe_class(domain)
     if "preset" in values:
         values = {**preset(domain, values["preset"]), **{k: v for k, v in values.items() if k != "preset"}}
     for key in values:
@@ -383,7 +394,7 @@ def make_recipe(domain: str, values: dict[str, Any]) -> Recipe:
 
 def preset(domain: str, name: Any) -> dict[str, Any]:
     """The values of a preset."""
-    presets = RECIPES[domain].presets
+    presets = recipe_class(domain).presets
     if name not in presets:
         raise unknown(f"preset of domain {domain}", str(name), presets)
     return presets[name]

@@ -13,8 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from contrastbench.benchmarks import table_files
 from contrastbench.benchmarks.experiments import Experiment
 from contrastbench.benchmarks.strict_yaml import load_as, wrong_at
-from contrastbench.benchmarks.table_files import names
+from contrastbench.benchmarks.table_files import names as names
 from contrastbench.benchmarks.tables import latex
+from contrastbench.domains.recipes import tiny
 from contrastbench.domains.registry import check_domain
 from contrastbench.losses.errors import UserError, unknown
 
@@ -45,9 +46,12 @@ class Row(Strict):
     loss: str | None = None
     params: dict[str, Any] = {}
     params_by_column: dict[str, dict[str, Any]] = {}
+    grid: dict[str, list[Any]] = Field({}, description="values to choose from, instead of params")
+    grid_by_column: dict[str, dict[str, list[Any]]] = {}  # over grid
     recipe: dict[str, Any] = {}  # over the column's
     differs: list[str] = []
     paper: dict[str, Published] = {}  # by column
+    undecided: dict[str, str] = Field({}, description="why nothing is chosen in a column; set by a selection")
 
 
 class Protocol(Strict):
@@ -57,6 +61,13 @@ class Protocol(Strict):
     selection: str = Field("", description="how parameters and epochs were chosen")
     recipe: dict[str, Any] = Field({}, description="what is said of training and scoring, in our recipe's terms")
     differs: list[str] = Field([], description="where we do otherwise and no recipe value shows it")
+
+
+class Tune(Strict):
+    """What a selection on validation data may cost; the same for every method."""
+
+    seeds: list[int] = Field([1000, 1001], min_length=1, description="of trials; no shown number is of these")
+    trials: int | None = Field(None, ge=1, description="settings for each method; default: those of the smallest grid")
 
 
 class Table(Strict):
@@ -75,6 +86,14 @@ class Table(Strict):
     average: str | None = Field(None, description="name of a last column, the mean of all others")
     rows: list[Row]
     seeds: list[int] = [0, 1, 2, 3, 4]  # those of a sweep that names none
+    tune: Tune | None = Tune()
+    tiny: bool = False  # a smoke test
+    selection: str = "paper: parameters as published"
+
+    @property
+    def quotes(self) -> bool:
+        """Whether there are published values beside ours."""
+        return any(row.paper for row in self.rows)
 
 
 @dataclass(frozen=True)
@@ -102,6 +121,7 @@ class Entry:
     ours: Value | None
     run: bool  # whether it can be run here, or is quoted only
     seeds: int | None  # behind the paper's value
+    quotes: bool = True  # whether the table has published values at all
 
     @property
     def difference(self) -> float | None:
@@ -118,6 +138,8 @@ class Entry:
         if not self.run:
             return paper, "", ""
         ours = self.ours.text(decimals, self.seeds if self.paper else None) if self.ours else "missing"
+        if not self.quotes:
+            return ours, "", ""
         return paper, ours, "" if self.difference is None else f"{self.difference:+.{decimals}f}"
 
 
@@ -135,8 +157,9 @@ def load(name: str) -> Table:
 
 def check(table: Table, path: Path) -> None:
     """Raise for names in a table's file that name nothing, or two things."""
-    if "name" in table.model_fields_set:
-        raise wrong_at(path, ["name"], "a table's name is that of its file, without .yaml: remove this key")
+    for key in ("name", "selection", "tiny"):
+        if key in table.model_fields_set:
+            raise wrong_at(path, [key], "a file has no such key; a table's name is that of its file, without .yaml")
     for where, domain in domains(table):
         try:
             check_domain(domain)
@@ -147,7 +170,11 @@ def check(table: Table, path: Path) -> None:
         if row.name in seen:
             raise wrong_at(path, ["rows", i, "name"], f"two rows are named {row.name!r}: rename one")
         seen.add(row.name)
-        for key, known in (("paper", [*table.columns, table.average]), ("params_by_column", [*table.columns])):
+        for key, known in (
+            ("paper", [*table.columns, table.average]),
+            ("params_by_column", [*table.columns]),
+            ("grid_by_column", [*table.columns]),
+        ):
             for column in getattr(row, key):
                 if column not in known:
                     raise wrong_at(path, ["rows", i, key, column], unknown("column", column, filter(None, known)))
@@ -172,7 +199,7 @@ def entry(table: Table, row: Row, column: str, results: Path) -> Entry:
     """One place."""
     run = runnable(table, row, column)
     mine = ours(table, row, column, results) if run else None
-    return Entry(row, column, published(row, column), mine, run, table.protocol.seeds)
+    return Entry(row, column, published(row, column), mine, run, table.protocol.seeds, table.quotes)
 
 
 def runnable(table: Table, row: Row, column: str) -> bool:
@@ -195,7 +222,7 @@ def average(table: Table, row: Row, line: list[Entry]) -> Entry:
     fewest = min((value.n or 0 for value in values), default=0)
     mine = Value(fmean(value.mean for value in values), n=fewest) if len(values) == len(line) else None
     paper = published(row, table.average)
-    return Entry(row, table.average, paper, mine, any(entry.run for entry in line), table.protocol.seeds)
+    return Entry(row, table.average, paper, mine, any(entry.run for entry in line), table.protocol.seeds, table.quotes)
 
 
 def ours(table: Table, row: Row, column: str, results: Path) -> Value | None:
@@ -221,8 +248,10 @@ def experiment(table: Table, row: Row, column: str) -> Experiment:
     assert row.loss is not None, "quoted rows are not run"
     assert what.dataset is not None, "quoted columns are not run"
     params = {**row.params, **row.params_by_column.get(column, {})}
-    recipe = {**table.recipe, **what.recipe, **row.recipe}
-    return Experiment(what.domain or table.domain, what.dataset, row.loss, params, recipe)
+    domain = what.domain or table.domain
+    recipe = {**table.recipe, **what.recipe, **row.recipe, **(tiny(domain) if table.tiny else {})}
+    tuned = tuple(table.tune.seeds) if table.tune else ()
+    return Experiment(domain, what.dataset, row.loss, params, recipe, tuned, column in row.undecided)
 
 
 def render(table: Table, results: Path, format_: str) -> str:
@@ -243,13 +272,18 @@ LEGEND = (
 )
 
 
+def legend(table: Table) -> str:
+    """What stands in a place."""
+    return LEGEND if table.quotes else "Mean ± std over seeds (number of seeds)."
+
+
 def markdown(table: Table, lines: list[list[Entry]]) -> str:
     """A table for people."""
     header = ["Method", *(entry.column for entry in lines[0])]
     body = [[line[0].row.name, *(italic(entry, entry.text(table.decimals)) for entry in line)] for line in lines]
     rows = [f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |" for row in body]
     head = [f"| {' | '.join(header)} |", f"| {' | '.join(['---'] * len(header))} |"]
-    foot = [LEGEND, f"Source: {table.source}. {table.notes}".strip(), ""]
+    foot = [legend(table), f"Selection: {table.selection}.", f"Source: {table.source}. {table.notes}".strip(), ""]
     return "\n".join([f"### {table.name}: {table.title}", "", *head, *rows, "", *foot])
 
 
@@ -258,7 +292,10 @@ def italic(entry: Entry, text: str) -> str:
     return text if entry.run or not entry.paper else f"*{text}*"
 
 
-FIELDS = "table method column loss quoted paper_mean paper_std paper_seeds ours_mean ours_std ours_seeds difference"
+FIELDS = (
+    "table selection method column loss quoted paper_mean paper_std paper_seeds "
+    "ours_mean ours_std ours_seeds difference"
+)
 
 
 def comma_separated(table: Table, lines: list[list[Entry]]) -> str:
@@ -273,7 +310,8 @@ def comma_separated(table: Table, lines: list[list[Entry]]) -> str:
         numbers = [paper.mean, paper.std, seeds, mine.mean, mine.std, mine.n, entry.difference]
         cells = ["" if v is None or v != v else v if isinstance(v, int) else f"{v:.4f}" for v in numbers]
         quoted = "no" if entry.run else "yes"
-        writer.writerow([table.name, entry.row.name, entry.column, entry.row.loss or "", quoted, *cells])
+        kind = table.selection.partition(":")[0]
+        writer.writerow([table.name, kind, entry.row.name, entry.column, entry.row.loss or "", quoted, *cells])
     return out.getvalue()
 
 
@@ -281,7 +319,7 @@ def for_papers(table: Table, lines: list[list[Entry]]) -> str:
     """A table for LaTeX, with one row below the other for the paper's values, ours and the differences."""
     header = [latex.text(name) for name in ["Method", *(entry.column for entry in lines[0])]]
     body = [cells for line in lines for cells in stacked(table, line)]
-    caption = f"{table.title}. {LEGEND} Source: {table.source}."
+    caption = f"{table.title}. {legend(table)} Selection: {table.selection}. Source: {table.source}."
     return latex.tabular(table.name, latex.text(caption), header, body)
 
 

@@ -73,7 +73,8 @@ class GraphDomain:
         scores = svm_folds(x.cpu().numpy(), self.graphs.y.cpu().numpy(), self.recipe.folds, self.seed)
         metrics = {"accuracy": scores.mean, "accuracy_std_over_folds": scores.std}
         details = {"folds": scores.accuracy, "folds_ddof": 0, "folds_n": self.recipe.folds, "C": scores.c}
-        return Evaluation(metrics, "accuracy", details)
+        validation = sum(scores.inner) / len(scores.inner)
+        return Evaluation(metrics, "accuracy", {**details, "validation": validation})
 
 
 def with_features(graphs: Graphs, features: str) -> Graphs:

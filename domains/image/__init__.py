@@ -137,7 +137,8 @@ class ImageDomain:
     def details(self, scores: dict[str, dict[str, float]], classifiers: dict[str, Any]) -> dict[str, Any]:
         """What the numbers rest on."""
         test = self.parts["test"].labels
-        return {
+        chooses = {"validation": scores["validation"][self.recipe.probe]} if "validation" in scores else {}
+        return chooses | {
             "images": {name: len(part) for name, part in self.parts.items()},
             "training_images": len(self.pool),
             "largest_class": 100 * test.bincount().max().item() / len(test),

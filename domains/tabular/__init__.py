@@ -94,10 +94,12 @@ class TabularDomain:
     def details(self, fitted: dict[str, Classifier], validation: Labelled) -> dict[str, Any]:
         """What the numbers rest on."""
         parts = {"train": self.train, "validation": self.validation, "test": self.test}
+        scores = {name: accuracy(classifier, validation) for name, classifier in fitted.items()}
         return {
+            "validation": scores[self.recipe.probe],
             "rows": {name: len(part.y) for name, part in parts.items()},
             "largest_class": 100 * self.test.y.bincount().max().item() / len(self.test.y),
-            "validation_accuracy": {name: accuracy(classifier, validation) for name, classifier in fitted.items()},
+            "validation_accuracy": scores,
             "classifiers": {name: classifier.details for name, classifier in fitted.items()},
             "data": self.notes,
         }

@@ -197,6 +197,7 @@ def test_tables_go_to_the_results_folder(bench, tmp_path: Path) -> None:
         ["list", "losses"],
         ["list", "datasets"],
         ["table", "adnce-table5"],
+        ["plan", "smoke"],
         ["audit", "adnce-table5"],
         ["plan", "smoke"],
         ["list", "tables"],

@@ -45,11 +45,14 @@ def add(results: Path, experiment: Experiment, seed: int, status: str = "ok", se
     publish({"schema": SCHEMA, **vars(cell), "status": status, "seconds": seconds}, cell.path(results, suffix))
 
 
+def planned(results: Path, seeds: int) -> plan.Plan:
+    return plan.Plan(TABLE, plan.places(TABLE), range(seeds), "paper", results)
+
+
 def test_every_experiment_is_there_once(tmp_path: Path) -> None:
     found = plan.places(TABLE)
-    assert [(place.row, place.column) for place in found] == [(row, c) for row in ("base", "star") for c in "ABT"]
-    work = plan.tasks(found, [0, 1], tmp_path)
-    assert len(work) == 10, "base and star are one experiment in A"
+    assert [(place.row.name, place.column) for place in found] == [(row, c) for row in ("base", "star") for c in "ABT"]
+    assert len(planned(tmp_path, 2).tasks()) == 10, "base and star are one experiment in A"
 
 
 def test_states_and_cost_of_the_rest(tmp_path: Path) -> None:
@@ -62,7 +65,7 @@ def test_states_and_cost_of_the_rest(tmp_path: Path) -> None:
         (0, "oom", 0),
     ):
         add(tmp_path, base, seed, status, seconds)
-    lines = list(plan.lines(plan.tasks(plan.places(TABLE), range(5), tmp_path), Costs(tmp_path)))
+    lines = list(plan.lines(planned(tmp_path, 5), Costs(tmp_path)))
     assert lines == [
         "graph MUTAG infonce(temperature=0.2)   2 done, 1 diverged, 1 failed, 1 missing, about 30 s",
         "graph DD infonce(temperature=0.2)      0 done, 5 missing, about 1 min 15 s, 5 of them guessed",
@@ -105,7 +108,7 @@ def test_the_nearest_records_count(tmp_path: Path) -> None:
     ],
 )
 def test_only_selects(only: list[str], wanted: list[str]) -> None:
-    assert [f"{place.row} {place.column}" for place in plan.places(TABLE, only)] == wanted
+    assert [f"{place.row.name} {place.column}" for place in plan.places(TABLE, only)] == wanted
 
 
 @pytest.mark.parametrize(
@@ -129,7 +132,7 @@ def test_what_selects_nothing_together_is_named() -> None:
 
 
 def test_tiny_comes_over_the_tables_recipe() -> None:
-    table = TABLE.model_copy(update={"recipe": {"epochs": 500}})
-    place = plan.places(table, ["column=A"], tiny=True)[0]
+    table = TABLE.model_copy(update={"recipe": {"epochs": 500}, "tiny": True})
+    place = plan.places(table, ["column=A"])[0]
     assert place.experiment.recipe == {"epochs": 2, "limit": 60, "folds": 3}
     assert make_recipe("graph", place.experiment.recipe).epochs == 2

@@ -118,6 +118,35 @@ def test_jobs_are_processes_and_share_the_cores(stub, tmp_path: Path, monkeypatc
     assert {f.reason for f in run(tasks("infonce"), tmp_path, jobs=3)} == {"failed: 22"}
 
 
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_sweep_lets_its_workers_end(how: signal.Signals, code: int, tmp_path: Path) -> None:
+    """The worker says when it has begun, and leaves a note when it is asked to end."""
+    worker = """if True:
+        import json, signal, sys, time
+        def end(*_):
+            open("ended", "w").close()
+            sys.exit(143)
+        signal.signal(signal.SIGTERM, end)
+        print(json.dumps({"status": "ready"}), flush=True)
+        sys.stdin.readline()
+        open("begun", "w").close()
+        signal.pause()
+    """
+    script = (
+        "import sys; from contrastbench.benchmarks import cli, sweep;"
+        "sweep.COMMAND = [sys.executable, '-c', sys.argv.pop()]; cli.main()"
+    )
+    os.mkfifo(tmp_path / "begun")
+    words = [sys.executable, "-P", "-c", script, "sweep", "smoke", "--tiny", worker]
+    with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        (tmp_path / "begun").read_text()  # waits for the worker
+        process.send_signal(how)
+        _, said = process.communicate()
+    assert process.returncode == code
+    assert (tmp_path / "ended").exists()
+    assert "Traceback" not in said
+
+
 def test_a_worker_that_cannot_start_ends_the_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweep_module, "COMMAND", [sys.executable, "-c", "raise SystemExit('no torch')"])
     with pytest.raises(ValueError, match="no worker process can be started: no torch"):

@@ -165,8 +165,8 @@ def test_a_mean_says_its_seeds_and_its_difference(tmp_path: Path) -> None:
     assert "| ours | 85.0 ± 0.5 / 87.0 ± 1.4 (2 of 3) / +2.0 | - / missing | - / missing |" in text
     assert "| quoted | *80.0 ± 1.0* | - | *70.0* |" in text
     lines = render(SMALL, tmp_path, "csv").splitlines()
-    assert "small,ours,A,infonce,no,85.0000,0.5000,3,87.0000,1.4142,2,2.0000" in lines
-    assert "small,quoted,A,,yes,80.0000,1.0000,3,,,," in lines
+    assert "small,paper,ours,A,infonce,no,85.0000,0.5000,3,87.0000,1.4142,2,2.0000" in lines
+    assert "small,paper,quoted,A,,yes,80.0000,1.0000,3,,,," in lines
     add(tmp_path, "A", 2, 87.0)
     assert "(3) / +2.0 |" in render(SMALL, tmp_path, "md"), "as many as the paper's need no words"
 
@@ -275,7 +275,7 @@ def test_a_users_own_file_is_a_table(tmp_path: Path) -> None:
     table = load(str(tmp_path / "mine.yaml"))
     assert table.name == "mine"
     add(tmp_path, "A", 0, 86.0)
-    assert "| ours | - / 86.0 (1) |" in render(table, tmp_path, "md")
+    assert "| ours | 86.0 (1) |" in render(table, tmp_path, "md")
 
 
 @pytest.mark.parametrize(
