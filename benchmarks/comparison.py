@@ -270,7 +270,7 @@ def cells(found: Comparison, decimals: int) -> list[str]:
         pairs,
         number(found.baseline, decimals),
         number(found.ours, decimals),
-        "-" if found.difference is None else f"{found.difference:+.{decimals}f}{spread}",
+        "-" if found.difference is None else signed(found.difference, decimals) + spread,
         p_text(found.wilcoxon.p),
         p_text(found.t.p),
         f"{found.n}, ratio {found.ratio:.2f}" if found.n else "-",
@@ -282,6 +282,16 @@ def cells(found: Comparison, decimals: int) -> list[str]:
 def number(value: float | None, decimals: int) -> str:
     """A number or a dash."""
     return "-" if value is None else f"{value:.{decimals}f}"
+
+
+def signed(value: float, decimals: int) -> str:
+    """With its sign, which what rounds to zero has none of.
+
+    >>> signed(2.25, 2), signed(-0.71, 1), signed(-0.01, 1)
+    ('+2.25', '-0.7', '0.0')
+    """
+    text = f"{value:+.{decimals}f}"
+    return text if float(text) else text[1:]
 
 
 def p_text(p: float | None) -> str:

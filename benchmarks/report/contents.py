@@ -1,12 +1,12 @@
 """What the report shows: tables, comparisons and records as plain values for the page."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from contrastbench.benchmarks import comparison, records, sweep_file, table_files, tables
+from contrastbench.benchmarks import comparison, records, selections, sweep_file, table_files, tables
 from contrastbench.benchmarks.comparison import Comparison, Ranks
 from contrastbench.benchmarks.records import Record
 from contrastbench.benchmarks.statistics import ALPHA, mean_std
@@ -31,11 +31,10 @@ class Group:
         """What all of them share can be read from any."""
         return self.records[0]
 
-    @property
-    def statuses(self) -> Counter[str]:
+    def statuses(self, but: Sequence[int] = ()) -> Counter[str]:
         """How the seeds ended; a try that failed is forgotten where a later one did not."""
         worst_first = sorted(self.records, key=lambda record: -ORDER.index(record["status"]))
-        by_seed = {record["seed"]: record["status"] for record in worst_first}
+        by_seed = {record["seed"]: record["status"] for record in worst_first if record["seed"] not in but}
         return Counter({status: list(by_seed.values()).count(status) for status in ORDER if status in by_seed.values()})
 
     @property
@@ -50,7 +49,9 @@ class Place:
 
     entry: Entry
     groups: list[int]
-    statuses: Counter[str]
+    statuses: Counter[str]  # of its seeds
+    tuned: tuple[int, ...] = ()  # seeds of the groups that are not its own: they chose the parameters
+    why: str = ""  # there is nothing
 
     @property
     def best(self) -> Value | None:
@@ -62,13 +63,19 @@ class Place:
 class Shown:
     """A table with all that is said of it."""
 
-    table: Table
+    table: Table  # with the parameters of its selection
     lines: list[list[Place]]
     baseline: str | None
     compared: list[Comparison]
     legend: str
     counts: dict[str, Counter[str]]
     ranks: Ranks | None
+
+    @property
+    def name(self) -> str:
+        """The table's, with its selection where that is not the paper's."""
+        selection = self.table.selection.partition(":")[0]
+        return self.table.name + ("" if selection == "paper" else f", {selection} selection")
 
 
 def read_groups(results: Path) -> list[Group]:
@@ -108,14 +115,27 @@ def place(table: Table, entry: Entry, results: Path, by_folder: dict[Path, list[
     if not entry.run or entry.column not in table.columns:
         return Place(entry, [], Counter())
     work = tables.experiment(table, entry.row, entry.column)
+    if work.undecided:
+        return Place(entry, [], Counter(), why=entry.row.undecided[entry.column])
     found = [group for group in by_folder.get(work.folder(results), []) if work.matches(group.first)]
-    return Place(entry, [group.number for group in found], sum((group.statuses for group in found), Counter()))
+    statuses = sum((group.statuses(work.tuned) for group in found), Counter())
+    return Place(entry, [group.number for group in found], statuses, work.tuned)
 
 
 def choose(names: Sequence[str], results: Path, groups: Sequence[Group]) -> list[Shown]:
-    """The named tables, or every one that has a record."""
-    shown = [show(sweep_file.load(name), results, groups) for name in names or table_files.names()]
-    return [one for one in shown if names or any(place.groups for line in one.lines for place in line)]
+    """The named tables, or every one that has a record; under both selections where both have records."""
+    loaded = [sweep_file.load(name) for name in names or table_files.names()]
+    shown = [(show(table, results, groups), first) for one in loaded for table, first in variants(one, results)]
+    return [
+        one for one, first in shown if (names and first) or any(place.groups for line in one.lines for place in line)
+    ]
+
+
+def variants(table: Table, results: Path) -> Iterator[tuple[Table, bool]]:
+    """The table by its own selection, and by validation data where rows have grids to choose from."""
+    yield selections.resolve(table, None, results), True
+    if selections.default(table) == "paper" and any(row.grid or row.grid_by_column for row in table.rows):
+        yield selections.resolve(table, "validation", results), False
 
 
 def related(shown: Iterable[Shown], groups: Sequence[Group]) -> set[int]:
@@ -143,7 +163,7 @@ def as_data(group: Group, environments: list[dict[str, Any]]) -> dict[str, Any]:
         "mean": mean,
         "std": std,
         "n": len(group.scores),
-        "statuses": list(group.statuses.items()),
+        "statuses": list(group.statuses().items()),
         "runs": sorted(
             (run(*pair, environments) for pair in zip(group.records, group.paths, strict=True)), key=by_seed
         ),

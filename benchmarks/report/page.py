@@ -8,7 +8,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from contrastbench.benchmarks.comparison import p_text, ranks_text
+from contrastbench.benchmarks.comparison import p_text, ranks_text, signed
 from contrastbench.benchmarks.report import contents, plots
 from contrastbench.benchmarks.statistics import ALPHA
 
@@ -35,7 +35,7 @@ def render(names: Sequence[str], results: Path) -> tuple[str, str]:
             version=version("contrastbench"),
         )
     )
-    return page, f"{len(shown)} tables, {len(chosen)} experiments, {statuses.total()} records"
+    return page, f"tables: {len(shown)}, experiments: {len(chosen)}, records: {statuses.total()}"
 
 
 def environment() -> Environment:
@@ -50,18 +50,17 @@ def environment() -> Environment:
         "ranks_text": ranks_text,
         "colors": plots.COLORS,
     }
-    made.filters |= {"signed": signed, "p": p_text, "commit": short_commit}
+    made.filters |= {"signed": with_minus, "p": p_text, "commit": short_commit}
     return made
 
 
-def signed(value: float, decimals: int) -> str:
+def with_minus(value: float, decimals: int) -> str:
     """With its sign, a real minus.
 
-    >>> signed(-0.71, 1), signed(2.25, 2), signed(-0.01, 1)
-    ('−0.7', '+2.25', '0.0')
+    >>> with_minus(-0.71, 1)
+    '−0.7'
     """
-    text = f"{value:+.{decimals}f}"
-    return f"{0:.{decimals}f}" if float(text) == 0 else text.replace("-", "−")
+    return signed(value, decimals).replace("-", "−")
 
 
 def short_commit(commit: str | None) -> str:

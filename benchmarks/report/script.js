@@ -74,11 +74,13 @@ function toggle(button) {
   if (row.nextElementSibling?.classList.contains("drill")) row.nextElementSibling.remove();
   if (open) return;
   button.setAttribute("aria-expanded", "true");
-  const inner = el("div", { class: "inner" }, ...button.dataset.groups.split(" ").map((n) => details(groups.get(Number(n)))));
+  const tuned = new Set((button.dataset.tuned ?? "").split(" "));
+  const numbers = button.dataset.groups.split(" ").map(Number);
+  const inner = el("div", { class: "inner" }, ...numbers.map((n) => details(groups.get(n), tuned)));
   row.after(el("tr", { class: "drill" }, el("td", { colspan: row.cells.length }, inner)));
 }
 
-function details(group) {
+function details(group, tuned) {
   const facts = [
     ["Parameters", pairs(group.params) || "none"],
     ["Recipe", pairs(group.recipe)],
@@ -88,13 +90,13 @@ function details(group) {
   ];
   const list = el("dl", {}, ...facts.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
   const title = el("h4", {}, `${group.loss} on ${group.dataset} (${group.domain}): ${count(group)}`);
-  return el("section", { "aria-label": title.textContent, style: "border: 0; margin: 0; padding: 0" }, title, curves(group), runs(group), list);
+  return el("section", { "aria-label": title.textContent, style: "border: 0; margin: 0; padding: 0" }, title, curves(group), runs(group, tuned), list);
 }
 
 const count = (group) =>
   group.statuses.map(([status, n]) => `${n} ${status}`).join(", ");
 
-function runs(group) {
+function runs(group, tuned) {
   const metrics = [...new Set(group.runs.flatMap((run) => Object.keys(run.metrics)))];
   metrics.sort((a, b) => (b === group.main) - (a === group.main));
   const head = ["Seed", "Status", ...metrics, "Seconds", "Peak MiB", "Environment", "Record"];
@@ -104,7 +106,7 @@ function runs(group) {
     return el(
       "tr", {},
       el("th", { scope: "row", class: "num" }, run.seed),
-      el("td", {}, run.error ? `${run.status}: ${run.error}` : run.status),
+      el("td", {}, run.error ? `${run.status}: ${run.error}` : run.status, tuned.has(String(run.seed)) ? ", for tuning: not in the mean" : ""),
       ...metrics.map((name) => el("td", { class: "num" }, number(run.metrics[name]))),
       el("td", { class: "num" }, number(run.seconds, 1)),
       el("td", { class: "num" }, number(run.memory, 0)),

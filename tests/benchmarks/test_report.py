@@ -14,7 +14,7 @@ from made_records import ENVIRONMENT, add
 
 from contrastbench.benchmarks import report, sweep_file, table_files
 from contrastbench.benchmarks.report import contents, plots
-from contrastbench.benchmarks.report.page import signed
+from contrastbench.benchmarks.report.page import with_minus
 from contrastbench.benchmarks.statistics import Ranking
 from contrastbench.benchmarks.tables import Table
 from contrastbench.losses import UserError
@@ -248,7 +248,7 @@ def test_the_diagram_names_every_method_with_its_rank() -> None:
 
 
 def test_signs() -> None:
-    assert [signed(x, 1) for x in (1.0, -1.0, 0.04, -0.04, 0.0)] == ["+1.0", "−1.0", "0.0", "0.0", "0.0"]
+    assert [with_minus(x, 1) for x in (1.0, -1.0, 0.04, -0.04, 0.0)] == ["+1.0", "−1.0", "0.0", "0.0", "0.0"]
 
 
 def edited(results: Path) -> None:
