@@ -60,6 +60,7 @@ def run(
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ... or auto: CUDA where there is one.")] = "auto",
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; default: what suits the domain.")] = None,
     export: Annotated[Path | None, typer.Option(help="A new folder for the trained encoder.")] = None,
+    tensorboard: Annotated[Path | None, typer.Option(help="A folder for scalars that TensorBoard reads.")] = None,
 ) -> None:
     """Train a loss in a domain, score it by the field's protocol, and keep a record for each seed.
 
@@ -95,6 +96,7 @@ def run(
         device=choose_device(device),
         threads=threads,
         export=export,
+        tensorboard=tensorboard,
     )
     done = []
     for seed in numbers:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from joblib import cpu_count
 
-from contrastbench.benchmarks import records
+from contrastbench.benchmarks import records, tensorboard
 from contrastbench.benchmarks.environment import environment, peak_memory_mib
 from contrastbench.benchmarks.experiments import own_code
 from contrastbench.benchmarks.records import Cell, Record
@@ -39,6 +39,7 @@ class Request:
     device: str = "cpu"
     threads: int | None = None
     export: Path | None = None  # a folder for the trained model, of domains that can
+    tensorboard: Path | None = None  # a folder with a subfolder for each training
 
 
 def run(request: Request, seed: int) -> tuple[Record, Path]:
@@ -69,11 +70,15 @@ def run(request: Request, seed: int) -> tuple[Record, Path]:
     )
     if request.export:
         check_export(domain, request, cell.path(request.results))
+    if request.tensorboard:
+        tensorboard.check()
     if cell.path(request.results).exists():
         return records.read(cell.path(request.results)), cell.path(request.results)
     check_writable(cell.path(request.results).parent)
     checkpoint = request.results / "checkpoints" / f"{cell.key[:16]}-seed{seed}.safetensors"
-    outcome = attempt(lambda: measure(domain, recipe, loss, device, checkpoint, request.export))
+    place = cell.path(request.results).relative_to(request.results / "runs").with_suffix("")
+    board = request.tensorboard / place if request.tensorboard else None
+    outcome = attempt(lambda: measure(domain, recipe, loss, device, checkpoint, request.export, board))
     record, path = publish(cell, outcome, request.results, device)
     if record["status"] in records.FINAL:
         checkpoint.unlink(missing_ok=True)
@@ -150,10 +155,12 @@ def measure(
     device: torch.device,
     checkpoint: Path,
     export: Path | None = None,
+    board: Path | None = None,
 ) -> Record:
     """Train, score, export if asked to, and say what it took."""
     start = time.perf_counter()
-    model, history = train(domain, recipe, loss, checkpoint)
+    with tensorboard.scalars(board) as log:
+        model, history = train(domain, recipe, loss, checkpoint, log)
     trained = time.perf_counter()
     evaluation = domain.evaluate(model)
     end = time.perf_counter()

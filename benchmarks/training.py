@@ -4,6 +4,7 @@ import math
 import signal
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -21,6 +22,8 @@ from contrastbench.domains.base import Domain
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.recipes import Recipe
 from contrastbench.losses.base import Loss
+
+Log = Callable[[str, float, int], None]  # name, value, step
 
 SECONDS_BETWEEN_CHECKPOINTS = 300  # shorter trainings write none unless they are interrupted
 
@@ -54,12 +57,13 @@ class History:
 
 
 def train(
-    domain: Domain, recipe: Recipe, loss: Loss | None, checkpoint: Path | None = None
+    domain: Domain, recipe: Recipe, loss: Loss | None, checkpoint: Path | None = None, log: Log | None = None
 ) -> tuple[nn.Module, History]:
     """The model after all epochs, or the best by the domain's validation; untrained without a loss.
 
     A training that finds its checkpoint goes on from there with the numbers that it would have had uninterrupted.
-    SIGTERM and Ctrl-C finish the step and write the checkpoint.
+    SIGTERM and Ctrl-C finish the step and write the checkpoint. `log` gets every step's loss and the validation
+    scores, as soon as they are numbers.
 
     Raises:
         Diverged: the mean loss of an epoch, or of the steps between two validations, is not finite.
@@ -67,7 +71,7 @@ def train(
     model = domain.model(recipe)
     if loss is None:
         return model, History()
-    run = Run(model, recipe, domain.steps(recipe), checkpoint)
+    run = Run(model, recipe, domain.steps(recipe), checkpoint, log)
     first, done = divmod(run.history.step, max(1, domain.steps(recipe)))
     with Progress(run.steps, "training", run.history.step) as progress, Interruption() as interruption:
         for epoch in range(first, recipe.epochs):
@@ -91,8 +95,10 @@ class Run:
     optimizer: Optimizer
     schedule: LambdaLR
 
-    def __init__(self, model: nn.Module, recipe: Recipe, steps_per_epoch: int, checkpoint: Path | None) -> None:
-        self.model, self.recipe, self.checkpoint = model, recipe, checkpoint
+    def __init__(
+        self, model: nn.Module, recipe: Recipe, steps_per_epoch: int, checkpoint: Path | None, log: Log | None
+    ) -> None:
+        self.model, self.recipe, self.checkpoint, self.log = model, recipe, checkpoint, log
         self.steps_per_epoch, self.steps = steps_per_epoch, recipe.epochs * steps_per_epoch
         self.optimizer = make_optimizer(recipe, model.parameters())
         self.history = History()
@@ -126,6 +132,8 @@ class Run:
     def choose(self, score: float) -> None:
         """Keep the model if it is the best so far."""
         self.history.dev_curve.append((self.history.step, score))
+        if self.log:
+            self.log("validation", score, self.history.step)
         if self.history.best[0] == self.history.step:
             self.best = {name: tensor.detach().cpu().clone() for name, tensor in self.model.state_dict().items()}
 
@@ -143,8 +151,12 @@ class Run:
 
     def collect(self) -> None:
         """Losses become numbers."""
-        self.history.losses += torch.stack(self.values).tolist() if self.values else []
+        values = torch.stack(self.values).tolist() if self.values else []
+        self.history.losses += values
         self.values = []
+        if self.log:
+            for step, value in enumerate(values, self.history.step - len(values) + 1):
+                self.log("loss", value, step)
         wrong = next((value for value in self.history.losses if not math.isfinite(value)), None)
         if wrong is not None:
             raise Diverged(f"the loss is {wrong} in epoch {len(self.history.loss_by_epoch) + 1}")

@@ -15,7 +15,7 @@ from contrastbench.benchmarks.runner import Request, run
 from contrastbench.benchmarks.training import train
 from contrastbench.domains.recipes import make_recipe
 from contrastbench.domains.registry import domain_class
-from contrastbench.losses import get_loss
+from contrastbench.losses import UserError, get_loss
 
 CASES = {
     "graph": ("motifs", {"epochs": 2, "limit": 60, "folds": 3, "batch_size": 20}),
@@ -85,3 +85,28 @@ def test_a_damaged_checkpoint_is_said_and_not_used(tmp_path: Path, capsys) -> No
     assert "is damaged: the training starts anew" in capsys.readouterr().err
     path.write_bytes(b"half")
     assert checkpoints.read(path) is None
+
+
+def test_scalars_for_tensorboard_are_those_of_the_record(tmp_path: Path) -> None:
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    pytest.importorskip("transformers")
+    dataset, values = CASES["sentence"]
+    request = Request("sentence", dataset, "adnce", {}, values, tmp_path / "results", tensorboard=tmp_path / "board")
+    record, path = run(request, seed=0)
+    (folder,) = {file.parent for file in (tmp_path / "board").rglob("events*")}
+    assert folder.relative_to(tmp_path / "board") == path.relative_to(tmp_path / "results/runs").with_suffix("")
+    events = accumulator.EventAccumulator(str(folder)).Reload()
+    assert sorted(events.Tags()["scalars"]) == ["loss", "validation"]
+    loss, validation = (events.Scalars(name) for name in ("loss", "validation"))
+    assert [e.step for e in loss] == [1, 2, 3, 4, 5, 6]
+    means = [sum(e.value for e in part) / 3 for part in (loss[:3], loss[3:])]
+    assert means == pytest.approx(record["details"]["loss_by_epoch"], rel=1e-6)
+    curve = [(e.step, e.value) for e in validation]
+    assert curve == [(step, pytest.approx(score, rel=1e-6)) for step, score in record["details"]["dev_curve"]]
+
+
+def test_without_tensorboard_the_fix_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    request = Request("graph", "motifs", "adnce", {}, {"epochs": 1}, tmp_path, tensorboard=tmp_path / "board")
+    with pytest.raises(UserError, match=r'pip install "contrastbench\[tensorboard\]"'):
+        run(request, seed=0)
