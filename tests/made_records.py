@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from contrastbench.benchmarks.experiments import Experiment
-from contrastbench.benchmarks.records import SCHEMA, Cell, publish
+from contrastbench.benchmarks.records import FINAL, SCHEMA, Cell, publish
 
 ENVIRONMENT = {
     "commit": "0" * 40,
@@ -16,27 +16,39 @@ ENVIRONMENT = {
 }
 
 
-def add(results: Path, seed: int, accuracy: float, loss: str = "infonce", **change: Any) -> Path:
-    """A record of graphs; keys of the cell may be changed, `params` over defaults and `details` too."""
-    work = Experiment("graph", change.pop("dataset", "MUTAG"), loss, change.pop("params", {}), change.pop("recipe", {}))
-    details = {"folds": [accuracy, accuracy], "loss_by_epoch": [3.0, 2.0, 1.0], **change.pop("details", {})}
-    status = change.pop("status", "ok")
-    fields = {
+def made(results: Path, work: Experiment, seed: int, **change: Any) -> Path:
+    """The file of an ok record of an experiment; any field of its cell or of its outcome may be changed."""
+    cell = {
         "domain": work.domain,
         "dataset": work.dataset,
-        "loss": loss,
+        "loss": work.loss,
         "loss_code": "",
         "params": work.full_params,
         "recipe": work.full_recipe.model_dump(mode="json"),
         "protocol": work.full_recipe.protocol,
         "data_hash": "0" * 64,
         "seed": seed,
-        **change,
     }
-    cell = Cell(**fields)
-    outcome: dict[str, Any] = {"status": status, "details": details, "environment": ENVIRONMENT}
-    if status == "ok":
-        outcome |= {"metrics": {"accuracy": accuracy}, "main": "accuracy", "seconds": 2.0, "peak_memory_mib": 100.0}
-    path = cell.path(results, "" if status in ("ok", "diverged") else f".{status}-1")
-    publish({"schema": SCHEMA, **fields, "key": cell.key, **outcome}, path)
+    outcome = {
+        "status": "ok",
+        "metrics": {"accuracy": 50.0},
+        "main": "accuracy",
+        "details": {},
+        "seconds": 2.0,
+        "peak_memory_mib": 100.0,
+        "environment": ENVIRONMENT,
+    }
+    record = {"schema": SCHEMA, **cell, **outcome, **change}
+    if record["status"] != "ok":
+        del record["metrics"], record["main"]
+    key = Cell(**{name: record[name] for name in cell})
+    path = key.path(results, "" if record["status"] in FINAL else f".{record['status']}-1")
+    publish({**record, "key": key.key}, path)
     return path
+
+
+def add(results: Path, seed: int, accuracy: float, loss: str = "infonce", **change: Any) -> Path:
+    """A record of graphs; `dataset`, `params`, `recipe` and `details` may be given in part."""
+    work = Experiment("graph", change.pop("dataset", "MUTAG"), loss, change.pop("params", {}), change.pop("recipe", {}))
+    details = {"folds": [accuracy, accuracy], "loss_by_epoch": [3.0, 2.0, 1.0], **change.pop("details", {})}
+    return made(results, work, seed, metrics={"accuracy": accuracy}, details=details, **change)

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_records import ENVIRONMENT, made
 
 from contrastbench.benchmarks.audit import report
-from contrastbench.benchmarks.records import SCHEMA, Cell, publish
 from contrastbench.benchmarks.tables import Table, experiment, load, names
 from contrastbench.losses import UserError
 
@@ -30,7 +30,6 @@ TABLE: dict[str, Any] = {
         {"name": "ours only", "loss": "adnce"},
     ],
 }
-ENVIRONMENT = {"commit": "c0ffee", "device": "CPU", "versions": {"torch": "2.15.0"}}
 
 
 def table(**change: Any) -> Table:
@@ -41,10 +40,7 @@ def add(results: Path, column: str, seed: int, recipe: dict[str, Any] | None = N
     """The record of a seed of the row "ours", with changes."""
     work = experiment(table(), table().rows[1], column)
     values = {**work.full_recipe.model_dump(mode="json"), **(recipe or {})}
-    protocol = work.full_recipe.protocol
-    cell = Cell("graph", work.dataset, "infonce", "", work.full_params, values, protocol, "0" * 64, seed)
-    fields = {**vars(cell), "status": "ok", "metrics": {"accuracy": 86.0}, "main": "accuracy"}
-    publish({"schema": SCHEMA, **fields, "details": {}, "environment": ENVIRONMENT, **change}, cell.path(results))
+    made(results, work, seed, recipe=values, **change)
 
 
 def listed(results: Path, **change: Any) -> list[str]:
@@ -116,7 +112,7 @@ def test_circumstances_are_told(tmp_path: Path) -> None:
     found = listed(tmp_path)
     assert "| ours | A | data |  | dropped 3 |" in found
     assert "| ours | A | code |  | uncommitted changes with seeds 1 |" in found
-    assert "| ours | A | machines |  | CPU, torch 2.15.0; H100, torch 2.15.0 |" in found
+    assert "| ours | A | machines |  | H100, torch 2.15; a CPU, torch 2.15 |" in found
 
 
 def test_a_protocol_with_an_unknown_key_is_a_mistake(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import torch
+from made_records import made
 
 from contrastbench.benchmarks.comparison import baseline_row, compare, counts, ranks, redrawn, render
-from contrastbench.benchmarks.records import SCHEMA, Cell, publish
 from contrastbench.benchmarks.statistics import corrected_t, holm, wilcoxon
 from contrastbench.benchmarks.tables import Table, entries, experiment
 from contrastbench.domains.graph import GraphDomain
@@ -36,25 +36,7 @@ SMALL = Table(
 def add(results: Path, row: str, column: str, seed: int, folds: list[float], **change: Any) -> None:
     """An ok record of a place of the table."""
     work = experiment(SMALL, next(r for r in SMALL.rows if r.name == row), column)
-    fields = {
-        "domain": "graph",
-        "dataset": work.dataset,
-        "loss": work.loss,
-        "loss_code": "",
-        "params": work.full_params,
-        "recipe": work.full_recipe.model_dump(mode="json"),
-        "protocol": work.full_recipe.protocol,
-        "data_hash": "0" * 64,
-        "seed": seed,
-        **change,
-    }
-    cell = Cell(**fields)
-    metrics = {"accuracy": sum(folds) / len(folds)}
-    details = {"folds": folds}
-    publish(
-        {"schema": SCHEMA, **fields, "status": "ok", "metrics": metrics, "main": "accuracy", "details": details},
-        cell.path(results),
-    )
+    made(results, work, seed, metrics={"accuracy": sum(folds) / len(folds)}, **{"details": {"folds": folds}, **change})
 
 
 FOLDS = {  # row -> seed -> two folds

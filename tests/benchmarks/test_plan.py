@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
+from made_records import made
 
 from contrastbench.benchmarks import plan
 from contrastbench.benchmarks.costs import Costs
 from contrastbench.benchmarks.experiments import Experiment
-from contrastbench.benchmarks.records import SCHEMA, Cell, publish
 from contrastbench.benchmarks.tables import Table
 from contrastbench.domains.recipes import make_recipe
 from contrastbench.losses import UserError
@@ -29,20 +29,7 @@ TABLE = Table(
 
 
 def add(results: Path, experiment: Experiment, seed: int, status: str = "ok", seconds: float = 10.0) -> None:
-    recipe = experiment.full_recipe
-    cell = Cell(
-        experiment.domain,
-        experiment.dataset,
-        experiment.loss,
-        "",
-        experiment.full_params,
-        recipe.model_dump(mode="json"),
-        recipe.protocol,
-        "0" * 64,
-        seed,
-    )
-    suffix = "" if status in ("ok", "diverged") else f".{status}-1"
-    publish({"schema": SCHEMA, **vars(cell), "status": status, "seconds": seconds}, cell.path(results, suffix))
+    made(results, experiment, seed, status=status, seconds=seconds)
 
 
 def planned(results: Path, seeds: int) -> plan.Plan:

@@ -4,10 +4,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from made_records import made
 
 from contrastbench.benchmarks import plan, selections
 from contrastbench.benchmarks.experiments import Experiment
-from contrastbench.benchmarks.records import SCHEMA, Cell, publish
 from contrastbench.benchmarks.selections import draw, resolve, settings, trials
 from contrastbench.benchmarks.tables import Row, Table, Tune, load, render
 from contrastbench.losses import UserError
@@ -38,28 +38,8 @@ BASE, NEW, DEFAULT, SECRET = TABLE.rows
 
 
 def add(results: Path, work: Experiment, seed: int, validation: float | None, accuracy: float = 50.0, **change) -> None:
-    recipe = work.full_recipe
-    cell = Cell(
-        work.domain,
-        work.dataset,
-        work.loss,
-        "",
-        work.full_params,
-        recipe.model_dump(mode="json"),
-        recipe.protocol,
-        "0" * 64,
-        seed,
-    )
-    record = {
-        "schema": SCHEMA,
-        **vars(cell),
-        "status": "ok",
-        "metrics": {"accuracy": accuracy},
-        "main": "accuracy",
-        "seconds": 1.0,
-        "details": {} if validation is None else {"validation": validation},
-    }
-    publish(record | change, cell.path(results))
+    details = {} if validation is None else {"validation": validation}
+    made(results, work, seed, **{"metrics": {"accuracy": accuracy}, "details": details, **change})
 
 
 def tune(results: Path, row: Row, validations: list[float], **change: float) -> list[Experiment]:

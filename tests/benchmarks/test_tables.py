@@ -6,9 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from made_records import made
 
 from contrastbench.benchmarks import tables
-from contrastbench.benchmarks.records import SCHEMA, Cell, publish
 from contrastbench.benchmarks.tables import Table, entries, experiment, load, names, render, runnable
 from contrastbench.domains.datasets import DATASETS
 from contrastbench.domains.recipes import make_recipe
@@ -33,22 +33,8 @@ SMALL = Table(
 
 def add(results: Path, column: str, seed: int, accuracy: float, **change: object) -> None:
     """The record of a seed of the row "ours"."""
-    recipe = make_recipe("graph", SMALL.columns[column].recipe)
-    fields = {
-        "domain": "graph",
-        "dataset": SMALL.columns[column].dataset,
-        "loss": "infonce",
-        "loss_code": "",
-        "params": {"temperature": 0.2},
-        "recipe": recipe.model_dump(mode="json"),
-        "protocol": recipe.protocol,
-        "data_hash": "0" * 64,
-        "seed": seed,
-        "status": "ok",
-        **change,
-    }
-    cell = Cell(**{k: v for k, v in fields.items() if k != "status"})
-    publish({"schema": SCHEMA, **fields, "metrics": {"accuracy": accuracy}, "main": "accuracy"}, cell.path(results))
+    work = experiment(SMALL, next(row for row in SMALL.rows if row.loss), column)
+    made(results, work, seed, **{"metrics": {"accuracy": accuracy}, **change})
 
 
 @pytest.mark.parametrize("name", names())
