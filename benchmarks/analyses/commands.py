@@ -31,7 +31,7 @@ Losses = Annotated[list[str], typer.Option(help="A loss, or loss(KEY=VALUE, ...)
 Loss = Annotated[str, typer.Option(help="A registered loss, or file.py:Class.")]
 Set = Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE for every loss that has it, e.g. mu=0.7.")]
 Recipe = Annotated[list[str] | None, typer.Option(help="KEY=VALUE for the training, e.g. epochs=20.")]
-Seed = Annotated[int, typer.Option(min=0, help="Of the data split, the weights and the views.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of the data split, the weights and the views.")]
 Tiny = Annotated[bool, typer.Option("--tiny", help="A smoke test on a tiny subset.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ... or auto: CUDA where there is one.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads; default: what suits the domain.")]
@@ -200,5 +200,9 @@ def open_(
 
 def show(found: Iterable[Path | str]) -> None:
     """A line for each."""
-    for line in found:
-        typer.echo(line)
+    try:
+        for line in found:
+            typer.echo(line)
+    except KeyboardInterrupt:
+        typer.echo("interrupted: nothing was written", err=True)
+        raise typer.Exit(130) from None

@@ -187,9 +187,11 @@ def plot(points: Sequence[Point], metric: str, title: str) -> Figure:
         left.plot(x, numbers(relative(points, point) for point in line), label=f"r = {kept:g}", **style)
         right.plot(x, numbers(point.weighted for point in line), **style)
         right.plot(x, numbers(point.uniform for point in line), color=style["color"], linestyle=":")
-    left.set_ylabel(f"{metric}, relative to the best of the same r", parse_math=False)
-    right.set_ylabel("weight on false negatives (dotted: their number)")
+    left.set_ylabel(f"{metric} / best of the same r", parse_math=False)
+    right.set_ylabel("share of the negatives that is false")
     for axes in (left, right):
         axes.set_xlabel("temperature τ")
-    legend(drawing, left, "share r of the false negatives that is kept")
+    right.set_title("as the loss weights them; dotted: by number", fontsize=9)
+    left.set_title("trained with a share r of the false negatives", fontsize=9)
+    legend(drawing, left)
     return drawing

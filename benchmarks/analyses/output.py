@@ -1,6 +1,7 @@
 """Where analyses go: a folder with a CSV and a plot of the same name. Brings neither torch nor matplotlib."""
 
 import csv
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,7 +25,7 @@ def prepare(out: Path | None, analysis: str, *names: str) -> Path:
     folder = out or Path("results", "analyses", "-".join(plain))
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{analysis}.csv").open("a").close()
+        tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
         raise UserError(f"cannot write to {folder} ({error.strerror}): name another folder with --out") from None
     return folder

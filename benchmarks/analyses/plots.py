@@ -1,6 +1,7 @@
 """Figures in the style of the report's plots, on white."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -25,11 +26,10 @@ def figure(title: str, panels: int, square: bool = False) -> tuple[Figure, Seque
     return drawing, grid[:panels]
 
 
-def legend(drawing: Figure, axes: Axes, title: str | None = None) -> None:
+def legend(drawing: Figure, axes: Axes, title: str | None = None, columns: int = 4) -> None:
     """One legend below all panels."""
     handles, labels = axes.get_legend_handles_labels()
-    box = drawing.legend(
-        handles, labels, loc="outside lower center", ncols=min(len(labels), 5), frameon=False, title=title
-    )
+    where: dict[str, Any] = {"loc": "outside lower center", "ncols": min(len(labels), columns), "frameon": False}
+    box = drawing.legend(handles, labels, title=title, **where)
     for text in box.get_texts():
         text.set_parse_math(False)

@@ -20,6 +20,7 @@ from contrastbench.losses.errors import UserError
 from contrastbench.losses.registry import get_loss
 
 PERPLEXITY = 30  # scikit-learn's default
+LEGEND = 20  # classes: more colours cannot be told apart
 COLUMNS = ("encoder", "row", "class", "x", "y")
 
 
@@ -80,5 +81,6 @@ def plot(panels: Sequence[Panel], title: str) -> Figure:
             axes.scatter(first, second, s=4, linewidths=0, color=colors(k), label=str(y))
         axes.set_title(panel.label, fontsize=9, parse_math=False)
         axes.set(xticks=[], yticks=[], xlabel="t-SNE 1", ylabel="t-SNE 2")
-    legend(drawing, grid[0], "class")
+    if len(classes) <= LEGEND:
+        legend(drawing, grid[0], "class", columns=10)
     return drawing

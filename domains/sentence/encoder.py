@@ -109,9 +109,7 @@ def locate(source: str, data_root: Path | None) -> tuple[str, str | None]:
     for path in ([data_root / source] if data_root else []) + [Path(source)]:
         if path.is_dir():
             if not (path / "config.json").is_file():
-                raise UserError(
-                    f"encoder {source!r}: {path} has no config.json: it is no checkpoint of transformers"
-                )
+                raise UserError(f"encoder {source!r}: {path} has no config.json: it is no checkpoint of transformers")
             return str(path), None
     if source.startswith((".", "/", "~")) or source.count("/") > 1:
         raise UserError(f"encoder {source!r}: no such folder")
