@@ -18,6 +18,7 @@ which for InfoNCE is the softmax of s / tau over the negatives. It is averaged o
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -32,6 +33,7 @@ from contrastbench.benchmarks.report.plots import COLORS, MARKERS
 from contrastbench.benchmarks.sweep_file import Method, label
 from contrastbench.benchmarks.training import Diverged
 from contrastbench.domains.base import generator
+from contrastbench.domains.progress import Progress
 from contrastbench.losses.base import Loss, ScoreLoss, Scores, block_scores, parts
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.errors import UserError
@@ -65,9 +67,11 @@ def analyse(
     """
     losses = [get_loss(method.loss, **{**method.params, "temperature": value}) for value in temperatures]
     check(laboratory, losses[0])
-    found = [
-        measure(laboratory, loss, share, t) for share in kept for t, loss in zip(temperatures, losses, strict=True)
-    ]
+    found = []
+    with Progress(len(kept) * len(losses), "trainings") as progress:
+        for share, (temperature, loss) in product(kept, zip(temperatures, losses, strict=True)):
+            found.append(measure(laboratory, loss, share, temperature))
+            progress.step(f"r {share:g}, temperature {temperature:g}")
     points = [point for _, point in found]
     metric = next((name for name, _ in found if name), None)
     if metric is None:
@@ -192,6 +196,6 @@ def plot(points: Sequence[Point], metric: str, title: str) -> Figure:
     for axes in (left, right):
         axes.set_xlabel("temperature τ")
     right.set_title("as the loss weights them; dotted: by number", fontsize=9)
-    left.set_title("trained with a share r of the false negatives", fontsize=9)
+    left.set_title("trained with a share r of the false negatives kept", fontsize=9)
     legend(drawing, left)
     return drawing
