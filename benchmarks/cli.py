@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 app = typer.Typer(
-    help="Contrastive losses, unchanged, on graphs, sentences and tables of numbers.",
+    help="Contrastive losses, unchanged, on images, sentences, graphs and tables of numbers.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,

@@ -68,6 +68,12 @@ class Experiment:
         return make_recipe(self.domain, self.recipe)
 
     @cached_property
+    def recorded_recipes(self) -> tuple[dict[str, Any], ...]:
+        """What records may have as the recipe: names as they are if they are the data root's, paths as hashes."""
+        named = self.full_recipe.model_dump(mode="json")
+        return named, {**named, **self.full_recipe.contents(None, trained=self.loss != "none")}
+
+    @cached_property
     def key(self) -> str:
         """Equal for equal experiments."""
         recipe = self.full_recipe
@@ -94,9 +100,9 @@ class Experiment:
         A record older than a parameter or recipe key is taken to have its default, which must be what was done before.
         """
         defaults = make_recipe(self.domain, {}).model_dump(mode="json")
-        found = (record["loss_code"], {**self.default_params, **record["params"]}, {**defaults, **record["recipe"]})
-        wanted = (self.identity.code, self.full_params, self.full_recipe.model_dump(mode="json"))
-        return found == wanted and record["protocol"] == self.full_recipe.protocol
+        found = (record["loss_code"], {**self.default_params, **record["params"]}, record["protocol"])
+        wanted = (self.identity.code, self.full_params, self.full_recipe.protocol)
+        return found == wanted and {**defaults, **record["recipe"]} in self.recorded_recipes
 
     def finished(self, results: Path) -> Iterator[Record]:
         """Its finished records, ok or diverged."""

@@ -62,7 +62,7 @@ def run(request: Request, seed: int) -> tuple[Record, Path]:
         loss.name if loss else request.loss,
         own_code(loss),
         loss.params if loss else {},
-        {**recipe.model_dump(mode="json"), **getattr(domain, "contents", {})},
+        {**recipe.model_dump(mode="json"), **recipe.contents(request.data_root, trained=loss is not None)},
         recipe.protocol,
         domain.data_hash,
         seed,

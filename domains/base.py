@@ -1,6 +1,6 @@
 """What every domain is: data, a model, batches that become contrasts, and a score."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -36,7 +36,6 @@ class Domain(Protocol):
 
     threads: int  # CPU threads that suit the domain's model
     data_hash: str
-    contents: Mapping[str, str]  # recipe values that are paths, as hashes for the record; others need not have it
 
     def model(self, recipe: Recipe) -> nn.Module:
         """A freshly initialised model; the same for the same seed."""

@@ -3,6 +3,7 @@
 Importing it imports no numerics, so that tables are rendered in an instant.
 """
 
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
@@ -52,6 +53,10 @@ class Recipe(BaseModel):
     def trainable(self) -> bool:
         """Whether there are weights that a loss can train."""
         return True
+
+    def contents(self, data_root: Path | None, trained: bool) -> dict[str, str]:
+        """Hashes for the record in place of values that are paths: what is equal must not depend on where it lies."""
+        return {}
 
 
 class GraphRecipe(Recipe):
@@ -208,6 +213,26 @@ class SentenceRecipe(Recipe):
     def validate_every(self) -> int | None:
         """Steps between two evaluations on the development pairs."""
         return self.eval_every
+
+    def contents(self, data_root: Path | None, trained: bool) -> dict[str, str]:
+        """Of a checkpoint, and of a corpus that is trained on, unless they are named as in the data root or the hub."""
+        found: dict[str, str] = {}
+        kind, colon, source = self.encoder.rpartition(":")
+        if source != "tiny" and is_path(source, data_root):
+            from contrastbench.domains.sentence.encoder import files_hash
+
+            found["encoder"] = f"{kind}{colon}sha256:{files_hash(Path(source), weights=not kind)[:16]}"
+        if trained and self.corpus != "wiki1m" and is_path(self.corpus, data_root):
+            from contrastbench.domains.sentence.data import corpus_sentences
+
+            found["corpus"] = f"sha256:{corpus_sentences(Path(self.corpus))[2][:16]}"
+        return found
+
+
+def is_path(name: str, data_root: Path | None) -> bool:
+    """Whether it names a file or folder of this machine, not one of the data root nor of the hub."""
+    in_root = data_root is not None and not Path(name).is_absolute() and (data_root / name).exists()
+    return Path(name).exists() and not in_root
 
 
 CIFAR: dict[str, Any] = {"size": 32, "min_scale": 0.08, "flip": 0.5, "knn_k": 200}

@@ -34,7 +34,7 @@ def make(root: Path, odd: list[str]) -> None:
     for part in ("train", "dev", "test"):
         write(root, f"SST/binary/sentiment-{part}", [f"{sentence(k)}\t{k % 2}" for k in range(30)])
     for part in ("train_5500", "TREC_10"):
-        write(root, f"TREC/{part}.label", [f"{('DESC', 'HUM', 'NUM')[k % 3]}:x {sentence(k)}" for k in range(45)])
+        write(root, f"TREC/{part}.label", [f"{'DHNL'[k % 4]}:x {sentence(k)}" for k in range(45)])
     for part in ("train", "test"):
         rows = [f"{k % 2}\t1\t2\t{sentence(k)}\t{sentence(k + k % 2)}" for k in range(30)]
         write(root, f"MRPC/msr_paraphrase_{part}.txt", ["head", *rows])

@@ -73,9 +73,8 @@ class Shown:
 
     @property
     def name(self) -> str:
-        """The table's, with its selection where that is not the paper's."""
-        selection = self.table.selection.partition(":")[0]
-        return self.table.name + ("" if selection == "paper" else f", {selection} selection")
+        """The table's, which may be there a second time with parameters that validation data chose."""
+        return self.table.name + (", validation selection" if self.table.selection.startswith("validation") else "")
 
 
 def read_groups(results: Path) -> list[Group]:

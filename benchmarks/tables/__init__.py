@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
@@ -15,7 +16,7 @@ from contrastbench.benchmarks.experiments import Experiment
 from contrastbench.benchmarks.strict_yaml import load_as, wrong_at
 from contrastbench.benchmarks.table_files import names as names
 from contrastbench.benchmarks.tables import latex
-from contrastbench.domains.recipes import tiny
+from contrastbench.domains.recipes import make_recipe, tiny
 from contrastbench.domains.registry import check_domain
 from contrastbench.losses.errors import UserError, unknown
 
@@ -170,6 +171,7 @@ def check(table: Table, path: Path) -> None:
         if row.name in seen:
             raise wrong_at(path, ["rows", i, "name"], f"two rows are named {row.name!r}: rename one")
         seen.add(row.name)
+        check_places(table, i, path)
         for key, known in (
             ("paper", [*table.columns, table.average]),
             ("params_by_column", [*table.columns]),
@@ -178,6 +180,37 @@ def check(table: Table, path: Path) -> None:
             for column in getattr(row, key):
                 if column not in known:
                     raise wrong_at(path, ["rows", i, key, column], unknown("column", column, filter(None, known)))
+
+
+def check_places(table: Table, i: int, path: Path) -> None:
+    """Raise unless a row's loss exists and takes its parameters, and its recipes are some of their domains."""
+    row = table.rows[i]
+    for column in table.columns:
+        if runnable(table, row, column):
+            work = experiment(table, row, column)
+            try:
+                _ = work.identity
+            except UserError as error:
+                raise wrong_at(path, ["rows", i, "loss"], error) from None
+            try:
+                _ = work.full_recipe
+            except UserError as error:
+                raise wrong_at(path, wrong_recipe(table, i, column), error) from None
+
+
+def wrong_recipe(table: Table, i: int, column: str) -> list[int | str]:
+    """The recipe without which the others of a place would be right."""
+    parts: list[tuple[list[int | str], dict[str, Any]]] = [
+        (["recipe"], table.recipe),
+        (["columns", column, "recipe"], table.columns[column].recipe),
+        (["rows", i, "recipe"], table.rows[i].recipe),
+    ]
+    for where, left_out in parts:
+        rest = {key: value for _, part in parts if part is not left_out for key, value in part.items()}
+        with suppress(UserError):
+            make_recipe(table.columns[column].domain or table.domain, rest)
+            return where
+    return ["rows", i]
 
 
 def domains(table: Table) -> Iterator[tuple[list[int | str], str]]:

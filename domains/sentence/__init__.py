@@ -23,7 +23,6 @@ from contrastbench.domains.sentence.data import (
     choose,
     corpus_file,
     corpus_sentences,
-    is_path,
     senteval_folder,
     sts_sets,
     stsb_pairs,
@@ -94,15 +93,6 @@ class SentenceDomain:
         """Over the scored sets, the checkpoint, and the corpus of a run that trains."""
         corpus = self.corpus[2] if "corpus" in vars(self) else ""
         return hashlib.sha256("\n".join((self.sets_hash, self.checkpoint.sha256, corpus)).encode()).hexdigest()
-
-    @property
-    def contents(self) -> dict[str, str]:
-        """Hashes in place of paths: a record's key must not know where a checkpoint or a corpus lies."""
-        kind, colon, source = self.recipe.encoder.rpartition(":")
-        found = {"encoder": (source, f"{kind}{colon}sha256:{self.checkpoint.sha256[:16]}")}
-        if "corpus" in vars(self):
-            found["corpus"] = (self.recipe.corpus, f"sha256:{self.corpus[2][:16]}")
-        return {key: content for key, (name, content) in found.items() if is_path(name, self.data_root)}
 
     def model(self, recipe: Recipe) -> SentenceModel:
         """The checkpoint's encoder with a head for the cls poolers, initialised by the seed."""

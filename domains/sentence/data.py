@@ -144,12 +144,6 @@ def candidates(name: str, data_root: Path | None) -> Iterator[Path]:
         yield Path(name)
 
 
-def is_path(name: str, data_root: Path | None) -> bool:
-    """Whether it names a file or folder of this machine, not one of the data root nor of the hub."""
-    in_root = data_root is not None and not Path(name).is_absolute() and (data_root / name).exists()
-    return Path(name).exists() and not in_root
-
-
 def corpus_sentences(path: Path) -> tuple[list[str], int, str]:
     """The file's sentences, the number of empty lines that were left out, and the sha256 of its lines.
 

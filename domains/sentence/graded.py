@@ -91,6 +91,9 @@ def tokenizer() -> PreTrainedTokenizerFast:
     made.train_from_iterator(
         training_sentences(), trainers.WordPieceTrainer(vocab_size=800, special_tokens=special, show_progress=False)
     )
+    # the trainer numbers single letters in an order that differs between processes
+    vocabulary = special + sorted(made.get_vocab().keys() - set(special))
+    made.model = models.WordPiece({token: i for i, token in enumerate(vocabulary)}, unk_token="[UNK]")
     ends = [(token, made.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
     made.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
     names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), special, strict=True))

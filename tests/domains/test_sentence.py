@@ -10,10 +10,10 @@ import pytest
 import torch
 from scipy.stats import spearmanr
 
+from contrastbench.benchmarks.experiments import Experiment
 from contrastbench.benchmarks.runner import Request, run
 from contrastbench.domains.recipes import SentenceRecipe, make_recipe
 from contrastbench.domains.sentence import SentenceDomain, encoder, graded
-from contrastbench.domains.sentence.data import corpus_sentences
 from contrastbench.domains.sentence.encoder import SentenceModel, encode, load_checkpoint, pad
 from contrastbench.domains.sentence.scoring import whitened
 from contrastbench.losses import UserError, get_loss
@@ -178,19 +178,23 @@ def test_a_path_is_no_part_of_a_record(folder: Path, tmp_path: Path) -> None:
         text.write_text("one\ntwo\nthree\n")
     found = []
     for path, text in zip((folder, copy), texts, strict=True):
-        d = domain(encoder=str(path), corpus=str(text), pooler="avg")
-        d.corpus = corpus_sentences(text)
-        found.append((d.data_hash, d.contents))
+        recipe = SentenceRecipe(encoder=str(path), corpus=str(text), pooler="avg")
+        found.append((domain(encoder=str(path), pooler="avg").data_hash, recipe.contents(None, trained=True)))
     assert found[0] == found[1]
     assert [value[:7] for value in found[0][1].values()] == ["sha256:"] * 2
-    assert domain(encoder=f"random:{folder}").contents["encoder"].startswith("random:sha256:")
-    assert domain(encoder="copy", data_root=tmp_path).contents == {}, "the data root's names stay: tables use them"
-    assert domain().contents == {}
+    assert [*recipe.contents(None, trained=False)] == ["encoder"], "a corpus that is not read is no part of it"
+    fresh = SentenceRecipe(encoder=f"random:{folder}")
+    assert fresh.contents(None, trained=True)["encoder"].startswith("random:sha256:")
+    named = SentenceRecipe(encoder="copy")
+    assert named.contents(tmp_path, trained=True) == {}, "the data root's names stay: tables use them"
+    assert SentenceRecipe().contents(None, trained=True) == {}
     request = Request("sentence", "graded", "none", {}, {"encoder": str(copy), "pooler": "avg"}, tmp_path)
     record, where = run(request, seed=0)
     assert str(tmp_path) not in json.dumps(record)
     assert record["details"]["encoder"]["name"] == "copy"
-    assert run(replace(request, recipe={"encoder": str(folder), "pooler": "avg"}), seed=0) == (record, where)
+    recipe = {"encoder": str(folder), "pooler": "avg"}
+    assert run(replace(request, recipe=recipe), seed=0) == (record, where)
+    assert Experiment("sentence", "graded", "none", {}, recipe).ok_by_seed(tmp_path) == {0: record}
 
 
 def test_whitening_gives_identity_covariance() -> None:
