@@ -1,11 +1,27 @@
-"""What words on the command line mean: seeds, and values by key."""
+"""What words on the command line mean: folders, seeds, values by key, losses with their parameters."""
 
-from collections.abc import Iterable
-from typing import Any
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
 
+import typer
 import yaml
 
-from contrastbench.losses.errors import UserError
+from contrastbench.losses.errors import UserError, unknown
+from contrastbench.losses.registry import complete
+
+Results = Annotated[Path, typer.Option(help="The folder that holds runs/ with the records.")]
+DataRoot = Annotated[
+    Path | None,
+    typer.Option(envvar="CONTRASTBENCH_DATA", help="A folder that already holds the data files."),
+]
+
+
+def check_data_root(data_root: Path | None) -> None:
+    """Raise unless it is a folder."""
+    if data_root is not None and not data_root.is_dir():
+        raise UserError(f"data root {data_root} does not exist: name a folder that holds the data files")
 
 
 def parse_seeds(text: str) -> list[int]:
@@ -54,3 +70,66 @@ def parse_value(text: str) -> Any:
         return yaml.safe_load(text)
     except yaml.YAMLError:
         return text
+
+
+def parse_list(option: str, text: str) -> list[Any]:
+    """Distinct values between commas.
+
+    >>> parse_list("--grid d_pos", "1, 2.5")
+    [1, 2.5]
+    """
+    values = [parse_value(part.strip()) for part in text.split(",")]
+    if "" in values or None in values or len({str(value) for value in values}) < len(values):
+        raise UserError(f"{option} {text!r}: give distinct values between commas, such as 0.1,0.2")
+    return values
+
+
+def parse_numbers(option: str, text: str, high: float = float("inf")) -> list[float]:
+    """Distinct numbers from 0 to `high` between commas.
+
+    >>> parse_numbers("--kept", "0,0.5", high=1)
+    [0.0, 0.5]
+    """
+    values = parse_list(option, text)
+    if not all(type(value) in (int, float) and 0 <= value <= high for value in values):
+        raise UserError(f"{option} {text!r}: give numbers between commas, from 0" + (f" to {high:g}" * (high < 1e9)))
+    return [float(value) for value in values]
+
+
+def parse_grid(pairs: Iterable[str]) -> dict[str, list[Any]]:
+    """Values by key.
+
+    >>> parse_grid(["d_pos=1,2", "d_neg=1"])
+    {'d_pos': [1, 2], 'd_neg': [1]}
+    """
+    grid: dict[str, list[Any]] = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals or not key.strip() or key.strip() in grid:
+            raise UserError(f"--grid {pair!r}: give KEY=V1,V2,... with another key each time")
+        grid[key.strip()] = parse_list(f"--grid {key.strip()}", text)
+    return grid
+
+
+def parse_losses(texts: Sequence[str], shared: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Losses with their own parameters, and those shared ones that they have.
+
+    >>> parse_losses(["infonce(temperature=0.2)", "adnce"], {"mu": 0.6})
+    [('infonce', {'temperature': 0.2}), ('adnce', {'mu': 0.6})]
+    """
+    losses, used = [], set()
+    for text in texts:
+        match = re.fullmatch(r"([^()]+)(?:\((.*)\))?", text.strip())
+        if not match:
+            raise UserError(f"--loss {text!r}: give a loss or loss(KEY=VALUE, ...)")
+        name, own = match[1].strip(), parse_pairs("--loss", match[2].split(",") if match[2] else None)
+        known = complete(name, own)[1]
+        mine = {key: value for key, value in shared.items() if any(k == key or k.endswith(f".{key}") for k in known)}
+        used |= set(mine)
+        losses.append((name, {**mine, **own}))
+    for key in shared:
+        if key not in used:
+            raise unknown(f"parameter of {', '.join(texts)}", key, [k for n, _ in losses for k in complete(n, {})[1]])
+    if any(loss in losses[:i] for i, loss in enumerate(losses)):
+        raise UserError("a loss is given twice: give each once, or with other parameters: infonce(temperature=0.2)")
+    return losses

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contrastbench.benchmarks.arguments import parse_pairs, parse_seeds
+from contrastbench.benchmarks.analyses.commands import app as analyse
+from contrastbench.benchmarks.arguments import DataRoot, Results, check_data_root, parse_pairs, parse_seeds
 from contrastbench.losses.errors import UserError, unknown
 
 if TYPE_CHECKING:
@@ -27,12 +28,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+app.add_typer(analyse, name="analyse")
 
-Results = Annotated[Path, typer.Option(help="The folder that holds runs/ with the records.")]
-DataRoot = Annotated[
-    Path | None,
-    typer.Option(envvar="CONTRASTBENCH_DATA", help="A folder that already holds the data files."),
-]
 What = Annotated[str, typer.Argument(help="A table (bench list tables), smoke, or the path of a YAML file.")]
 Only = Annotated[
     list[str] | None, typer.Option(help="KEY=VALUE of row, column, domain, dataset or loss; repeat it for more.")
@@ -335,12 +332,6 @@ def with_target(domain: str, column: str) -> dict[str, str]:
     if "target" not in recipe_class(domain).model_fields:
         raise UserError(f"--target names a column of a table: domain {domain} has none")
     return {"target": column}
-
-
-def check_data_root(data_root: Path | None) -> None:
-    """Raise unless it is a folder."""
-    if data_root is not None and not data_root.is_dir():
-        raise UserError(f"data root {data_root} does not exist: name a folder that holds the data files")
 
 
 def check_loss(loss: str, params: dict[str, Any]) -> None:

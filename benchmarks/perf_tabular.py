@@ -10,7 +10,7 @@ from torch import Tensor
 
 from contrastbench.benchmarks.timing import seconds
 from contrastbench.domains.recipes import TabularRecipe, make_recipe
-from contrastbench.domains.tabular import TabularDomain
+from contrastbench.domains.tabular import Batch, TabularDomain
 from contrastbench.domains.tabular.views import two_views
 from contrastbench.losses import get_loss
 
@@ -42,7 +42,9 @@ def step_times(domain: TabularDomain, recipe: TabularRecipe) -> tuple[float, flo
 
     def step() -> None:
         optimizer.zero_grad()
-        torch.stack([loss(contrast) for contrast in domain.contrasts(model, (x, x))]).sum().backward()
+        torch.stack(
+            [loss(contrast) for contrast in domain.contrasts(model, Batch(x, x, domain.train.y[rows]))]
+        ).sum().backward()
         optimizer.step()
 
     def views(part: Tensor) -> tuple[Tensor, Tensor]:

@@ -3,14 +3,17 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from contrastbench.domains.recipes import Recipe
 from contrastbench.losses.contrast import Contrast
+
+if TYPE_CHECKING:
+    from contrastbench.domains.classifiers import Labelled
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,14 @@ class Domain(Protocol):
 
     def validate(self, model: nn.Module) -> float:
         """What chooses the best model where the recipe has `validate_every`; others need not have it."""
+        ...
+
+    def classes(self, batch: Any) -> Tensor:
+        """(N,) class of each sample of a batch, 0, 1, ...; domains without classes need not have it."""
+        ...
+
+    def embeddings(self, model: nn.Module) -> "Labelled":
+        """What the reported score is measured on, with classes; domains without classes need not have it."""
         ...
 
 

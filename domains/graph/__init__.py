@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import ClassVar, cast
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
 from contrastbench.domains.base import Evaluation, generator
+from contrastbench.domains.classifiers import Labelled
 from contrastbench.domains.graph.data import MAX_DEGREE, Graphs, load
 from contrastbench.domains.graph.encoder import GraphModel
 from contrastbench.domains.graph.views import add_loops, augment
@@ -64,13 +65,22 @@ class GraphDomain:
         graphs, views = batch
         return [other_view(model(graphs), model(views, symmetric=False))]
 
+    def classes(self, batch: tuple[Graphs, Graphs]) -> Tensor:
+        """The class of each graph."""
+        return batch[0].y
+
     @torch.no_grad()
-    def evaluate(self, model: nn.Module) -> Evaluation:
-        """Stratified k-fold accuracy of an SVM on the embeddings of all graphs, before the projection."""
+    def embeddings(self, model: nn.Module) -> Labelled:
+        """The embeddings of all graphs, before the projection."""
         encoder = cast(GraphModel, model).encoder.eval()
         size = self.recipe.batch_size
         x = torch.cat([encoder(self.graphs[i : i + size]) for i in range(0, len(self.graphs), size)])
-        scores = svm_folds(x.cpu().numpy(), self.graphs.y.cpu().numpy(), self.recipe.folds, self.seed)
+        return Labelled(x, self.graphs.y)
+
+    def evaluate(self, model: nn.Module) -> Evaluation:
+        """Stratified k-fold accuracy of an SVM on the embeddings."""
+        x, y = self.embeddings(model)
+        scores = svm_folds(x.cpu().numpy(), y.cpu().numpy(), self.recipe.folds, self.seed)
         metrics = {"accuracy": scores.mean, "accuracy_std_over_folds": scores.std}
         details = {"folds": scores.accuracy, "folds_ddof": 0, "folds_n": self.recipe.folds, "C": scores.c}
         validation = sum(scores.inner) / len(scores.inner)

@@ -95,6 +95,10 @@ class ImageDomain:
             return [same_class(one, two, labels)]
         return [both_views(one, two, positives)]
 
+    def classes(self, batch: Batch) -> Tensor:
+        """The class of each image; -1 where it has none."""
+        return torch.cat([part.labels[here] for part, here in self.pool.split(batch.rows)])
+
     def views(self, images: Tensor, rng: torch.Generator) -> list[Tensor]:
         """Two views of a batch, and further positives or local crops."""
         kind = published(self.recipe)
@@ -113,6 +117,10 @@ class ImageDomain:
     def features(self, model: nn.Module, part: str) -> Labelled:
         """What classifiers of a part of the images see."""
         return self.reader.features(cast(Model, model), self.parts[part], f"features of {part} images")
+
+    def embeddings(self, model: nn.Module) -> Labelled:
+        """The features of the test images."""
+        return self.features(model, "test")
 
     def evaluate(self, model: nn.Module) -> Evaluation:
         """Accuracies in percent on the test images of classifiers fitted on the training images' features."""
@@ -160,13 +168,16 @@ class Pool:
 
     def batch(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Images and labels of those numbers, part by part."""
-        images, labels = [], []
+        found = [(part.batch(here), part.labels[here]) for part, here in self.split(rows)]
+        images, labels = zip(*found, strict=True)
+        return torch.cat(images), torch.cat(labels)
+
+    def split(self, rows: Tensor) -> Iterator[tuple[Split, Tensor]]:
+        """The parts that those numbers are in, and the numbers within each."""
         for part, end in zip(self.parts, self.ends, strict=True):
             here = rows[(rows >= end - len(part)) & (rows < end)] - (end - len(part))
             if len(here):
-                images.append(part.batch(here))
-                labels.append(part.labels[here])
-        return torch.cat(images), torch.cat(labels)
+                yield part, here
 
 
 def moco(model: ImageModel, views: list[Tensor]) -> list[Contrast]:

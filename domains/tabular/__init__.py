@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +21,14 @@ from contrastbench.losses.errors import UserError
 
 LINEAR = ("linear", "pseudo_inverse", "logistic")
 CHUNK = 4096  # rows embedded at once
+
+
+class Batch(NamedTuple):
+    """Two views of the rows of a step, and their classes."""
+
+    one: Tensor
+    two: Tensor
+    y: Tensor
 
 
 class TabularDomain:
@@ -54,7 +62,7 @@ class TabularDomain:
             steps = recipe.epochs * self.steps(recipe)
             return TabularModel(self.train.x.shape[1], recipe, steps).to(self.device)
 
-    def batches(self, recipe: Recipe, epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
+    def batches(self, recipe: Recipe, epoch: int) -> Iterator[Batch]:
         """Two views of each batch of shuffled rows; a last batch that is not full is left out."""
         size = recipe.batch_size
         rng = generator(self.device, self.seed, epoch, 0)
@@ -62,15 +70,16 @@ class TabularDomain:
         for step in range(self.steps(recipe)):
             rng = generator(self.device, self.seed, epoch, step + 1)
             rows = order[step * size : (step + 1) * size]
-            yield two_views(self.train.x, rows, self.feature_of, cast(TabularRecipe, recipe), rng)
+            views = two_views(self.train.x, rows, self.feature_of, cast(TabularRecipe, recipe), rng)
+            yield Batch(*views, self.train.y[rows])
 
     def steps(self, recipe: Recipe) -> int:
         """Number of batches in an epoch."""
         return len(self.train.y) // recipe.batch_size
 
-    def contrasts(self, model: nn.Module, batch: tuple[Tensor, Tensor]) -> list[Contrast]:
+    def contrasts(self, model: nn.Module, batch: Batch) -> list[Contrast]:
         """MoCo v3's pairing with both views as queries, SimCLR's, or SCARF's with the clean rows as queries."""
-        one, two = batch
+        one, two, _ = batch
         if self.recipe.pairing == "both_views":
             return [both_views(model(one), model(two))]
         if self.recipe.pairing == "one_way":
@@ -79,6 +88,14 @@ class TabularDomain:
         moco.update_target()
         key_one, key_two = moco.targets(one, two)
         return [query_key(moco(one), key_two), query_key(moco(two), key_one)]
+
+    def classes(self, batch: Batch) -> Tensor:
+        """The class of each row."""
+        return batch.y
+
+    def embeddings(self, model: nn.Module) -> Labelled:
+        """The test rows' embeddings, before the projection."""
+        return embed(cast(TabularModel, model).encoder.eval(), self.test)
 
     def evaluate(self, model: nn.Module) -> Evaluation:
         """Accuracy in percent on the test rows of classifiers fitted on the training rows' embeddings."""

@@ -39,9 +39,9 @@ def test_making_a_model_leaves_the_global_random_state_alone() -> None:
 def test_every_epoch_shuffles_the_rows_anew_into_full_batches() -> None:
     d = domain(views="none")
     first, second = (list(d.batches(d.recipe, epoch)) for epoch in (0, 1))
-    assert [len(one) for one, _ in first] == [32, 32, 32]
+    assert [len(one) for one, _, _ in first] == [32, 32, 32]
     assert d.steps(d.recipe) == 3
-    rows = [{tuple(row) for one, _ in epoch for row in one.tolist()} for epoch in (first, second)]
+    rows = [{tuple(row) for one, _, _ in epoch for row in one.tolist()} for epoch in (first, second)]
     assert len(rows[0]) == 96
     assert rows[0] != rows[1]
     assert rows[0] <= {tuple(row) for row in d.train.x.tolist()}
@@ -52,7 +52,7 @@ def test_query_key_meets_targets_of_the_other_view() -> None:
     model, batch = d.model(d.recipe), next(iter(d.batches(d.recipe, 0)))
     first, second = d.contrasts(model, batch)
     unit = torch.nn.functional.normalize
-    one, two = batch
+    one, two, _ = batch
     assert torch.allclose(first.anchor, unit(model(one)), atol=1e-6)
     assert torch.allclose(first.keys, unit(model.target(two)), atol=1e-6)
     assert torch.allclose(second.keys, unit(model.target(one)), atol=1e-6)

@@ -1,0 +1,201 @@
+r"""What false negatives do at each temperature: Figure 1 of ADNCE.
+
+A negative is false where its sample is of the anchor's own class. ADNCE (Wu et al. 2023), Figure 1 and appendix B.1,
+"Noisy experiments": of the false negatives a share r is kept (r = 0: all are removed by their labels; r = 1: uniform
+sampling, as without labels), SimCLR is trained with each temperature tau, and its accuracy is drawn relative to others.
+The paper does not say relative to which; here it is the best of the same r. Nor does it say how those that are kept are
+chosen; here each pair of an anchor and a false negative is kept with probability r, anew in each step.
+
+Beside it stands how much of the loss lies on false negatives, which explains the figure: by section 3.3 InfoNCE trains
+on the negatives' worst-case distribution Q* ~ exp(s / tau), so the smaller tau, the larger the share of what is similar
+to the anchor, false negatives among it. For any loss of scores Q* is taken as what the loss's gradient says:
+
+.. math:: q_{ij} = \frac{|\partial L / \partial s_{ij}|}{\sum_k |\partial L / \partial s_{ik}|}, \qquad
+   \text{share} = \frac1A \sum_i \sum_{j\ \mathrm{false}} q_{ij}
+
+which for InfoNCE is the softmax of s / tau over the negatives. It is averaged over the steps of the last epoch.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from contrastbench.benchmarks.analyses import output
+from contrastbench.benchmarks.analyses.laboratory import Laboratory
+from contrastbench.benchmarks.analyses.plots import figure, legend
+from contrastbench.benchmarks.report.plots import COLORS, MARKERS
+from contrastbench.benchmarks.sweep_file import Method, label
+from contrastbench.benchmarks.training import Diverged
+from contrastbench.domains.base import generator
+from contrastbench.domains.progress import Progress
+from contrastbench.losses.base import Loss, ScoreLoss, Scores, block_scores, parts
+from contrastbench.losses.contrast import Contrast
+from contrastbench.losses.errors import UserError
+from contrastbench.losses.registry import get_loss
+
+
+@dataclass(frozen=True)
+class ClassedContrast(Contrast):
+    """A contrast that knows which of its pairs are of one class."""
+
+    same_class: Tensor | None = None  # (A, K)
+
+
+class Point(NamedTuple):
+    """A training with one share of false negatives and one temperature; None where it diverged."""
+
+    kept: float
+    temperature: float
+    score: float | None = None
+    weighted: float | None = None
+    uniform: float | None = None
+
+
+def analyse(
+    laboratory: Laboratory, method: Method, kept: Sequence[float], temperatures: Sequence[float], folder: Path
+) -> Iterator[Path]:
+    """Train with each share of false negatives and each temperature, write and draw scores and shares.
+
+    Raises:
+        UserError: no temperature, no classes or no scores, or every training diverged.
+    """
+    losses = [get_loss(method.loss, **{**method.params, "temperature": value}) for value in temperatures]
+    check(laboratory, losses[0])
+    found = []
+    with Progress(len(kept) * len(losses), "trainings") as progress:
+        for share, (temperature, loss) in product(kept, zip(temperatures, losses, strict=True)):
+            found.append(measure(laboratory, loss, share, temperature))
+            progress.step(f"r {share:g}, temperature {temperature:g}")
+    points = [point for _, point in found]
+    metric = next((name for name, _ in found if name), None)
+    if metric is None:
+        raise UserError("every training diverged: give larger --temperatures or a smaller --recipe lr")
+    columns = ("kept", "temperature", metric, f"relative_{metric}", "weighted_share", "uniform_share")
+    rows = [(p.kept, p.temperature, p.score, relative(points, p), p.weighted, p.uniform) for p in points]
+    title = f"{label(method.loss, method.params)}: {laboratory.title}"
+    yield from output.write(folder, "false-negatives", columns, rows, plot(points, metric, title))
+
+
+def check(laboratory: Laboratory, loss: Loss) -> None:
+    """Raise unless there can be false negatives, and the loss can say what they weigh."""
+    laboratory.with_classes("classes")
+    if getattr(laboratory.recipe, "pairing", "") == "supervised":
+        raise UserError("the supervised pairing has no false negatives: leave --recipe pairing=supervised out")
+    for _, part in parts(loss):
+        if not isinstance(part, ScoreLoss):
+            raise UserError(f"{part.name} is no loss of scores: its negatives have no weights")
+
+
+def measure(laboratory: Laboratory, loss: Loss, kept: float, temperature: float) -> tuple[str, Point]:
+    """The main metric's name, and what a training has shown."""
+    thinned = Thinned(loss, kept, laboratory.seed)
+    classes = laboratory.with_classes("classes")
+
+    def look(contrasts: Sequence[Contrast], batch: Any) -> Sequence[Contrast]:
+        return [classed(contrast, classes(batch)) for contrast in contrasts]
+
+    try:
+        evaluation = laboratory.domain.evaluate(laboratory.train(thinned, look))
+    except Diverged:
+        return "", Point(kept, temperature)
+    last = thinned.shares[-(len(thinned.shares) // laboratory.recipe.epochs) :]
+    weighted, uniform = torch.stack(last).mean(dim=0).tolist()
+    return evaluation.main, Point(kept, temperature, evaluation.metrics[evaluation.main], weighted, uniform)
+
+
+def classed(contrast: Contrast, classes: Tensor) -> ClassedContrast:
+    """The contrast with the classes of its samples, whose numbers in the batch are its ids."""
+    if bool((classes < 0).any()):
+        raise UserError("some training samples have no class: false negatives cannot be told")
+    same = classes[contrast.anchor_id].unsqueeze(1) == classes[contrast.key_id]
+    return ClassedContrast(**vars(contrast), same_class=same)
+
+
+class Thinned(Loss):
+    """A loss that meets a share of the false negatives, and notes how much of it lies on them."""
+
+    def __init__(self, loss: Loss, kept: float, seed: int) -> None:
+        super().__init__()
+        self.loss, self.kept, self.seed = loss, kept, seed
+        self.shares: list[Tensor] = []  # of each contrast: weighted, uniform
+
+    def forward(self, contrast: Contrast) -> Tensor:
+        same = cast(ClassedContrast, contrast).same_class
+        assert same is not None, "look made it"
+        scores = block_scores(contrast, slice(None))
+        false = same & ~scores.hole
+        if self.kept < 1:
+            rng = generator(false.device, self.seed, len(self.shares))
+            drawn = torch.rand(false.shape, generator=rng, device=false.device) < self.kept
+            scores, false = without(scores, false & ~drawn), false & drawn
+        uniform = (false.sum(dim=1, keepdim=True) / scores.count).mean()
+        self.shares.append(torch.stack([weighted_share(self.loss, scores, false), uniform]))
+        return value(self.loss, scores)
+
+
+def without(scores: Scores, dropped: Tensor) -> Scores:
+    """The scores without some of the negatives.
+
+    Raises:
+        UserError: an anchor has none left.
+    """
+    neg = scores.neg.masked_fill(dropped, -torch.inf)
+    count = (~neg.isneginf()).sum(dim=1, keepdim=True)
+    if not bool((count > 0).all()):
+        raise UserError("an anchor has no true negatives in its batch: give a larger --recipe batch_size")
+    return replace(scores, neg=neg, count=count.to(neg.dtype))
+
+
+def value(loss: Loss, scores: Scores) -> Tensor:
+    """The loss of all anchors' scores."""
+    terms = [
+        weight * cast(ScoreLoss, part).combine(cast(ScoreLoss, part).terms(scores)) for weight, part in parts(loss)
+    ]
+    return torch.stack(terms).sum()
+
+
+def weighted_share(loss: Loss, scores: Scores, false: Tensor) -> Tensor:
+    """Mean over the anchors of the share of the loss's gradient that lies on false negatives, a scalar."""
+    with torch.enable_grad():
+        neg = scores.neg.detach().requires_grad_()
+        (pull,) = torch.autograd.grad(value(loss, replace(scores, pos=scores.pos.detach(), neg=neg)), neg)
+    pull = pull.abs().masked_fill(scores.hole, 0)
+    total = pull.sum(dim=1)
+    return (pull.masked_fill(~false, 0).sum(dim=1)[total > 0] / total[total > 0]).mean()
+
+
+def relative(points: Sequence[Point], point: Point) -> float | None:
+    """The score as a share of the best with the same share of false negatives."""
+    best = max(p.score for p in points if p.kept == point.kept and p.score is not None) if point.score else None
+    return point.score / best if point.score and best else None
+
+
+def numbers(values: Iterable[float | None]) -> list[float]:
+    """Those that are there."""
+    return [value for value in values if value is not None]
+
+
+def plot(points: Sequence[Point], metric: str, title: str) -> Figure:
+    """Relative scores, and shares weighted by the loss, against the temperature; a line for each share that is kept."""
+    drawing, (left, right) = figure(title, 2)
+    for k, kept in enumerate(dict.fromkeys(point.kept for point in points)):
+        line = [point for point in points if point.kept == kept and point.score is not None]
+        style: dict[str, Any] = {"color": COLORS[k % len(COLORS)], "marker": MARKERS[k % len(MARKERS)], "markersize": 4}
+        x = [point.temperature for point in line]
+        left.plot(x, numbers(relative(points, point) for point in line), label=f"r = {kept:g}", **style)
+        right.plot(x, numbers(point.weighted for point in line), **style)
+        right.plot(x, numbers(point.uniform for point in line), color=style["color"], linestyle=":")
+    left.set_ylabel(f"{metric} / best of the same r", parse_math=False)
+    right.set_ylabel("share of the negatives that is false")
+    for axes in (left, right):
+        axes.set_xlabel("temperature τ")
+    right.set_title("as the loss weights them; dotted: by number", fontsize=9)
+    left.set_title("trained with a share r of the false negatives kept", fontsize=9)
+    legend(drawing, left)
+    return drawing

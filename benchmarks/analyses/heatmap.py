@@ -1,0 +1,118 @@
+"""A loss's score over a grid of two of its parameters, from records alone: Figure 5 of AttentionNCE."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import yaml
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from contrastbench.benchmarks.analyses import output
+from contrastbench.benchmarks.analyses.plots import figure
+from contrastbench.benchmarks.experiments import Experiment
+from contrastbench.benchmarks.statistics import mean_std
+from contrastbench.losses.errors import UserError, unknown
+
+Grid = Mapping[str, Sequence[Any]]  # two parameters of the loss, with their values
+
+
+class Square(NamedTuple):
+    """What records say of two values."""
+
+    values: tuple[Any, Any]
+    metric: str  # empty without records
+    scores: list[float]  # of the seeds that are asked for and have one
+
+
+def analyse(work: Experiment, grid: Grid, seeds: Sequence[int], results: Path, folder: Path) -> Iterator[Path | str]:
+    """Read the squares, write and draw them, and say what would fill those that lack seeds.
+
+    Raises:
+        UserError: the grid is not two parameters of the loss, or there is no record.
+    """
+    check(work, grid)
+    squares = [square(work, dict(zip(grid, values, strict=True)), seeds, results) for values in pairs(grid)]
+    sweep = folder / "heatmap.yaml"
+    sweep.write_text(yaml.safe_dump(sweep_file(work, grid, seeds), sort_keys=False), encoding="utf-8")
+    metric = next((found.metric for found in squares if found.metric), None)
+    if metric is None:
+        raise UserError(f"no records of {work.label} on this grid: bench sweep {sweep} runs it")
+    columns = (*grid, f"{metric}_mean", f"{metric}_std", "n", "seeds_asked_for")
+    rows = [(*found.values, *mean_and_std(found.scores), len(found.scores), len(seeds)) for found in squares]
+    yield from output.write(folder, "heatmap", columns, rows, plot(work, grid, squares, seeds, metric))
+    missing = sum(len(found.scores) < len(seeds) for found in squares)
+    if missing:
+        yield f"{missing} of {len(squares)} squares lack seeds: bench sweep {sweep} runs what is missing"
+
+
+def pairs(grid: Grid) -> list[tuple[Any, Any]]:
+    """All pairs of values, the first parameter's values outside."""
+    first, second = grid.values()
+    return [(a, b) for a in first for b in second]
+
+
+def check(work: Experiment, grid: Grid) -> None:
+    """Raise unless the grid is of two parameters of the loss that are not fixed."""
+    if len(grid) != 2:
+        raise UserError(f"a heatmap has two --grid KEY=V1,V2,..., got {len(grid)}")
+    for key in grid:
+        if key not in work.default_params:
+            raise unknown(f"parameter of {work.loss}", key, work.default_params)
+        if key in work.params:
+            raise UserError(f"{key} is in --grid and in --set: leave one out")
+
+
+def square(work: Experiment, values: Mapping[str, Any], seeds: Sequence[int], results: Path) -> Square:
+    """The scores of those values by the records."""
+    found = replace(work, params={**work.params, **values}).ok_by_seed(results)
+    records = [found[seed] for seed in seeds if seed in found]
+    first, second = values.values()
+    scores = [record["metrics"][record["main"]] for record in records]
+    return Square((first, second), records[0]["main"] if records else "", scores)
+
+
+def mean_and_std(scores: Sequence[float]) -> tuple[float | None, float | None]:
+    """Nothing of nothing."""
+    return mean_std(scores) if scores else (None, None)
+
+
+def sweep_file(work: Experiment, grid: Grid, seeds: Sequence[int]) -> dict[str, Any]:
+    """What `bench sweep` takes to run the grid; it leaves out what is done."""
+    return {
+        "title": f"{' x '.join(grid)} of {work.label}",
+        "seeds": list(seeds),
+        "domains": {work.domain: {"datasets": [work.dataset], "recipe": work.recipe}},
+        "losses": [{work.loss: work.params}],
+        "grid": {key: list(values) for key, values in grid.items()},
+    }
+
+
+def plot(work: Experiment, grid: Grid, squares: Sequence[Square], seeds: Sequence[int], metric: str) -> Figure:
+    """The means as colours and numbers; where seeds are lacking their number is said."""
+    (rows, down), (columns, across) = grid.items()
+    means = np.array([mean_and_std(found.scores)[0] for found in squares], dtype=float).reshape(len(down), len(across))
+    drawing, (axes,) = figure(work.label, 1)
+    drawing.set_size_inches(1.9 + 0.75 * len(across), 1.5 + 0.45 * len(down))
+    image = axes.imshow(means, cmap="viridis", aspect="auto")
+    axes.set_xticks(range(len(across)), [str(value) for value in across])
+    axes.set_yticks(range(len(down)), [str(value) for value in down])
+    axes.set_xlabel(columns, parse_math=False)
+    axes.set_ylabel(rows, parse_math=False)
+    axes.invert_yaxis()
+    names = ", ".join(map(str, seeds))
+    drawing.colorbar(image, label=f"{metric} in percent, seed{'s' * (len(seeds) > 1)} {names}")
+    middle = (np.nanmin(means) + np.nanmax(means)) / 2
+    for place, found in enumerate(squares):
+        write_number(axes, divmod(place, len(across)), found.scores, len(seeds), middle)
+    return drawing
+
+
+def write_number(axes: Axes, place: tuple[int, int], scores: Sequence[float], wanted: int, middle: float) -> None:
+    """The mean in its square, white where the colour is dark."""
+    mean, _ = mean_and_std(scores)
+    text = "missing" if mean is None else f"{mean:.2f}" + (f"\nn = {len(scores)}" if len(scores) < wanted else "")
+    color = "white" if mean is not None and mean < middle else "black"
+    axes.text(place[1], place[0], text, ha="center", va="center", color=color, fontsize=8)

@@ -1,0 +1,46 @@
+"""Where analyses go: a folder with a CSV and a plot of the same name. Brings neither torch nor matplotlib."""
+
+import csv
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from contrastbench.losses.errors import UserError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def prepare(out: Path | None, analysis: str, *names: str) -> Path:
+    """The folder, made before anything is trained, as is the check that there can be a plot.
+
+    Raises:
+        UserError: matplotlib is missing, or the folder cannot be written.
+    """
+    if find_spec("matplotlib") is None:
+        raise UserError('the plot needs matplotlib, which is not installed: pip install "contrastbench[report]"')
+    plain = ("".join(c if c.isalnum() or c in "-_.+" else "_" for c in name) for name in (analysis, *names))
+    folder = out or Path("results", "analyses", "-".join(plain))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise UserError(f"cannot write to {folder} ({error.strerror}): name another folder with --out") from None
+    return folder
+
+
+def write(
+    folder: Path, analysis: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], figure: "Figure"
+) -> Iterator[Path]:
+    """Write both, and name them; numbers that are not there are empty cells."""
+    table = folder / f"{analysis}.csv"
+    with table.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(rows)
+    yield table
+    plot = folder / f"{analysis}.svg"
+    figure.savefig(plot, metadata={"Date": None, "Creator": None})
+    yield plot

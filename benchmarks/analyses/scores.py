@@ -1,0 +1,100 @@
+"""How the scores of negatives and positives move in training: Figure 2 of ADNCE."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from contrastbench.benchmarks.analyses import output
+from contrastbench.benchmarks.analyses.laboratory import Laboratory
+from contrastbench.benchmarks.analyses.plots import figure, legend
+from contrastbench.benchmarks.report.plots import COLORS, LINES
+from contrastbench.benchmarks.sweep_file import Method, label
+from contrastbench.benchmarks.training import Diverged
+from contrastbench.losses.base import Scores, block_scores
+from contrastbench.losses.contrast import Contrast
+from contrastbench.losses.registry import get_loss
+
+COLUMNS = ("negatives_mean", "negatives_variance", "positives_mean")
+NAMES = ("mean of the negatives' cosines", "variance of the negatives' cosines", "mean of the positives' cosines")
+ROWS = 1024  # anchors at once
+
+
+class Curve(NamedTuple):
+    """What a training has shown."""
+
+    label: str
+    values: Tensor  # (steps, 3)
+
+
+def analyse(laboratory: Laboratory, methods: Sequence[Method], folder: Path) -> Iterator[Path]:
+    """Train every loss, write the curves and draw them together."""
+    losses = [get_loss(method.loss, **method.params) for method in methods]
+    curves = []
+    for method, loss in zip(methods, losses, strict=True):
+        seen: list[Tensor] = []
+
+        def look(contrasts: Sequence[Contrast], batch: Any, seen: list[Tensor] = seen) -> Sequence[Contrast]:
+            seen.append(torch.stack([moments(contrast) for contrast in contrasts]).mean(dim=0))
+            return contrasts
+
+        name = label(method.loss, method.params)
+        try:
+            laboratory.train(loss, look)
+        except Diverged as error:
+            print(f"{name}: {error}; the curve ends there", file=sys.stderr)
+        curves.append(Curve(name, torch.stack(seen).cpu()))
+    rows = [(c.label, step + 1, *values) for c in curves for step, values in enumerate(c.values.tolist())]
+    yield from output.write(folder, "scores", ("loss", "step", *COLUMNS), rows, plot(curves, laboratory.title))
+
+
+@torch.no_grad()
+def moments(contrast: Contrast) -> Tensor:
+    r"""(3,) means over the anchors of what each finds among its negatives and positives.
+
+    .. math:: \frac1A \sum_i \Big( \bar s_i,\; \frac1{N_i} \sum_{j=1}^{N_i} (s_{ij} - \bar s_i)^2,\;
+       \frac1{P_i} \sum_m s^+_{im} \Big), \qquad \bar s_i = \frac1{N_i} \sum_j s_{ij}
+
+    ADNCE (Wu et al. 2023), appendix B.1, "Variance analysis": mean and variance of an anchor's negatives, averaged over
+    the batch, and the mean of the positives. The paper draws 256 samples of a batch, here it is all of them. In
+    `whole_row` the positive is among the keys; it is not counted as a negative here. Cosines, no unit.
+    """
+    starts = range(0, len(contrast.anchor), ROWS)
+    return torch.cat([row_moments(negatives(contrast, slice(i, i + ROWS))) for i in starts]).mean(dim=0)
+
+
+def row_moments(scores: Scores) -> Tensor:
+    """(a, 3) mean and variance of each anchor's negatives, mean of its positives."""
+    mean = scores.mean_neg(scores.neg)
+    return torch.cat([mean, scores.mean_neg((scores.neg - mean).square()), scores.mean_pos(scores.pos)[:, None]], dim=1)
+
+
+def negatives(contrast: Contrast, rows: slice) -> Scores:
+    """The scores of some rows of anchors; keys that are positives are no negatives."""
+    scores = block_scores(contrast, rows)
+    if contrast.positive_key is None:
+        return scores
+    neg = scores.neg.scatter(1, contrast.positive_key[rows], -torch.inf)
+    return replace(scores, neg=neg, count=(~neg.isneginf()).sum(dim=1, keepdim=True).to(neg.dtype))
+
+
+def plot(curves: Sequence[Curve], title: str) -> Figure:
+    """Three panels against the step, a line for each loss."""
+    drawing, panels = figure(title, 3)
+    for i, (axes, name) in enumerate(zip(panels, NAMES, strict=True)):
+        for k, curve in enumerate(curves):
+            steps = range(1, len(curve.values) + 1)
+            style: dict[str, Any] = {
+                "color": COLORS[k % len(COLORS)],
+                "linestyle": LINES[k // len(COLORS) % len(LINES)],
+            }
+            axes.plot(steps, curve.values[:, i].tolist(), linewidth=1.2, label=curve.label, **style)
+        axes.set_xlabel("training step")
+        axes.set_ylabel(name)
+    legend(drawing, panels[0])
+    return drawing
