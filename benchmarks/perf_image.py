@@ -12,8 +12,9 @@ from torch import Tensor
 from torchvision import transforms
 
 from contrastbench.benchmarks.timing import seconds
-from contrastbench.domains.image.data import CIFAR_MEAN, CIFAR_STD, load
+from contrastbench.domains.image.data import load
 from contrastbench.domains.image.encoder import ImageModel
+from contrastbench.domains.image.images import CIFAR_MEAN, CIFAR_STD
 from contrastbench.domains.image.views import Kind, Policy, augment, normalise, policy
 from contrastbench.domains.recipes import ImageRecipe, make_recipe
 from contrastbench.losses import both_views, get_loss

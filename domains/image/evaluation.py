@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from contrastbench.domains.base import generator
 from contrastbench.domains.classifiers import Classifier, Labelled
-from contrastbench.domains.image.data import ImageFiles, Images
+from contrastbench.domains.image.images import ImageFiles, Images
 from contrastbench.domains.image.views import Kind, Policy, augment, evaluation, normalise, policy
 from contrastbench.domains.model import ContrastiveModel, Raw
 from contrastbench.domains.progress import Progress

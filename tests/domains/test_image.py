@@ -12,7 +12,7 @@ from contrastbench.benchmarks import training
 from contrastbench.benchmarks.runner import Request, run
 from contrastbench.benchmarks.training import train
 from contrastbench.domains.image import ImageDomain, Pool
-from contrastbench.domains.image.data import Images
+from contrastbench.domains.image.images import Images
 from contrastbench.domains.recipes import TINY, make_recipe
 from contrastbench.losses import UserError, get_loss
 

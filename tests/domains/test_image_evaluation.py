@@ -5,9 +5,9 @@ import torch
 from torch import nn
 
 from contrastbench.domains.image import evaluation
-from contrastbench.domains.image.data import Images
 from contrastbench.domains.image.encoder import ImageModel
 from contrastbench.domains.image.evaluation import PROBES, Reader, split
+from contrastbench.domains.image.images import Images
 from contrastbench.domains.image.views import Policy
 from contrastbench.domains.model import Raw
 from contrastbench.domains.recipes import make_recipe

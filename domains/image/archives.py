@@ -1,0 +1,63 @@
+"""Archives of declared sets: found or downloaded, and read without extracting them."""
+
+import tarfile
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from contrastbench.domains.datasets import DATASETS
+from contrastbench.domains.download import fetch
+from contrastbench.domains.image import decode
+from contrastbench.losses.errors import UserError
+
+AGAIN = "delete it and download {} again"
+
+
+def again(name: str) -> str:
+    """What to do with a damaged file."""
+    return AGAIN.format(DATASETS[name].url)
+
+
+@dataclass(frozen=True)
+class Members:
+    """Files of a declared set: in the data root unpacked, there as an archive, or downloaded; nothing is extracted."""
+
+    name: str
+    folder: str
+    data_root: Path | None
+
+    def read(self, names: Sequence[str]) -> dict[str, bytes]:
+        """The files' bytes.
+
+        Raises:
+            UserError: one is missing, or the archive is damaged.
+        """
+        root = self.data_root / self.folder if self.data_root else None
+        if root and root.is_dir():
+            return {name: decode.folder_reader(root)(name) for name in names}
+        path = archive(self.name, self.data_root)
+        try:
+            found = dict(self.members(path, set(names)))
+        except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
+            raise UserError(f"{path} is damaged ({error}): {again(self.name)}") from None
+        missing = [name for name in names if name not in found]
+        if missing:
+            raise UserError(f"{path} has no {self.folder}/{missing[0]}: {again(self.name)}")
+        return found
+
+    def members(self, path: Path, names: set[str]) -> Iterator[tuple[str, bytes]]:
+        """The files of those names inside the archive."""
+        with tarfile.open(path, "r|gz") as tar:
+            for member in tar:
+                name = Path(member.name).name
+                if name in names and Path(member.name).parent.name == self.folder:
+                    file = tar.extractfile(member)
+                    if file is not None:
+                        yield name, file.read()
+
+
+def archive(name: str, data_root: Path | None) -> Path:
+    """A declared set's archive, from the data root, the cache or the network."""
+    here = data_root / DATASETS[name].file if data_root else None
+    return here if here and here.is_file() else fetch(DATASETS[name])

@@ -1,0 +1,50 @@
+"""CIFAR and STL-10 in their binary versions."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from contrastbench.domains.image.archives import Members, again
+from contrastbench.domains.image.images import ImageSet, on_device
+from contrastbench.losses.errors import UserError
+
+
+def load_cifar(name: str, size: int, data_root: Path | None, device: torch.device) -> tuple[ImageSet, str]:
+    """CIFAR-10 or CIFAR-100 in the binary version: no pickles."""
+    hundred = name == "CIFAR-100"
+    files = ("train.bin",) if hundred else tuple(f"data_batch_{k}.bin" for k in range(1, 6))
+    test, words = ("test.bin", "fine_label_names.txt") if hundred else ("test_batch.bin", "batches.meta.txt")
+    folder = "cifar-100-binary" if hundred else "cifar-10-batches-bin"
+    raw = Members(name, folder, data_root).read((*files, test, words))
+    train = records(name, b"".join(raw[file] for file in files), 50_000, 1 + hundred)
+    parts = {"train": train, "test": records(name, raw[test], 10_000, 1 + hundred)}
+    return on_device(parts, raw[words].decode().split(), device)
+
+
+def records(name: str, raw: bytes, count: int, labels: int) -> tuple[Tensor, Tensor]:
+    """Pixels and classes of CIFAR's records; the last of a record's labels is the class."""
+    table = exactly(name, raw, (count, labels + 3 * 32 * 32))
+    return table[:, labels:].reshape(-1, 3, 32, 32).contiguous(), table[:, labels - 1].long()
+
+
+def load_stl(name: str, size: int, data_root: Path | None, device: torch.device) -> tuple[ImageSet, str]:
+    """STL-10 in the binary version, its unlabelled images included."""
+    counts = {"train": 5_000, "test": 8_000, "unlabeled": 100_000}
+    files = [f"{part}_{kind}.bin" for part in counts for kind in "Xy" if (part, kind) != ("unlabeled", "y")]
+    raw = Members(name, "stl10_binary", data_root).read((*files, "class_names.txt"))
+    parts = {}
+    for part, count in counts.items():
+        columns = exactly(name, raw.pop(f"{part}_X.bin"), (count, 3, 96, 96))
+        labels = raw.get(f"{part}_y.bin", bytes(count))
+        parts[part] = columns.mT.contiguous(), exactly(name, labels, (count,)).long() - 1
+    return on_device(parts, raw["class_names.txt"].decode().split(), device)
+
+
+def exactly(name: str, raw: bytes, shape: tuple[int, ...]) -> Tensor:
+    """Bytes as an array of that shape."""
+    expected = int(np.prod(shape))
+    if len(raw) != expected:
+        raise UserError(f"{name} is damaged: {len(raw)} bytes instead of {expected}; " + again(name))
+    return torch.frombuffer(bytearray(raw), dtype=torch.uint8).view(shape)

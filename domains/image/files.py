@@ -1,0 +1,76 @@
+"""A set of image files: stored in one size, in memory if they fit."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from contrastbench.domains.image import decode
+from contrastbench.domains.image.decode import Header, Reader
+from contrastbench.domains.image.images import ImageFiles, Images, ImageSet
+from contrastbench.domains.image.views import stored_size
+
+RESIDENT_BYTES = 4 << 30  # a split whose pixels need more than that is read from its files batch by batch
+KEPT = 96  # images that all have one size of at most so many pixels a side keep it
+
+
+@dataclass(frozen=True)
+class Part:
+    """Names of a part's image files, with the class of each."""
+
+    names: tuple[str, ...]
+    labels: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Training and test files of a set."""
+
+    train: Part
+    test: Part
+    classes: tuple[str, ...]
+
+
+def from_files(
+    parts: Parts, read: Reader, notes: dict[str, Any], size: int, device: torch.device
+) -> tuple[ImageSet, str]:
+    """A set of image files; its hash is that of their names and bytes, however they are decoded."""
+    names = parts.train.names + parts.test.names
+    headers = decode.look_at(names, read)
+    digest = hashlib.sha256(repr((parts.classes, len(parts.train.names))).encode())
+    for name, header in zip(names, headers, strict=True):
+        digest.update(f"{name}\0{header.sha256}\n".encode())
+    side = common_side(headers, size)
+    notes = notes | decode.oddities(headers) | resized(headers, side)
+    train, test = (split(part, read, headers[0], side, device) for part in (parts.train, parts.test))
+    return ImageSet(train, test, None, parts.classes, notes=notes), digest.hexdigest()
+
+
+def common_side(headers: list[Header], size: int) -> int | None:
+    """Pixels a side in which images are stored; None: all have one small size, and keep it."""
+    sizes = {(header.width, header.height) for header in headers}
+    return None if len(sizes) == 1 and max(*sizes.pop()) <= max(KEPT, size) else stored_size(size)
+
+
+def resized(headers: list[Header], side: int | None) -> dict[str, int]:
+    """How many images are stored in another size than they have."""
+    if side is None:
+        return {}
+    smaller = sum(min(header.width, header.height) < side for header in headers)
+    others = sum((header.width, header.height) != (side, side) for header in headers) - smaller
+    counts = {f"enlarged to {side} x {side}": smaller, f"reduced or cut to {side} x {side}": others}
+    return {what: count for what, count in counts.items() if count}
+
+
+def split(part: Part, read: Reader, header: Header, side: int | None, device: torch.device) -> Images | ImageFiles:
+    """A part's pixels if they fit, else its files."""
+    labels = torch.tensor(part.labels, device=device)
+    width, height = (header.width, header.height) if side is None else (side, side)
+    if len(labels) * 3 * width * height > RESIDENT_BYTES:
+        return ImageFiles(part.names, read, labels, side)
+    pixels = torch.empty(len(labels), 3, height, width, dtype=torch.uint8)
+    decoded = decode.in_threads(lambda name: decode.decode(name, read(name), side), part.names, "decoding images")
+    for row, image in enumerate(decoded):
+        pixels[row] = image
+    return Images(pixels.to(device), labels)

@@ -1,0 +1,101 @@
+"""A set of images in its splits, each in memory or in its files."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from contrastbench.domains.image import decode
+from contrastbench.domains.image.decode import Reader
+
+CIFAR_MEAN, CIFAR_STD = (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)  # ADNCE's code has them for all its sets
+HELD_OUT = 0.2  # of each class, where a folder has no test part
+
+
+@dataclass(frozen=True)
+class Images:
+    """One split that fits into memory: all pixels on the device of the run."""
+
+    pixels: Tensor  # (N, 3, H, W) uint8
+    labels: Tensor  # (N,) int64 on the same device; -1 where there is none
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def batch(self, rows: Tensor) -> Tensor:
+        """(n, 3, H, W) uint8 on the device: the images of those numbers."""
+        return self.pixels[rows]
+
+    def select(self, rows: Tensor) -> "Images":
+        """The split's images of those numbers: a validation part, or a small one."""
+        return Images(self.pixels[rows], self.labels[rows])
+
+
+@dataclass(frozen=True)
+class ImageFiles:
+    """One split that does not fit: the same interface, each batch decoded from its files by a pool of threads.
+
+    The shorter side of each image is resized to `stored`, and the middle (stored, stored) is kept, so that a batch is
+    one tensor; crops are therefore drawn from that square and not from the whole picture.
+    """
+
+    names: tuple[str, ...]
+    read: Reader
+    labels: Tensor  # (N,) int64 on the device
+    stored: int | None  # None: all files have one size, and keep it
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def batch(self, rows: Tensor) -> Tensor:
+        """(n, 3, stored, stored) uint8 on the device: the images of those numbers, decoded now."""
+        device = self.labels.device
+        pixels = torch.stack(list(decode.pool().map(self.pixels, rows.tolist())))
+        return pixels.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else pixels.to(device)
+
+    def pixels(self, row: int) -> Tensor:
+        """(3, stored, stored) uint8 of one image."""
+        return decode.decode(self.names[row], self.read(self.names[row]), self.stored)
+
+    def select(self, rows: Tensor) -> "ImageFiles":
+        """The split's images of those numbers: a validation part, or a small one."""
+        return ImageFiles(tuple(self.names[row] for row in rows.tolist()), self.read, self.labels[rows], self.stored)
+
+
+@dataclass(frozen=True)
+class ImageSet:
+    """A dataset of images in its published split."""
+
+    train: Images | ImageFiles  # labelled
+    test: Images | ImageFiles
+    unlabelled: Images | ImageFiles | None  # STL-10's: what an encoder trains on besides train
+    classes: tuple[str, ...]
+    mean: tuple[float, float, float] = CIFAR_MEAN  # of normalisation, of each colour in [0, 1]
+    std: tuple[float, float, float] = CIFAR_STD
+    notes: dict[str, Any] = field(default_factory=dict)  # counted oddities: grey, alpha, 16-bit, resized ...
+
+
+def on_device(
+    parts: dict[str, tuple[Tensor, Tensor]], classes: Iterable[str], device: torch.device
+) -> tuple[ImageSet, str]:
+    """A set of (pixels, labels) of its parts, on the device, and their sha256."""
+    digest = hashlib.sha256(repr([(name, tuple(pixels.shape)) for name, (pixels, _) in parts.items()]).encode())
+    for pixels, labels in parts.values():
+        digest.update(pixels.numpy().data)
+        digest.update(labels.numpy().data)
+    train, test, *rest = (Images(pixels.to(device), labels.to(device)) for pixels, labels in parts.values())
+    return ImageSet(train, test, rest[0] if rest else None, tuple(classes)), digest.hexdigest()
+
+
+def held_out(labels: Tensor) -> Tensor:
+    """(N,) bool: a fifth of each class, at least one, the same for every run."""
+    chosen = np.zeros(len(labels), dtype=bool)
+    rng = np.random.default_rng(0)
+    for label in range(int(labels.max()) + 1):
+        rows = np.flatnonzero(labels.numpy() == label)
+        chosen[rng.permutation(rows)[: max(1, round(HELD_OUT * len(rows)))]] = True
+    return torch.from_numpy(chosen)
