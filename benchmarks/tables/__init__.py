@@ -150,7 +150,8 @@ def load(name: str) -> Table:
     path = table_files.find(name)
     table = load_as(path, Table)
     check(table, path)
-    return table.model_copy(update={"name": path.stem})
+    selection = table.selection if table.quotes else "none: parameters as the file gives them"
+    return table.model_copy(update={"name": path.stem, "selection": selection})
 
 
 def check(table: Table, path: Path) -> None:

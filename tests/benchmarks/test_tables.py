@@ -55,6 +55,15 @@ def test_every_table_can_be_run_and_rendered(name: str, tmp_path: Path) -> None:
     assert sum(",no," in line for line in lines) >= len(places)
 
 
+def test_a_table_without_published_values_names_no_paper(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        "title: t\nsource: s\ndecimals: 1\ndomain: graph\ncolumns: {A: {dataset: MUTAG}}\n"
+        "rows: [{name: ours, loss: infonce}]\n"
+    )
+    assert "Selection: none: parameters as the file gives them." in render(load(str(file)), tmp_path, "md")
+
+
 def test_published_values_average_to_the_published_average() -> None:
     table = load("adnce-table10")
     for row in table.rows:
