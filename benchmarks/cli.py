@@ -206,16 +206,17 @@ def table(
     results: Results = Path("results"),
 ) -> None:
     """A published table beside our numbers, from the records alone."""
-    from contrastbench.benchmarks import selections, sweep_file, tables
+    from contrastbench.benchmarks import selections, sweep_file
+    from contrastbench.benchmarks.tables import formats
 
     if all_:
-        for path in tables.write_all(results):
+        for path in formats.write_all(results):
             typer.echo(path)
     elif name is None:
         raise UserError("name a table (bench list tables) or give --all")
     else:
         chosen = selections.resolve(sweep_file.load(name), selection, results)
-        typer.echo(tables.render(chosen, results, format_), nl=False)
+        typer.echo(formats.render(chosen, results, format_), nl=False)
 
 
 @app.command()

@@ -81,7 +81,10 @@ def svm_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScores:
     # libsvm releases the interpreter's lock, so threads fill the cores without copying the distances
     pool = Parallel(n_jobs=cpu_count(), prefer="threads", return_as="generator")
     results = []
-    with Progress(folds, "scoring folds") as progress:
+    # a class with fewer members than inner folds is not a fault, see check_folds; filters are the whole process's, and
+    # threads that set and reset them each on its own undo one another
+    with warnings.catch_warnings(), Progress(folds, "scoring folds") as progress:
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         for result in pool(delayed(score_fold)(x, y, distance, *split) for split in splits):
             results.append(result)
             progress.step()
@@ -96,9 +99,7 @@ def squared_distances(x: Array) -> Array:
 
 def score_fold(x: Array, y: Array, distance: Array, train: Array, test: Array) -> tuple[float, float, float]:
     """Accuracy in percent on the test part with the C that the training part chose, that C, its accuracy there."""
-    with warnings.catch_warnings():  # a class with fewer members than inner folds is not a fault: see check_folds
-        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        inner = list(StratifiedKFold(INNER_FOLDS).split(train, y[train]))
+    inner = StratifiedKFold(INNER_FOLDS).split(train, y[train])
     parts = ((train[fit], train[held]) for fit, held in inner)
     table = np.array([list(accuracies(x, y, distance, fit, held, C_GRID)) for fit, held in parts])
     inner_accuracy = table.mean(axis=0)

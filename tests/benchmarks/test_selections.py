@@ -9,7 +9,8 @@ from made_records import made
 from contrastbench.benchmarks import plan, selections
 from contrastbench.benchmarks.experiments import Experiment
 from contrastbench.benchmarks.selections import draw, resolve, settings, trials
-from contrastbench.benchmarks.tables import Row, Table, Tune, load, render
+from contrastbench.benchmarks.tables import Row, Table, Tune, load
+from contrastbench.benchmarks.tables.formats import render
 from contrastbench.losses import UserError
 
 TABLE = Table(

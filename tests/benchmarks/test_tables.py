@@ -9,7 +9,8 @@ import pytest
 from made_records import made
 
 from contrastbench.benchmarks import tables
-from contrastbench.benchmarks.tables import Table, entries, experiment, load, names, render, runnable
+from contrastbench.benchmarks.tables import Table, entries, experiment, formats, load, names, runnable
+from contrastbench.benchmarks.tables.formats import render
 from contrastbench.domains.datasets import DATASETS
 from contrastbench.domains.recipes import make_recipe
 from contrastbench.losses import UserError, get_loss
@@ -52,6 +53,15 @@ def test_every_table_can_be_run_and_rendered(name: str, tmp_path: Path) -> None:
     lines = render(table, tmp_path, "csv").splitlines()
     assert len(lines) == 1 + len(table.rows) * (len(table.columns) + (table.average is not None))
     assert sum(",no," in line for line in lines) >= len(places)
+
+
+def test_a_table_without_published_values_names_no_paper(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        "title: t\nsource: s\ndecimals: 1\ndomain: graph\ncolumns: {A: {dataset: MUTAG}}\n"
+        "rows: [{name: ours, loss: infonce}]\n"
+    )
+    assert "Selection: none: parameters as the file gives them." in render(load(str(file)), tmp_path, "md")
 
 
 def test_published_values_average_to_the_published_average() -> None:
@@ -204,7 +214,7 @@ RESULTS = Path(__file__).parents[2] / "results"
 
 def test_the_committed_results_are_what_the_committed_records_give(tmp_path: Path) -> None:
     (tmp_path / "runs").symlink_to(RESULTS / "runs")
-    made = [path.name for path in tables.write_all(tmp_path)]
+    made = [path.name for path in formats.write_all(tmp_path)]
     assert sorted(made) == sorted(path.name for path in RESULTS.iterdir() if path.suffix in (".md", ".csv"))
     changed = [name for name in made if (tmp_path / name).read_bytes() != (RESULTS / name).read_bytes()]
     assert changed == [], "bench table --all writes them anew"

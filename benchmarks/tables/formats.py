@@ -1,0 +1,102 @@
+"""A table as text: Markdown for people, CSV for programs, LaTeX for papers."""
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+from contrastbench.benchmarks import table_files
+from contrastbench.benchmarks.tables import Entry, Table, Value, entries, latex, load
+from contrastbench.losses.errors import unknown
+
+
+def render(table: Table, results: Path, format_: str) -> str:
+    """The table as text.
+
+    Raises:
+        UserError: unknown format.
+    """
+    formats = {"md": markdown, "csv": comma_separated, "latex": for_papers}
+    if format_ not in formats:
+        raise unknown("format", format_, formats)
+    return formats[format_](table, list(entries(table, results)))
+
+
+LEGEND = (
+    "Where we run the method: the paper's value, ours as mean ± std over seeds (number of seeds; of those behind the "
+    "paper's value, if fewer), the difference. In italics: quoted, not run here."
+)
+
+
+def legend(table: Table) -> str:
+    """What stands in a place."""
+    return LEGEND if table.quotes else "Mean ± std over seeds (number of seeds)."
+
+
+def markdown(table: Table, lines: list[list[Entry]]) -> str:
+    """A table for people."""
+    header = ["Method", *(entry.column for entry in lines[0])]
+    body = [[line[0].row.name, *(italic(entry, entry.text(table.decimals)) for entry in line)] for line in lines]
+    rows = [f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |" for row in body]
+    head = [f"| {' | '.join(header)} |", f"| {' | '.join(['---'] * len(header))} |"]
+    foot = [legend(table), f"Selection: {table.selection}.", f"Source: {table.source}. {table.notes}".strip(), ""]
+    return "\n".join([f"### {table.name}: {table.title}", "", *head, *rows, "", *foot])
+
+
+def italic(entry: Entry, text: str) -> str:
+    """Quoted values stand in italics."""
+    return text if entry.run or not entry.paper else f"*{text}*"
+
+
+FIELDS = (
+    "table selection method column loss quoted paper_mean paper_std paper_seeds "
+    "ours_mean ours_std ours_seeds difference"
+)
+
+
+def comma_separated(table: Table, lines: list[list[Entry]]) -> str:
+    """A table for programs: one line for each place."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(FIELDS.split())
+    for entry in (entry for line in lines for entry in line):
+        nothing = Value(float("nan"))
+        paper, mine = entry.paper or nothing, entry.ours or nothing
+        seeds = entry.seeds if entry.paper else None
+        numbers = [paper.mean, paper.std, seeds, mine.mean, mine.std, mine.n, entry.difference]
+        cells = ["" if v is None or v != v else v if isinstance(v, int) else f"{v:.4f}" for v in numbers]
+        quoted = "no" if entry.run else "yes"
+        kind = table.selection.partition(":")[0]
+        writer.writerow([table.name, kind, entry.row.name, entry.column, entry.row.loss or "", quoted, *cells])
+    return out.getvalue()
+
+
+def for_papers(table: Table, lines: list[list[Entry]]) -> str:
+    """A table for LaTeX, with one row below the other for the paper's values, ours and the differences."""
+    header = [latex.text(name) for name in ["Method", *(entry.column for entry in lines[0])]]
+    body = [cells for line in lines for cells in stacked(table, line)]
+    caption = f"{table.title}. {legend(table)} Selection: {table.selection}. Source: {table.source}."
+    return latex.tabular(table.name, latex.text(caption), header, body)
+
+
+def stacked(table: Table, line: list[Entry]) -> Iterator[list[str]]:
+    """The rows of a method in LaTeX."""
+    rows = list(zip(*(entry.parts(table.decimals) for entry in line), strict=True))
+    quoted = [entry.paper is not None and not entry.run for entry in line]
+    papers = [
+        latex.italic(value) if italics else latex.text(value) for value, italics in zip(rows[0], quoted, strict=True)
+    ]
+    yield [latex.text(line[0].row.name), *papers]
+    for name, values in (("ours", rows[1]), ("difference", rows[2])):
+        if any(values):
+            yield [rf"\quad {name}", *map(latex.text, values)]
+
+
+def write_all(results: Path) -> Iterator[Path]:
+    """Every table as Markdown and CSV, into the results folder."""
+    for name in table_files.names():
+        table = load(name)
+        for format_ in ("md", "csv"):
+            path = results / f"{name}.{format_}"
+            path.write_text(render(table, results, format_), encoding="utf-8")
+            yield path
