@@ -8,7 +8,7 @@ from contrastbench.benchmarks import records
 from contrastbench.benchmarks.records import Cell, Record
 from contrastbench.losses.errors import UserError
 
-INCIDENTAL = ("seconds", "peak_memory_mib", "environment")  # two runs of a cell differ in these and are equal
+INCIDENTAL = ("seconds", "peak_memory_mib", "environment", "details")  # two runs of a cell may differ in these
 
 
 @dataclass
@@ -32,7 +32,7 @@ def merge(sources: Sequence[Path], results: Path) -> Merged:
         target = results / "runs" / path.relative_to(path.parents[3])
         if records.publish(record, target):
             done.added += 1
-        elif result(records.read(target)) == result(record):
+        elif agree(records.read(target), record):
             done.equal += 1
         else:
             done.unequal.append(f"{target}: {brief(records.read(target))}, but {brief(record)} in {path}")
@@ -60,10 +60,11 @@ def checked(path: Path, source: Path) -> Record:
     return record
 
 
-def result(record: Record) -> Record:
-    """The record without what differs between two runs of one cell."""
-    details = {key: value for key, value in record["details"].items() if not key.startswith("seconds")}
-    return {key: value for key, value in record.items() if key not in INCIDENTAL} | {"details": details}
+def agree(one: Record, other: Record) -> bool:
+    """Whether two runs of one cell found the same; a detail that only one release writes contradicts nothing."""
+    shared = [key for key in one["details"].keys() & other["details"].keys() if not key.startswith("seconds")]
+    results = [{key: value for key, value in record.items() if key not in INCIDENTAL} for record in (one, other)]
+    return results[0] == results[1] and all(one["details"][key] == other["details"][key] for key in shared)
 
 
 def brief(record: Record) -> str:

@@ -44,6 +44,13 @@ def test_the_union_keeps_what_is_equal_and_names_what_is_not(tmp_path: Path) -> 
     assert (again.added, again.equal, len(again.unequal)) == (0, 2, 1)
 
 
+def test_a_detail_that_only_one_release_writes_contradicts_nothing(tmp_path: Path) -> None:
+    add(tmp_path / "a", 80.0)
+    add(tmp_path / "b", 80.0, details={"folds": [80.0], "validation": 81.0})
+    done = merge([tmp_path / "b"], tmp_path / "a")
+    assert (done.added, done.equal, done.unequal) == (0, 1, [])
+
+
 def test_folds_that_differ_are_unequal_though_the_mean_is_not(tmp_path: Path) -> None:
     add(tmp_path / "a", 80.0)
     add(tmp_path / "b", 80.0, details={"folds": [79.0, 81.0]})
