@@ -201,7 +201,10 @@ def list_(what: Annotated[str, typer.Argument(help="losses, domains, datasets or
 def table(
     name: Annotated[str | None, typer.Argument(help="A table (bench list tables), or a YAML file.")] = None,
     format_: Annotated[str, typer.Option("--format", help="md, csv or latex.")] = "md",
-    all_: Annotated[bool, typer.Option("--all", help="Write every table as md and csv into the results.")] = False,
+    all_: Annotated[
+        bool,
+        typer.Option("--all", help="Write every table, and those of YAML files there, as md and csv into the results."),
+    ] = False,
     selection: Selection = None,
     results: Results = Path("results"),
 ) -> None:

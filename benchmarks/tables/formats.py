@@ -5,8 +5,8 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
-from contrastbench.benchmarks import table_files
-from contrastbench.benchmarks.tables import Entry, Table, Value, entries, latex, load
+from contrastbench.benchmarks import sweep_file, table_files
+from contrastbench.benchmarks.tables import Entry, Table, Value, entries, latex
 from contrastbench.losses.errors import unknown
 
 
@@ -93,10 +93,10 @@ def stacked(table: Table, line: list[Entry]) -> Iterator[list[str]]:
 
 
 def write_all(results: Path) -> Iterator[Path]:
-    """Every table as Markdown and CSV, into the results folder."""
-    for name in table_files.names():
-        table = load(name)
+    """Every table, and those of YAML files in the results folder, as Markdown and CSV into that folder."""
+    for name in [*table_files.names(), *map(str, sorted(results.glob("*.yaml")))]:
+        table = sweep_file.load(name)
         for format_ in ("md", "csv"):
-            path = results / f"{name}.{format_}"
+            path = results / f"{table.name}.{format_}"
             path.write_text(render(table, results, format_), encoding="utf-8")
             yield path
