@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from contrastbench.benchmarks import records
+from contrastbench.benchmarks import records, selections
 from contrastbench.benchmarks.experiments import Experiment
 from contrastbench.benchmarks.records import Record
 from contrastbench.benchmarks.tables import Row, Table, experiment, runnable
@@ -156,11 +156,8 @@ def summary(table: Table, every: list[Place]) -> Iterator[str]:
     yield f"Published: {f'mean over {wanted} runs' if wanted else 'number of runs not said'}; " + (
         f"{table.protocol.selection}." if table.protocol.selection else "choice of parameters and epochs not said."
     )
-    yield (
-        "Ours: parameters as printed in the paper, for all seeds; "
-        + "; ".join(sorted({chosen(p) for p in every}))
-        + "."
-    )
+    parameters = "as printed in the paper, for all seeds" if selections.default(table) == "paper" else table.selection
+    yield f"Ours: parameters {parameters}; " + "; ".join(sorted({chosen(p) for p in every})) + "."
     missing = sum(not place.found for place in every)
     few = sum(0 < len(place.found) < (wanted or 1) for place in every)
     yield (

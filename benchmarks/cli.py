@@ -225,12 +225,14 @@ def table(
 @app.command()
 def audit(
     name: Annotated[str, typer.Argument(help="A table (bench list tables), or a YAML file.")],
+    selection: Selection = None,
     results: Results = Path("results"),
 ) -> None:
     """Where the protocol behind our numbers deviates from the paper's, cell by cell, and what the paper leaves open."""
-    from contrastbench.benchmarks import audit, sweep_file
+    from contrastbench.benchmarks import audit, selections, sweep_file
 
-    typer.echo(audit.report(sweep_file.load(name), results), nl=False)
+    chosen = selections.resolve(sweep_file.load(name), selection, results)
+    typer.echo(audit.report(chosen, results), nl=False)
 
 
 @app.command()

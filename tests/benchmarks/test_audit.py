@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from made_records import ENVIRONMENT, made
 
+from contrastbench.benchmarks import selections
 from contrastbench.benchmarks.audit import report
 from contrastbench.benchmarks.tables import Table, experiment, load, names
 from contrastbench.losses import UserError
@@ -125,3 +126,9 @@ def test_every_table_can_be_audited(name: str, tmp_path: Path) -> None:
     text = report(load(name), tmp_path)
     assert ("nothing to audit" in text) or ("missing |" in text)
     assert load(name).source in text
+
+
+def test_a_selection_is_told(tmp_path: Path) -> None:
+    assert "Ours: parameters as printed in the paper, for all seeds; " in report(load("adnce-table10"), tmp_path)
+    text = report(selections.resolve(load("adnce-table10"), "validation", tmp_path), tmp_path)
+    assert "Ours: parameters validation: for each method and column the best of its trials" in text
