@@ -63,5 +63,5 @@ def duration(seconds: float) -> str:
     """
     minutes, rest = divmod(round(seconds), 60)
     if minutes >= 60:
-        return f"{minutes // 60} h {minutes % 60:02} min"
+        return f"{round(seconds / 60) // 60} h {round(seconds / 60) % 60:02} min"
     return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
