@@ -246,10 +246,11 @@ def compare(
     results: Results = Path("results"),
 ) -> None:
     """A table's rows against a baseline row: paired tests over shared seeds and folds, wins, ties and losses, ranks."""
-    from contrastbench.benchmarks import comparison, selections, sweep_file
+    from contrastbench.benchmarks import selections, sweep_file
+    from contrastbench.benchmarks.comparison import formats
 
     chosen = selections.resolve(sweep_file.load(name), selection, results)
-    typer.echo(comparison.render(chosen, results, format_, baseline, test, alpha), nl=False)
+    typer.echo(formats.render(chosen, results, format_, baseline, test, alpha), nl=False)
 
 
 @app.command()

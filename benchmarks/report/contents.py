@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from contrastbench.benchmarks import comparison, records, selections, sweep_file, table_files, tables
-from contrastbench.benchmarks.comparison import Comparison, Ranks
+from contrastbench.benchmarks.comparison import Comparison, Ranks, formats
 from contrastbench.benchmarks.records import Record
 from contrastbench.benchmarks.statistics import ALPHA, mean_std
 from contrastbench.benchmarks.tables import Entry, Table, Value
@@ -105,7 +105,7 @@ def show(table: Table, results: Path, groups: Sequence[Group]) -> Shown:
         return Shown(table, lines, None, [], "", {}, None)
     found = comparison.compare(table, results)
     base = comparison.baseline_row(table).name
-    legend = comparison.legend(found, "t", ALPHA) if found else ""
+    legend = formats.legend(found, "t", ALPHA) if found else ""
     return Shown(table, lines, base, found, legend, comparison.counts(found), comparison.ranks(table, entries))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from contrastbench.benchmarks.comparison import p_text, ranks_text, signed
+from contrastbench.benchmarks.comparison.formats import p_text, ranks_text, signed
 from contrastbench.benchmarks.report import contents, plots
 from contrastbench.benchmarks.statistics import ALPHA
 

@@ -83,6 +83,7 @@ class GraphDomain:
         scores = svm_folds(x.cpu().numpy(), y.cpu().numpy(), self.recipe.folds, self.seed)
         metrics = {"accuracy": scores.mean, "accuracy_std_over_folds": scores.std}
         details = {"folds": scores.accuracy, "folds_ddof": 0, "folds_n": self.recipe.folds, "C": scores.c}
+        # no test fold is scored, but the folds turn: every graph is in some training part
         validation = sum(scores.inner) / len(scores.inner)
         return Evaluation(metrics, "accuracy", {**details, "validation": validation})
 

@@ -1,15 +1,12 @@
 """Analyses: their formulas against plain loops, what they write, and a user's mistakes in one line."""
 
 import csv
-import signal
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 from made_records import add
 
-from contrastbench.benchmarks import cli
 from contrastbench.benchmarks.analyses import false_negatives, output, scores, tsne
 from contrastbench.benchmarks.analyses.laboratory import open_laboratory
 from contrastbench.benchmarks.arguments import parse_grid, parse_losses, parse_numbers
@@ -20,22 +17,6 @@ from contrastbench.losses.errors import UserError
 
 GRAPH = ["--domain", "graph", "--tiny"]
 HEATMAP = ["analyse", "heatmap", "--domain", "graph", "--dataset", "MUTAG", "--loss", "adnce"]
-
-
-@pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """Runs the command in an empty folder: exit code, standard output, standard error."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("CONTRASTBENCH_DATA", raising=False)
-
-    def call(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["bench", *words])
-        monkeypatch.setattr(signal, "signal", lambda *_: None)
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        return (end.value.code or 0, *capsys.readouterr())
-
-    return call
 
 
 def read(path: Path) -> list[dict[str, str]]:

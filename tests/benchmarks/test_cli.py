@@ -9,28 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks import cli
 from contrastbench.benchmarks.arguments import parse_pairs, parse_seeds
 from contrastbench.benchmarks.records import read
 
 RUN = ["run", "--domain", "graph", "--loss", "adnce"]
 TABLE = ["run", "--domain", "tabular", "--loss", "adnce"]
-
-
-@pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """Runs the command in an empty folder: exit code, standard output, standard error."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("CONTRASTBENCH_DATA", raising=False)
-
-    def call(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["bench", *words])
-        monkeypatch.setattr(signal, "signal", lambda *_: None)
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        return (end.value.code or 0, *capsys.readouterr())
-
-    return call
 
 
 MISTAKES = [

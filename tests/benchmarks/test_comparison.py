@@ -9,7 +9,8 @@ import pytest
 import torch
 from made_records import made
 
-from contrastbench.benchmarks.comparison import baseline_row, compare, counts, ranks, redrawn, render
+from contrastbench.benchmarks.comparison import baseline_row, compare, counts, differences_by_fold, ranks, redrawn
+from contrastbench.benchmarks.comparison.formats import render
 from contrastbench.benchmarks.statistics import corrected_t, holm, wilcoxon
 from contrastbench.benchmarks.tables import Table, entries, experiment
 from contrastbench.domains.graph import GraphDomain
@@ -86,8 +87,6 @@ def test_folds_are_the_same_graphs_for_every_loss() -> None:
     "change", [{"folds": [60.0, 61.0, 62.0]}, {"limit": 50}], ids=["another number of folds", "other graphs"]
 )
 def test_other_folds_are_not_compared(filled: Path, change: dict[str, Any], tmp_path: Path) -> None:
-    from contrastbench.benchmarks.comparison import differences_by_fold
-
     a = {"details": {"folds": [1.0, 2.0]}, "recipe": {"limit": None}, "metrics": {"accuracy": 1.5}}
     assert differences_by_fold(a, a, "accuracy") == [0.0, 0.0]
     folds = change.get("folds", [1.0, 2.0])
@@ -100,8 +99,6 @@ def test_other_folds_are_not_compared(filled: Path, change: dict[str, Any], tmp_
 
 
 def test_folds_of_another_metric_are_not_taken_for_it() -> None:
-    from contrastbench.benchmarks.comparison import differences_by_fold
-
     record = {"details": {"folds": [1.0, 2.0]}, "recipe": {}, "metrics": {"f1": 40.0}}
     assert differences_by_fold(record, record, "f1") == []
 

@@ -1,0 +1,177 @@
+"""A comparison as text: Markdown for people, CSV for programs."""
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from contrastbench.benchmarks.comparison import Comparison, baseline_row, compare, counts, ranks
+from contrastbench.benchmarks.statistics import ALPHA, Ranking
+from contrastbench.benchmarks.tables import Entry, Table, entries
+from contrastbench.losses.errors import UserError, unknown
+
+LEGEND = """\
+Pairs are the seeds that both have. Wilcoxon: signed-rank over seeds; {wilcoxon}.
+t: over the same folds of the same seeds, or over seeds where there are no folds, corrected for overlapping training
+sets by the ratio of test to training size (Nadeau and Bengio 2003; ratio 0: all seeds share one split).
+Holm: p of the {test} test over all {m} comparisons of this table. Win, loss: Holm p <= {alpha}; tie: above;
+untested: no p, or so few pairs that none could be that small."""
+
+
+def render(
+    table: Table, results: Path, format_: str, baseline: str | None = None, test: str = "t", alpha: float = ALPHA
+) -> str:
+    """The comparison as text.
+
+    Raises:
+        UserError: unknown format, row or test, or no two rows share a seed.
+    """
+    if format_ not in ("md", "csv"):
+        raise unknown("format", format_, ["md", "csv"])
+    found = compare(table, results, baseline, test, alpha)
+    base = baseline_row(table, baseline).name
+    if not found:
+        raise UserError(
+            f"{table.name}: no row has a seed in common with {base} under {results}: run more, or --baseline"
+        )
+    if format_ == "csv":
+        return comma_separated(table, base, found)
+    return "\n".join(
+        [
+            *markdown(table, base, found),
+            "",
+            legend(found, test, alpha),
+            "",
+            *ranked(table, list(entries(table, results)), alpha),
+            "",
+        ]
+    )
+
+
+def markdown(table: Table, base: str, found: list[Comparison]) -> Iterator[str]:
+    """For people."""
+    yield from (f"### {table.name} against {base}", "")
+    header = ["Method", "Column", "Pairs", "Baseline", "Ours", "Difference", "Wilcoxon p", "t p", "over", "Holm p", ""]
+    yield from as_table([header, *(cells(comparison, table.decimals) for comparison in found)])
+    yield ""
+    names = ("win", "tie", "loss", "untested")
+    lines = [[row, *(str(count[name]) for name in names)] for row, count in counts(found).items()]
+    yield from as_table([["Method", *names], *lines])
+
+
+def as_table(lines: list[list[str]]) -> Iterator[str]:
+    """Markdown's form of a table."""
+    for line in (lines[0], ["---"] * len(lines[0]), *lines[1:]):
+        yield f"| {' | '.join(line)} |"
+
+
+def cells(found: Comparison, decimals: int) -> list[str]:
+    """One comparison in words and numbers."""
+    pairs = f"{len(found.seeds)}" + (f" (+{found.unpaired} unpaired)" if found.unpaired else "")
+    spread = "" if found.std is None else f" ± {found.std:.{decimals}f}"
+    return [
+        found.row,
+        found.column,
+        pairs,
+        number(found.baseline, decimals),
+        number(found.ours, decimals),
+        "-" if found.difference is None else signed(found.difference, decimals) + spread,
+        p_text(found.wilcoxon.p),
+        p_text(found.t.p),
+        f"{found.n}, ratio {found.ratio:.2f}" if found.n else "-",
+        p_text(found.holm),
+        found.verdict + (f" ({found.why})" if found.why else ""),
+    ]
+
+
+def number(value: float | None, decimals: int) -> str:
+    """A number or a dash."""
+    return "-" if value is None else f"{value:.{decimals}f}"
+
+
+def signed(value: float, decimals: int) -> str:
+    """With its sign, which what rounds to zero has none of.
+
+    >>> signed(2.25, 2), signed(-0.71, 1), signed(-0.01, 1)
+    ('+2.25', '-0.7', '0.0')
+    """
+    text = f"{value:+.{decimals}f}"
+    return text if float(text) else text[1:]
+
+
+def p_text(p: float | None) -> str:
+    """A p-value as papers print it."""
+    return "-" if p is None else "< 0.0001" if p < 0.0001 else f"{p:.4f}"
+
+
+def legend(found: list[Comparison], test: str, alpha: float) -> str:
+    """How to read it."""
+    sizes = sorted({len(comparison.seeds) for comparison in found})
+    smallest = ", ".join(f"{n} pairs cannot give less than {2.0 ** (1 - n):.4g}" for n in sizes if n > 1)
+    m = sum(comparison.holm is not None for comparison in found)
+    domains = ", ".join(sorted({comparison.domain for comparison in found}))
+    columns = len({comparison.column for comparison in found})
+    counted = f"Wins, ties and losses are over {columns} column{'s' * (columns > 1)} of: {domains}."
+    return counted + " " + LEGEND.format(wilcoxon=smallest or "one pair has no p", test=test, m=m, alpha=alpha)
+
+
+def ranked(table: Table, lines: list[list[Entry]], alpha: float) -> Iterator[str]:
+    """Average ranks with Friedman's test and Nemenyi's critical difference."""
+    found = ranks(table, lines, alpha)
+    if found.ranking is None:
+        yield f"Ranks: {found.why}."
+        return
+    order = sorted(zip(found.ranking.ranks, found.rows, strict=True))
+    yield (
+        "Average ranks over " + ", ".join(found.columns) + ": " + ", ".join(f"{row} {r:.2f}" for r, row in order) + "."
+    )
+    yield ranks_text(found.ranking, alpha) + (f" Left out: {', '.join(found.left_out)}." if found.left_out else "")
+
+
+def ranks_text(ranking: Ranking, alpha: float) -> str:
+    """The tests over ranks in one line."""
+    k, cd = len(ranking.ranks), ranking.critical_difference
+    never = f", more than any two of {k} ranks can differ" if cd >= k - 1 else ""
+    return (
+        f"Friedman: chi2({k - 1}) = {ranking.chi2:.2f}, p = {p_text(ranking.p)}. "
+        f"Nemenyi's critical difference at {alpha}: {cd:.2f}{never}."
+    )
+
+
+def comma_separated(table: Table, base: str, found: list[Comparison]) -> str:
+    """For programs."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(as_dict(table, base, found[0])), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(as_dict(table, base, comparison) for comparison in found)
+    return out.getvalue()
+
+
+def as_dict(table: Table, base: str, found: Comparison) -> dict[str, Any]:
+    """One comparison, flat."""
+    return {
+        "table": table.name,
+        "method": found.row,
+        "against": base,
+        "column": found.column,
+        "domain": found.domain,
+        "seeds": " ".join(map(str, found.seeds)),
+        "unpaired": found.unpaired,
+        "baseline_mean": rounded(found.baseline),
+        "method_mean": rounded(found.ours),
+        "difference": rounded(found.difference),
+        "difference_std": rounded(found.std),
+        "p_wilcoxon": rounded(found.wilcoxon.p),
+        "p_t": rounded(found.t.p),
+        "t_n": found.n,
+        "t_ratio": rounded(found.ratio),
+        "p_holm": rounded(found.holm),
+        "verdict": found.verdict,
+        "why": found.why,
+    }
+
+
+def rounded(value: float | None) -> str:
+    """Six significant digits, or nothing."""
+    return "" if value is None else f"{value:.6g}"

@@ -1,0 +1,25 @@
+"""Fixtures of the command line's tests."""
+
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from contrastbench.benchmarks import cli
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Runs the command in an empty folder: exit code, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CONTRASTBENCH_DATA", raising=False)
+
+    def call(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["bench", *words])
+        monkeypatch.setattr(signal, "signal", lambda *_: None)
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        return (end.value.code or 0, *capsys.readouterr())
+
+    return call
