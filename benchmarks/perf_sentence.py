@@ -19,7 +19,7 @@ from contrastbench.benchmarks.timing import seconds
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.recipes import SentenceRecipe, make_recipe
 from contrastbench.domains.sentence import SentenceDomain, scoring
-from contrastbench.domains.sentence.encoder import Embeddings
+from contrastbench.domains.sentence.encoding import Embeddings
 
 DEFAULT = ("bert-base-uncased",)  # encoders: folders or names of the hub
 DATASET = "sts"

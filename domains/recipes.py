@@ -219,7 +219,7 @@ class SentenceRecipe(Recipe):
         found: dict[str, str] = {}
         kind, colon, source = self.encoder.rpartition(":")
         if source != "tiny" and is_path(source, data_root):
-            from contrastbench.domains.sentence.encoder import files_hash
+            from contrastbench.domains.sentence.checkpoint import files_hash
 
             found["encoder"] = f"{kind}{colon}sha256:{files_hash(Path(source), weights=not kind)[:16]}"
         if trained and self.corpus != "wiki1m" and is_path(self.corpus, data_root):

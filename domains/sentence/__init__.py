@@ -18,6 +18,7 @@ from torch import nn
 from contrastbench.domains.base import Evaluation, generator
 from contrastbench.domains.recipes import Recipe, SentenceRecipe
 from contrastbench.domains.sentence import export, graded, scoring, transfer
+from contrastbench.domains.sentence.checkpoint import load_checkpoint
 from contrastbench.domains.sentence.data import (
     Reader,
     choose,
@@ -27,7 +28,8 @@ from contrastbench.domains.sentence.data import (
     sts_sets,
     stsb_pairs,
 )
-from contrastbench.domains.sentence.encoder import Embeddings, Head, SentenceModel, encode, load_checkpoint, pad
+from contrastbench.domains.sentence.encoder import Head, SentenceModel
+from contrastbench.domains.sentence.encoding import Embeddings, encode, pad
 from contrastbench.losses.contrast import Contrast, whole_row
 
 HEAD_STD = 0.02  # BERT's initialisation, which SimCSE's head has too

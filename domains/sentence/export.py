@@ -6,7 +6,8 @@ from typing import Any
 
 from safetensors.torch import save_file
 
-from contrastbench.domains.sentence.encoder import Checkpoint, Head, SentenceModel, quiet
+from contrastbench.domains.sentence.checkpoint import Checkpoint, quiet
+from contrastbench.domains.sentence.encoder import Head, SentenceModel
 from contrastbench.losses.errors import UserError
 
 MODULE = "sentence_transformers.models.{}"  # the name that its old and new versions know

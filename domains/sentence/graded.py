@@ -7,8 +7,8 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
+from contrastbench.domains.sentence.checkpoint import Checkpoint
 from contrastbench.domains.sentence.data import Pairs
-from contrastbench.domains.sentence.encoder import Checkpoint
 
 SEED = 20232
 SENTENCES, PAIRS = 4096, 600

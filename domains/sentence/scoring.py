@@ -9,7 +9,7 @@ from torch import Tensor
 from contrastbench.domains.base import Evaluation
 from contrastbench.domains.probes import spearman
 from contrastbench.domains.sentence.data import Pairs
-from contrastbench.domains.sentence.encoder import Embeddings
+from contrastbench.domains.sentence.encoding import Embeddings
 from contrastbench.losses.contrast import unit
 
 

@@ -12,7 +12,7 @@ from sklearn.model_selection import StratifiedKFold
 from contrastbench.domains.base import Evaluation
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.sentence.data import Reader
-from contrastbench.domains.sentence.encoder import Embeddings
+from contrastbench.domains.sentence.encoding import Embeddings
 from contrastbench.losses.errors import UserError
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -13,8 +13,10 @@ from scipy.stats import spearmanr
 from contrastbench.benchmarks.experiments import Experiment
 from contrastbench.benchmarks.runner import Request, run
 from contrastbench.domains.recipes import SentenceRecipe, make_recipe
-from contrastbench.domains.sentence import SentenceDomain, encoder, graded
-from contrastbench.domains.sentence.encoder import SentenceModel, encode, load_checkpoint, pad
+from contrastbench.domains.sentence import SentenceDomain, checkpoint, graded
+from contrastbench.domains.sentence.checkpoint import load_checkpoint
+from contrastbench.domains.sentence.encoder import SentenceModel
+from contrastbench.domains.sentence.encoding import encode, pad
 from contrastbench.domains.sentence.scoring import whitened
 from contrastbench.losses import UserError, get_loss
 
@@ -88,6 +90,18 @@ def test_poolers_and_encode_agree_with_one_sentence_at_a_time(pooler: str) -> No
         assert torch.allclose(z, expected, atol=1e-5)
 
 
+def test_encoding_changes_no_model_and_sees_its_newest_weights() -> None:
+    d = domain()
+    model = d.model(d.recipe)
+    before = {name: (type(module), weight) for name, module in model.named_modules() for weight in module.parameters()}
+    first = d.encode(model, ["ban", "kale"]).z
+    assert before == {n: (type(m), weight) for n, m in model.named_modules() for weight in m.parameters()}
+    get_loss("infonce")(d.contrasts(model.train(), next(iter(d.batches(d.recipe, 0))))[0]).backward()
+    with torch.no_grad():
+        model.encoder.encoder.layer[0].output.dense.weight.mul_(2)
+    assert not torch.allclose(d.encode(model, ["ban", "kale"]).z, first)
+
+
 def test_the_head_is_for_training_and_never_scored_untrained() -> None:
     d = domain(pooler="cls")
     model = d.model(d.recipe)
@@ -128,8 +142,8 @@ def test_a_hub_that_cannot_be_reached_is_asked_once(error: Exception, monkeypatc
         asked.append(1)
         raise error
 
-    monkeypatch.setattr(encoder.HfApi, "model_info", refuse)
-    monkeypatch.setattr(encoder.AutoTokenizer, "from_pretrained", lambda *_, **__: pytest.fail("asked again"))
+    monkeypatch.setattr(checkpoint.HfApi, "model_info", refuse)
+    monkeypatch.setattr(checkpoint.AutoTokenizer, "from_pretrained", lambda *_, **__: pytest.fail("asked again"))
     with pytest.raises(UserError, match=r"'nobody/none': the hub cannot be reached \(\w+Error\); name a folder"):
         load_checkpoint("nobody/none@main", None)
     assert len(asked) == 1

@@ -6,7 +6,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, PredefinedSplit, StratifiedKFold
 
-from contrastbench.domains.sentence.encoder import Embeddings
+from contrastbench.domains.sentence.encoding import Embeddings
 from contrastbench.domains.sentence.transfer import C_GRID, Split, Task, evaluate, features
 
 CLASSES = {"two": ["0", "1"], "three": ["ABBR", "DESC", "NUM"]}

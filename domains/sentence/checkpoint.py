@@ -1,0 +1,161 @@
+"""Checkpoints of transformers: found in a folder or on the hub, loaded whole or refused."""
+
+import hashlib
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from huggingface_hub import HfApi, try_to_load_from_cache
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+from torch import nn
+from transformers import AutoConfig, AutoModel, AutoTokenizer
+from transformers.utils import logging
+from transformers.utils.hub import cached_file
+
+from contrastbench.losses.errors import UserError
+
+TOKENIZER_FILES = (
+    "tokenizer*.json",
+    "vocab.*",
+    "merges.txt",
+    "added_tokens.json",
+    "special_tokens_map.json",
+    "*.model",
+)
+REVISIONS = {  # of the names that the papers' tables use
+    "bert-base-uncased": "86b5e0934494bd15c9632b12f734a8a67f723594",
+    "roberta-base": "e2da8e2f811d1448a5b465c236feacd80ffbac7b",
+}
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """An encoder as it was found, its tokenizer, and the layer over its first token if it has one."""
+
+    encoder: Any
+    tokenizer: Any
+    pooler: nn.Linear | None
+    sha256: str = ""  # of its files; empty where the seed alone makes it
+
+    def own_pooler(self, name: str) -> nn.Linear:
+        """The checkpoint's layer over the first token.
+
+        Raises:
+            UserError: it has none.
+        """
+        if self.pooler is None:
+            raise UserError(f"encoder {name!r} has no pooler of its own: give --recipe head=new and train it")
+        return self.pooler
+
+    @property
+    def max_length(self) -> int:
+        """Tokens that the encoder has positions for; RoBERTa's begin behind the padding id."""
+        config = self.encoder.config
+        offset = config.pad_token_id + 1 if "roberta" in config.model_type else 0
+        return min(int(config.max_position_embeddings) - offset, self.tokenizer.model_max_length)
+
+
+def load_checkpoint(name: str, data_root: Path | None) -> Checkpoint:
+    """The checkpoint of a folder (in the data root or not) or of the hub; `random:` before it gives it new weights.
+
+    Raises:
+        UserError: no such checkpoint, no network, no weights, or weights that would be newly initialised.
+    """
+    source, fresh = name.removeprefix("random:"), name.startswith("random:")
+    path, revision = locate(source, data_root)
+    try:
+        with quiet():
+            tokenizer = AutoTokenizer.from_pretrained(path, revision=revision)
+            encoder, new = random_encoder(path, revision) if fresh else saved_encoder(path, revision)
+            config = cached_file(path, "config.json", revision=revision)  # it lies beside all that was just read
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(f"encoder {name!r} cannot be loaded: {reason(error, path)}") from None
+    checkpoint = checked(name, encoder, tokenizer, new)
+    return replace(checkpoint, sha256=files_hash(Path(str(config)).parent, weights=not fresh))
+
+
+def saved_encoder(path: str, revision: str | None) -> tuple[Any, set[str]]:
+    """The checkpoint's encoder and those of its weights that are newly initialised; no pickle is read."""
+    encoder, info = AutoModel.from_pretrained(
+        path, revision=revision, output_loading_info=True, dtype=torch.float32, use_safetensors=True
+    )
+    return encoder, set(info["missing_keys"]) | {key for key, *_ in info["mismatched_keys"]}
+
+
+def random_encoder(path: str, revision: str | None) -> tuple[Any, set[str]]:
+    """An encoder of the checkpoint's shape with new weights; its pooler is not to be scored."""
+    encoder = AutoModel.from_config(AutoConfig.from_pretrained(path, revision=revision))
+    return encoder, {"pooler.dense.weight"}
+
+
+def files_hash(folder: Path, weights: bool) -> str:
+    """Sha256 over names and bytes of configuration, tokenizer and weights: the same wherever the folder lies."""
+    patterns = ("config.json", *TOKENIZER_FILES, *(["model*.safetensors"] if weights else []))
+    found = hashlib.sha256()
+    for path in sorted({path for pattern in patterns for path in folder.glob(pattern)}):
+        with path.open("rb") as file:
+            found.update(path.name.encode() + b"\0" + hashlib.file_digest(file, "sha256").digest())
+    return found.hexdigest()
+
+
+def locate(source: str, data_root: Path | None) -> tuple[str, str | None]:
+    """The folder or the hub's name, and the revision for the hub."""
+    for path in ([data_root / source] if data_root else []) + [Path(source)]:
+        if path.is_dir():
+            if not (path / "config.json").is_file():
+                raise UserError(f"encoder {source!r}: {path} has no config.json: it is no checkpoint of transformers")
+            return str(path), None
+    if source.startswith((".", "/", "~")) or source.count("/") > 1:
+        raise UserError(f"encoder {source!r}: no such folder")
+    repository, _, named = source.partition("@")
+    revision = named or REVISIONS.get(repository)
+    check_hub(repository, revision)
+    return repository, revision
+
+
+def check_hub(repository: str, revision: str | None) -> None:
+    """Raise if the hub is needed and cannot be reached: transformers would try again for minutes."""
+    if isinstance(try_to_load_from_cache(repository, "config.json", revision=revision), str):
+        return
+    try:
+        HfApi().model_info(repository, revision=revision, timeout=20)
+    except (HfHubHTTPError, HFValidationError):
+        return  # it was reached, or the name is none: transformers says what is wrong
+    except Exception as error:  # a network library's, whichever the hub's version uses
+        fix = f"name a folder that holds the checkpoint, here or in the data root: get https://huggingface.co/{repository}"
+        raise UserError(f"encoder {repository!r}: the hub cannot be reached ({type(error).__name__}); {fix}") from None
+
+
+def reason(error: Exception, path: str) -> str:
+    """What went wrong, in one line."""
+    text = " ".join(str(error).split())
+    if "no file named model.safetensors" in text:
+        return f"{path} has no model.safetensors (weights of another kind: save_pretrained of transformers writes it)"
+    return text.split(". ")[0][:200]
+
+
+def checked(name: str, encoder: Any, tokenizer: Any, missing: set[str]) -> Checkpoint:
+    """The checkpoint if all of its weights come from its file; its pooler is taken off and may be new."""
+    lost = sorted(key for key in missing if not key.startswith("pooler."))
+    if lost:
+        fix = f"encoder {name!r} lacks weights that would be newly initialised"
+        raise UserError(f"{fix}: {', '.join(lost[:3])}{', ...' if len(lost) > 3 else ''}")
+    pooler = getattr(getattr(encoder, "pooler", None), "dense", None)
+    if hasattr(encoder, "pooler"):
+        encoder.pooler = None  # it would run, untrained as it may be, on every batch
+    return Checkpoint(encoder, tokenizer, None if missing else pooler)
+
+
+@contextmanager
+def quiet() -> Any:
+    """Without transformers' bars and reports on standard error; errors are still raised."""
+    level = logging.get_verbosity()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        logging.enable_progress_bar()

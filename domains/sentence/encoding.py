@@ -1,0 +1,122 @@
+"""From sentences to embeddings: each distinct one once, sorted by length."""
+
+import copy
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+
+import torch
+from torch import Tensor, nn
+
+from contrastbench.domains.progress import Progress
+from contrastbench.domains.sentence.checkpoint import Checkpoint
+from contrastbench.domains.sentence.data import check_text
+from contrastbench.domains.sentence.encoder import SentenceModel
+from contrastbench.losses.errors import UserError
+
+
+def pad(rows: Iterable[list[int]], padding: int, device: torch.device) -> dict[str, Tensor]:
+    """A batch of token ids."""
+    ids = [torch.tensor(row) for row in rows]
+    mask = [torch.ones_like(row) for row in ids]
+    padded = nn.utils.rnn.pad_sequence(ids, batch_first=True, padding_value=padding)
+    return {
+        "input_ids": padded.to(device),
+        "attention_mask": nn.utils.rnn.pad_sequence(mask, batch_first=True).to(device),
+    }
+
+
+class OneDnnLinear(nn.Module):
+    """A linear layer for inference on a CPU whose product runs in oneDNN.
+
+    PyTorch gives float32 products to MKL, which takes about twice the time on AMD's processors.
+    """
+
+    def __init__(self, linear: nn.Linear) -> None:
+        super().__init__()
+        self.weight = linear.weight.detach().to_mkldnn()
+        self.bias = None if linear.bias is None else linear.bias.detach().to_mkldnn()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., in) to (..., out)."""
+        return nn.functional.linear(x.to_mkldnn(), self.weight, self.bias).to_dense()
+
+
+def for_inference(model: SentenceModel, device: torch.device) -> SentenceModel:
+    """The model itself in evaluation mode, or on a CPU in float32 a copy whose linear layers run in oneDNN."""
+    model = model.eval()
+    if device.type != "cpu" or model.precision != "float32" or not torch.backends.mkldnn.is_available():
+        return model
+    model = copy.deepcopy(model, {id(weight): weight for weight in model.parameters()})  # no copies of the weights
+    for module in [*model.encoder.modules()]:
+        for name, child in module.named_children():
+            if type(child) is nn.Linear:
+                setattr(module, name, OneDnnLinear(child))
+    return model
+
+
+@dataclass(frozen=True)
+class Embeddings:
+    """Embeddings of distinct sentences, and what was odd about the sentences."""
+
+    row: dict[str, int]
+    z: Tensor  # (n, D) float32 on the CPU
+    odd: dict[str, int]
+
+    def of(self, sentences: Iterable[str]) -> Tensor:
+        """(len(sentences), D) in their order."""
+        return self.z[[self.row[sentence] for sentence in sentences]]
+
+
+@torch.no_grad()
+def encode(model: SentenceModel, checkpoint: Checkpoint, sentences: Iterable[str], batch_tokens: int) -> Embeddings:
+    """Embeddings of sentences: each distinct one once, in batches of equal or nearly equal length.
+
+    Sentences are cut only where the encoder has no more positions; how many were cut, empty or had a NUL is counted.
+
+    Raises:
+        UserError: a sentence has a lone surrogate, or the head that would be scored was never trained.
+    """
+    if model.head and model.pooler == "cls" and not model.head.trained:
+        fix = "train it, or give pooler=cls_before_pooler, or head=checkpoint"
+        raise UserError(f"pooler=cls would score a head that is newly initialised: {fix}")
+    distinct = list(dict.fromkeys(sentences))
+    ids, odd = tokenized(checkpoint, distinct)
+    batches = by_length([len(row) for row in ids], batch_tokens)
+    device = next(model.parameters()).device
+    model = for_inference(model, device)
+    parts: list[Tensor] = []
+    with Progress(len(batches), "encoding") as progress:
+        for rows in batches:
+            parts.append(model(pad((ids[i] for i in rows), checkpoint.tokenizer.pad_token_id, device)).float().cpu())
+            progress.step()
+    z = torch.empty(len(ids), parts[0].shape[1])
+    z[torch.tensor([*chain.from_iterable(batches)])] = torch.cat(parts)
+    return Embeddings({sentence: i for i, sentence in enumerate(distinct)}, z, odd)
+
+
+def by_length(lengths: list[int], batch_tokens: int) -> list[list[int]]:
+    """Rows in batches of equal or nearly equal length, the longest first: memory problems show at once.
+
+    >>> by_length([3, 9, 2, 3], batch_tokens=6)
+    [[1], [0, 3], [2]]
+    """
+    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+    batches, start = [], 0
+    while start < len(order):
+        size = max(1, batch_tokens // lengths[order[start]])
+        batches.append(order[start : start + size])
+        start += size
+    return batches
+
+
+def tokenized(checkpoint: Checkpoint, sentences: list[str]) -> tuple[list[list[int]], dict[str, int]]:
+    """Token ids, and how many sentences were cut, empty or had a NUL."""
+    check_text(sentences)
+    limit = checkpoint.max_length
+    ids = checkpoint.tokenizer(sentences, truncation=True, max_length=limit + 1, verbose=False)["input_ids"]
+    cut = [i for i, row in enumerate(ids) if len(row) > limit]
+    for i in cut:
+        ids[i] = checkpoint.tokenizer(sentences[i], truncation=True, max_length=limit)["input_ids"]
+    empty, nul = sum(not s.strip() for s in sentences), sum("\0" in s for s in sentences)
+    return ids, {"distinct_sentences": len(sentences), "truncated": len(cut), "empty": empty, "with_nul": nul}
