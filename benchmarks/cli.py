@@ -303,22 +303,23 @@ def data(
 ) -> None:
     """Datasets and their downloads."""
     from contrastbench.benchmarks import listing
-    from contrastbench.domains.datasets import DATASETS
+    from contrastbench.domains.datasets import CORPORA, DATASETS
     from contrastbench.domains.download import fetch, state
 
+    known = DATASETS | CORPORA
     if action not in ("list", "fetch", "verify"):
         raise unknown("action", action, ["list", "fetch", "verify"])
-    if name is not None and name not in DATASETS:
-        raise unknown("dataset", name, DATASETS)
+    if name is not None and name not in known:
+        raise unknown("dataset", name, known)
     if action == "list":
-        lines = listing.datasets()
+        lines = listing.data()
     elif action == "verify":
-        chosen = [DATASETS[name]] if name else DATASETS.values()
+        chosen = [known[name]] if name else known.values()
         lines = (f"{dataset.name:16} {state(dataset)}" for dataset in chosen)
-    elif name is None or not DATASETS[name].url:
+    elif name is None or not known[name].url:
         raise UserError(f"{name or 'fetch'}: name a dataset that is downloaded (bench data list)")
     else:
-        lines = iter([str(fetch(DATASETS[name]))])
+        lines = iter([str(fetch(known[name]))])
     for line in lines:
         typer.echo(line)
 

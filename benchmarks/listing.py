@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from contrastbench.benchmarks import table_files
-from contrastbench.domains.datasets import DATASETS, EMBEDDED
+from contrastbench.domains.datasets import CORPORA, DATASETS, EMBEDDED
 from contrastbench.domains.registry import DOMAINS, plugins
 from contrastbench.losses.registry import LOSSES, describe
 
@@ -29,6 +29,13 @@ def datasets() -> Iterator[str]:
     """Name, domain, summary."""
     for dataset in DATASETS.values():
         yield f"{dataset.name:16} {dataset.domain:9} {dataset.summary}"
+
+
+def data() -> Iterator[str]:
+    """Datasets, and corpora to train on."""
+    yield from datasets()
+    for corpus in CORPORA.values():
+        yield f"{corpus.name:16} {corpus.domain:9} {corpus.summary}"
 
 
 def tables() -> Iterator[str]:

@@ -1,6 +1,8 @@
-"""Downloads: from the network into the cache, used only if the sha256 is the declared one."""
+"""Downloads: from the network into the cache, used only if the sha256 is the one known beforehand."""
 
 import hashlib
+import os
+import re
 from pathlib import Path
 
 import platformdirs
@@ -19,26 +21,55 @@ def cached_file(dataset: Dataset) -> Path:
     return cache_folder() / (dataset.file or dataset.url.rsplit("/", 1)[-1])
 
 
+def sidecar(dataset: Dataset) -> Path:
+    """Where the sha256 is kept that the hub gave for a file whose sha256 is not declared."""
+    path = cached_file(dataset)
+    return path.with_name(f"{path.name}.sha256")
+
+
+def known_sha256(dataset: Dataset) -> str:
+    """What the file must have: declared, or kept from the hub; empty if neither."""
+    kept = sidecar(dataset)
+    return dataset.sha256 or (kept.read_text() if kept.is_file() else "")
+
+
 def fetch(dataset: Dataset) -> Path:
     """The dataset's file, from the cache or the network.
 
     Raises:
-        UserError: no network, no declared hash, or what came is not the declared file.
+        UserError: no network, no hash known beforehand, or what came is not the file with that hash.
     """
     import pooch  # it brings requests, which takes long to import and is needed for downloads only
 
     name = cached_file(dataset).name
     fix = f"put {name} into a folder and name it with --data-root (or CONTRASTBENCH_DATA)"
-    if not dataset.sha256:
+    known = known_sha256(dataset) or (hub_sha256(dataset, fix) if dataset.revision else "")
+    if not known:
         raise UserError(f"{dataset.name} is not downloaded unhashed: get {dataset.url}, {fix}")
     try:
-        path = pooch.retrieve(
-            dataset.url, f"sha256:{dataset.sha256}", fname=name, path=cache_folder(), progressbar=True
-        )
+        path = pooch.retrieve(dataset.url, f"sha256:{known}", fname=name, path=cache_folder(), progressbar=True)
     except (OSError, ValueError) as error:  # requests' errors are OSErrors, a wrong hash is a ValueError
         reason = type(error).__name__ if isinstance(error, OSError) else "its sha256 is not the declared one"
         raise UserError(f"cannot download {dataset.url} ({reason}): {fix}") from None
     return Path(path)
+
+
+def hub_sha256(dataset: Dataset, fix: str) -> str:
+    """The sha256 that the hub has for the file at the pinned revision; it is kept, so that it is asked for once."""
+    from huggingface_hub import get_hf_file_metadata
+
+    try:
+        found = str(get_hf_file_metadata(dataset.url, timeout=20).etag)
+    except Exception as error:  # a network library's, whichever the hub's version uses
+        raise UserError(f"cannot download {dataset.url} ({type(error).__name__}): {fix}") from None
+    if not re.fullmatch("[0-9a-f]{64}", found):
+        raise UserError(f"{dataset.name} is not downloaded unhashed, and {dataset.url} has no sha256: {fix}")
+    kept = sidecar(dataset)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    part = kept.with_suffix(f".{os.getpid()}")
+    part.write_text(found)
+    part.replace(kept)
+    return found
 
 
 def state(dataset: Dataset) -> str:
@@ -49,5 +80,5 @@ def state(dataset: Dataset) -> str:
     if not path.is_file():
         return "not downloaded"
     with path.open("rb") as file:
-        whole = hashlib.file_digest(file, "sha256").hexdigest() == dataset.sha256
+        whole = hashlib.file_digest(file, "sha256").hexdigest() == known_sha256(dataset)
     return "downloaded, sha256 verified" if whole else f"DAMAGED: delete {path}"

@@ -20,3 +20,15 @@ def shared() -> Callable[..., Path]:
         return path
 
     return find
+
+
+@pytest.fixture
+def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No network, and nothing that was downloaded before."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise ConnectionError("no route")
+
+    for name in ("pooch.retrieve", "huggingface_hub.get_hf_file_metadata"):
+        monkeypatch.setattr(name, refuse)
+    monkeypatch.setattr("contrastbench.domains.download.cache_folder", lambda: tmp_path / "no cache")

@@ -24,7 +24,7 @@ from contrastbench.domains.sentence.data import (
     choose,
     corpus_file,
     corpus_sentences,
-    senteval_folder,
+    senteval,
     sts_sets,
     stsb_pairs,
 )
@@ -74,7 +74,7 @@ class SentenceDomain:
             self.dev, self.sets = graded.graded_pairs("dev"), {"graded": [graded.graded_pairs("test")]}
             self.sets_hash = hashlib.sha256(repr((self.dev, self.sets)).encode()).hexdigest()
             return
-        read = Reader(senteval_folder(self.data_root))
+        read = Reader(senteval(self.data_root))
         self.dev, self.sets = stsb_pairs(read, "dev"), {}
         if self.dataset == "sts":
             self.sets = sts_sets(read)

@@ -1,10 +1,13 @@
 """Sentence data: SentEval's folder of scored pairs, text files to train on, and what is wrong with them."""
 
 import hashlib
+import tarfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from contrastbench.domains.datasets import CORPORA, DATASETS
+from contrastbench.domains.download import fetch
 from contrastbench.losses.errors import UserError, unknown
 
 STS_YEARS = {
@@ -15,8 +18,7 @@ STS_YEARS = {
     "STS16": ("answer-answer", "headlines", "plagiarism", "postediting", "question-question"),
 }
 WIKIPEDIA = ("wiki1m_for_simcse.txt", "wikipedia/wiki1m_for_simcse.txt")
-WIKIPEDIA_URL = "https://huggingface.co/datasets/princeton-nlp/datasets-for-simcse/resolve/main/wiki1m_for_simcse.txt"
-SENTEVAL_URL = "https://huggingface.co/datasets/princeton-nlp/datasets-for-simcse/resolve/main/senteval.tar"
+SENTEVAL_URL = DATASETS["sts"].url
 
 
 @dataclass(frozen=True)
@@ -33,11 +35,41 @@ class Pairs:
         return len(self.gold)
 
 
+class Archive:
+    """The files of a tar archive, read without extracting them.
+
+    Raises:
+        UserError: the archive is damaged.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            with tarfile.open(path) as tar:
+                self.members = {member.name: member for member in tar if member.isfile()}
+        except (tarfile.TarError, EOFError, OSError) as error:
+            raise UserError(f"{path} is damaged ({error}): delete it and get {SENTEVAL_URL} again") from None
+
+    def read(self, name: str) -> bytes:
+        """The bytes of the file of that name, in whichever folder of the archive it lies."""
+        found = [member for path, member in self.members.items() if f"/{path}".endswith(f"/{name}")]
+        with tarfile.open(self.path) as tar:
+            file = tar.extractfile(found[0]) if found else None
+            if file is None:
+                raise FileNotFoundError(2, "no such file in the archive")
+            return file.read()
+
+
 class Reader:
-    """Reads text files and keeps the sha256 over their names and bytes."""
+    """Reads text files of a folder or a tar archive and keeps the sha256 over their names and bytes."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.sha256 = root, hashlib.sha256()
+        self.archive = Archive(root) if root.is_file() else None
+
+    def read(self, name: str) -> bytes:
+        """A file's bytes."""
+        return self.archive.read(name) if self.archive else (self.root / name).read_bytes()
 
     def lines(self, name: str, encoding: str = "utf-8-sig") -> list[str]:
         """A file's lines, without line ends.
@@ -47,7 +79,7 @@ class Reader:
         """
         path = self.root / name
         try:
-            data = path.read_bytes()
+            data = self.read(name)
             text = data.decode(encoding)
         except UnicodeDecodeError as error:
             number = data[: error.start].count(b"\n") + 1
@@ -59,17 +91,18 @@ class Reader:
         return lines[:-1] if lines[-1] == "" else lines
 
 
-def senteval_folder(data_root: Path | None) -> Path:
-    """SentEval's `downstream` folder, in the data root or the root itself.
+def senteval(data_root: Path | None) -> Path:
+    """SentEval's files: its folder or its archive in the data root, or else the downloaded archive.
 
     Raises:
-        UserError: it is not there.
+        UserError: it is not there and cannot be downloaded.
     """
-    for path in [] if data_root is None else [data_root / "senteval/downstream", data_root / "downstream", data_root]:
-        if (path / "STS").is_dir():
-            return path
-    where = f"{data_root} has no senteval/downstream/STS" if data_root else "no data root is given"
-    raise UserError(f"{where}: unpack {SENTEVAL_URL} and name its folder with --data-root (or CONTRASTBENCH_DATA)")
+    folders = [] if data_root is None else [data_root / "senteval/downstream", data_root / "downstream", data_root]
+    for folder in folders:
+        if (folder / "STS").is_dir():
+            return folder
+    archive = data_root / "senteval.tar" if data_root else None
+    return archive if archive and archive.is_file() else fetch(DATASETS["sts"])
 
 
 def sts_sets(read: Reader) -> dict[str, list[Pairs]]:
@@ -121,7 +154,7 @@ def pairs(path: Path, name: str, rows: Iterable[list[str]]) -> Pairs:
 
 
 def corpus_file(name: str, data_root: Path | None) -> Path:
-    """The file of training sentences: wiki1m, a path inside the data root, or any other path.
+    """The file of training sentences: wiki1m (downloaded if need be), a path inside the data root, or any other path.
 
     Raises:
         UserError: there is none.
@@ -130,8 +163,7 @@ def corpus_file(name: str, data_root: Path | None) -> Path:
         if path.is_file():
             return path
     if name == "wiki1m":
-        fix = "put it into the data root (--data-root or CONTRASTBENCH_DATA), or name a text file: --recipe corpus=FILE"
-        raise UserError(f"no {WIKIPEDIA[0]} to train on: get {WIKIPEDIA_URL} and {fix}")
+        return fetch(CORPORA[name])
     where = f" here or in {data_root}" if data_root else ""
     raise UserError(f"corpus {name!r}: no such file{where}; give a text file with one sentence a line, or wiki1m")
 

@@ -130,13 +130,7 @@ def test_an_unknown_name_answers_with_the_closest(tmp_path: Path) -> None:
         load("PROTEIN", tmp_path)
 
 
-def test_no_file_and_no_network_names_the_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import pooch
-
-    def refuse(*_: object, **__: object) -> str:
-        raise OSError("Network is unreachable")
-
-    monkeypatch.setattr(pooch, "retrieve", refuse)
+def test_no_file_and_no_network_names_the_url(tmp_path: Path, offline: None) -> None:
     with pytest.raises(UserError, match=r"cannot download https://www.chrsmrrs.com/.*/MUTAG.zip .* --data-root"):
         load("MUTAG", tmp_path)
 

@@ -9,7 +9,7 @@ from contrastbench.domains.sentence.data import (
     Reader,
     corpus_file,
     corpus_sentences,
-    senteval_folder,
+    senteval,
     sick_pairs,
     sts_sets,
     stsb_pairs,
@@ -46,10 +46,10 @@ def test_stsb_and_sick_columns(tmp_path: Path) -> None:
         sick_pairs(Reader(tmp_path))
 
 
-def test_a_missing_folder_and_bad_text_are_one_line(tmp_path: Path) -> None:
+def test_a_missing_folder_and_bad_text_are_one_line(tmp_path: Path, offline: None) -> None:
     for root in (None, tmp_path):
         with pytest.raises(UserError, match=r"--data-root"):
-            senteval_folder(root)
+            senteval(root)
     write(tmp_path, "bad.txt", b"fine\n\xed\xa0\x80\n")
     with pytest.raises(UserError, match=r"bad\.txt line 2 is not UTF-8"):
         corpus_sentences(tmp_path / "bad.txt")
@@ -65,7 +65,7 @@ def test_a_missing_folder_and_bad_text_are_one_line(tmp_path: Path) -> None:
 
 def test_the_seven_sets_in_full(shared) -> None:
     root = shared("data", "senteval", "downstream")
-    assert {senteval_folder(path) for path in (root, root.parent, root.parents[1])} == {root}
+    assert {senteval(path) for path in (root, root.parent, root.parents[1])} == {root}
     sets = sts_sets(Reader(root))
     sizes = {name: sum(map(len, parts)) for name, parts in sets.items()}
     assert sizes == {

@@ -171,11 +171,7 @@ def test_higgs_is_not_downloaded_unhashed() -> None:
         load("Higgs-100K")
 
 
-def test_without_a_network_the_file_to_fetch_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def offline(*_: object, **__: object) -> None:
-        raise ConnectionError("no route")
-
-    monkeypatch.setattr("pooch.retrieve", offline)
+def test_without_a_network_the_file_to_fetch_is_named(offline: None) -> None:
     with pytest.raises(
         UserError, match=r"cannot download https.* \(ConnectionError\): put covtype.data.gz into a folder"
     ):

@@ -1,0 +1,140 @@
+"""Downloads from a hub that runs inside the test."""
+
+import hashlib
+import tarfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+import torch
+
+import senteval
+from contrastbench.domains import download
+from contrastbench.domains.datasets import CORPORA, DATASETS, SIMCSE_REVISION
+from contrastbench.domains.recipes import make_recipe
+from contrastbench.domains.sentence import SentenceDomain
+from contrastbench.losses import UserError
+
+
+class Hub(BaseHTTPRequestHandler):
+    """Answers as the hub does for a large file at a commit."""
+
+    def __init__(self, files: dict[str, bytes], etags: dict[str, str], asked: list[str], *args: object) -> None:
+        self.files, self.etags, self.asked = files, etags, asked
+        super().__init__(*args)
+
+    def answer(self) -> bytes:
+        name = Path(self.path).name
+        self.asked.append(f"{self.command} {name}")
+        body = self.files.get(name)
+        self.send_response(404 if body is None else 200)
+        for key, value in {
+            "Content-Length": str(len(body or b"")),
+            "X-Repo-Commit": SIMCSE_REVISION,
+            "X-Linked-ETag": f'"{self.etags.get(name) or hashlib.sha256(body or b"").hexdigest()}"',
+            "X-Linked-Size": str(len(body or b"")),
+        }.items():
+            self.send_header(key, value)
+        self.end_headers()
+        return body or b""
+
+    def do_HEAD(self) -> None:
+        self.answer()
+
+    def do_GET(self) -> None:
+        self.wfile.write(self.answer())
+
+    def log_message(self, *_: object) -> None:
+        """Not on standard error."""
+
+
+class Served:
+    """What the hub has, and what it was asked for."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.etags: dict[str, str] = {}
+        self.asked: list[str] = []
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    """A hub with SentEval's archive and a corpus, to which the datasets' addresses lead; an empty cache."""
+    served = Served()
+    senteval.make(tmp_path / "made", [])
+    with tarfile.open(tmp_path / "made.tar", "w") as tar:
+        tar.add(tmp_path / "made/senteval/downstream", ".")
+    corpus = "\n".join(senteval.sentence(i) for i in range(40)).encode()
+    served.files = {"senteval.tar": (tmp_path / "made.tar").read_bytes(), "wiki1m_for_simcse.txt": corpus}
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Hub, served.files, served.etags, served.asked))
+    Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setattr(download, "cache_folder", lambda: tmp_path / "cache")
+    for known, name in ((DATASETS, "sts"), (DATASETS, "transfer"), (CORPORA, "wiki1m")):
+        url = f"http://127.0.0.1:{server.server_port}/datasets/x/resolve/{SIMCSE_REVISION}/{Path(known[name].url).name}"
+        monkeypatch.setitem(known, name, replace(known[name], url=url))
+    monkeypatch.setitem(CORPORA, "wiki1m", replace(CORPORA["wiki1m"], sha256=hashlib.sha256(corpus).hexdigest()))
+    yield served
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_file_of_the_hub_is_asked_for_once_and_verified_ever_after(hub: Served) -> None:
+    sts = DATASETS["sts"]
+    assert download.state(sts) == "not downloaded"
+    path = download.fetch(sts)
+    assert path.read_bytes() == hub.files["senteval.tar"]
+    assert download.fetch(DATASETS["transfer"]) == path
+    assert hub.asked == ["HEAD senteval.tar", "GET senteval.tar"]
+    assert download.state(sts) == "downloaded, sha256 verified"
+    path.write_bytes(b"damaged")
+    assert download.state(sts) == f"DAMAGED: delete {path}"
+    assert download.fetch(sts).read_bytes() == hub.files["senteval.tar"]
+
+
+def test_what_has_another_hash_than_the_hub_says_is_not_used(hub: Served) -> None:
+    hub.etags["senteval.tar"] = "0" * 64
+    with pytest.raises(UserError, match=r"its sha256 is not the declared one\): put senteval.tar into a folder"):
+        download.fetch(DATASETS["sts"])
+    assert download.state(DATASETS["sts"]) == "not downloaded"
+
+
+def gone(hub: Served) -> None:
+    hub.files.clear()
+
+
+def unhashed(hub: Served) -> None:
+    hub.etags["senteval.tar"] = "1" * 40  # git's own hash, as small files have it
+
+
+@pytest.mark.parametrize("spoil", [gone, unhashed])
+def test_a_hub_without_the_file_or_without_its_hash_is_one_line(hub: Served, spoil: Callable[[Served], None]) -> None:
+    spoil(hub)
+    with pytest.raises(UserError, match=r"senteval.tar .*put senteval.tar into a folder and name it with") as error:
+        download.fetch(DATASETS["sts"])
+    assert "\n" not in str(error.value)
+    assert "GET senteval.tar" not in hub.asked
+
+
+@pytest.mark.parametrize("dataset", ["sts", "transfer"])
+def test_downloaded_sets_are_those_of_the_folder(hub: Served, tmp_path: Path, dataset: str) -> None:
+    (tmp_path / "archive").mkdir()
+    (tmp_path / "archive/senteval.tar").write_bytes(hub.files["senteval.tar"])
+    recipe, cpu = make_recipe("sentence", {}), torch.device("cpu")
+    roots = (None, tmp_path / "made", tmp_path / "archive")
+    downloaded, *others = (SentenceDomain(dataset, recipe, 0, root, cpu) for root in roots)
+    for other in others:
+        assert (other.sets, other.tasks, other.dev) == (downloaded.sets, downloaded.tasks, downloaded.dev)
+        assert other.sets_hash == downloaded.sets_hash
+    assert len(downloaded.corpus[0]) == 40
+    assert hub.asked[-1] == "GET wiki1m_for_simcse.txt"
+
+
+def test_a_damaged_archive_is_one_line(hub: Served, tmp_path: Path) -> None:
+    for body, message in ((b"no tar", "is damaged"), (hub.files["senteval.tar"][:1536], "is damaged|cannot read")):
+        (tmp_path / "senteval.tar").write_bytes(body)
+        with pytest.raises(UserError, match=message):
+            SentenceDomain("sts", make_recipe("sentence", {}), 0, tmp_path, torch.device("cpu"))
