@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from huggingface_hub import HfApi, try_to_load_from_cache
+from huggingface_hub import HfApi, snapshot_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging
-from transformers.utils.hub import cached_file
 
 from contrastbench.losses.errors import UserError
 
@@ -24,6 +23,7 @@ TOKENIZER_FILES = (
     "special_tokens_map.json",
     "*.model",
 )
+WEIGHT_FILES = "model*.safetensors"
 REVISIONS = {  # of the names that the papers' tables use
     "bert-base-uncased": "86b5e0934494bd15c9632b12f734a8a67f723594",
     "roberta-base": "e2da8e2f811d1448a5b465c236feacd80ffbac7b",
@@ -64,35 +64,32 @@ def load_checkpoint(name: str, data_root: Path | None) -> Checkpoint:
         UserError: no such checkpoint, no network, no weights, or weights that would be newly initialised.
     """
     source, fresh = name.removeprefix("random:"), name.startswith("random:")
-    path, revision = locate(source, data_root)
+    folder = locate(source, data_root)
     try:
         with quiet():
-            tokenizer = AutoTokenizer.from_pretrained(path, revision=revision)
-            encoder, new = random_encoder(path, revision) if fresh else saved_encoder(path, revision)
-            config = cached_file(path, "config.json", revision=revision)  # it lies beside all that was just read
+            tokenizer = AutoTokenizer.from_pretrained(folder)
+            encoder, new = random_encoder(folder) if fresh else saved_encoder(folder)
     except (OSError, ValueError, KeyError) as error:
-        raise UserError(f"encoder {name!r} cannot be loaded: {reason(error, path)}") from None
-    checkpoint = checked(name, encoder, tokenizer, new)
-    return replace(checkpoint, sha256=files_hash(Path(str(config)).parent, weights=not fresh))
+        raise UserError(f"encoder {name!r} cannot be loaded: {reason(error, folder)}") from None
+    return replace(checked(name, encoder, tokenizer, new), sha256=files_hash(folder, weights=not fresh))
 
 
-def saved_encoder(path: str, revision: str | None) -> tuple[Any, set[str]]:
+def saved_encoder(folder: Path) -> tuple[Any, set[str]]:
     """The checkpoint's encoder and those of its weights that are newly initialised; no pickle is read."""
     encoder, info = AutoModel.from_pretrained(
-        path, revision=revision, output_loading_info=True, dtype=torch.float32, use_safetensors=True
+        folder, output_loading_info=True, dtype=torch.float32, use_safetensors=True
     )
     return encoder, set(info["missing_keys"]) | {key for key, *_ in info["mismatched_keys"]}
 
 
-def random_encoder(path: str, revision: str | None) -> tuple[Any, set[str]]:
+def random_encoder(folder: Path) -> tuple[Any, set[str]]:
     """An encoder of the checkpoint's shape with new weights; its pooler is not to be scored."""
-    encoder = AutoModel.from_config(AutoConfig.from_pretrained(path, revision=revision))
-    return encoder, {"pooler.dense.weight"}
+    return AutoModel.from_config(AutoConfig.from_pretrained(folder)), {"pooler.dense.weight"}
 
 
 def files_hash(folder: Path, weights: bool) -> str:
     """Sha256 over names and bytes of configuration, tokenizer and weights: the same wherever the folder lies."""
-    patterns = ("config.json", *TOKENIZER_FILES, *(["model*.safetensors"] if weights else []))
+    patterns = ("config.json", *TOKENIZER_FILES, *([WEIGHT_FILES] if weights else []))
     found = hashlib.sha256()
     for path in sorted({path for pattern in patterns for path in folder.glob(pattern)}):
         with path.open("rb") as file:
@@ -100,35 +97,45 @@ def files_hash(folder: Path, weights: bool) -> str:
     return found.hexdigest()
 
 
-def locate(source: str, data_root: Path | None) -> tuple[str, str | None]:
-    """The folder or the hub's name, and the revision for the hub."""
-    for path in ([data_root / source] if data_root else []) + [Path(source)]:
-        if path.is_dir():
-            if not (path / "config.json").is_file():
-                raise UserError(f"encoder {source!r}: {path} has no config.json: it is no checkpoint of transformers")
-            return str(path), None
-    if source.startswith((".", "/", "~")) or source.count("/") > 1:
+def locate(source: str, data_root: Path | None) -> Path:
+    """The checkpoint's folder: in the data root, here, or of the hub."""
+    here = [path for path in ([data_root / source] if data_root else []) + [Path(source)] if path.is_dir()]
+    if not here and (source.startswith((".", "/", "~")) or source.count("/") > 1):
         raise UserError(f"encoder {source!r}: no such folder")
-    repository, _, named = source.partition("@")
+    folder = here[0] if here else hub_folder(*source.partition("@")[::2])
+    if not (folder / "config.json").is_file():
+        raise UserError(f"encoder {source!r}: {folder} has no config.json: it is no checkpoint of transformers")
+    return folder
+
+
+def hub_folder(repository: str, named: str) -> Path:
+    """The checkpoint in the hub's cache, downloaded if need be; where the hub cannot be reached, as it was left there.
+
+    The revision is the one that is named, or pinned here, or else the newest.
+
+    Raises:
+        UserError: the hub has no such checkpoint, or cannot be reached and none is in the cache.
+    """
     revision = named or REVISIONS.get(repository)
-    check_hub(repository, revision)
-    return repository, revision
-
-
-def check_hub(repository: str, revision: str | None) -> None:
-    """Raise if the hub is needed and cannot be reached: transformers would try again for minutes."""
-    if isinstance(try_to_load_from_cache(repository, "config.json", revision=revision), str):
-        return
+    files = ["config.json", *TOKENIZER_FILES, WEIGHT_FILES, f"{WEIGHT_FILES}.index.json"]
     try:
-        HfApi().model_info(repository, revision=revision, timeout=20)
-    except (HfHubHTTPError, HFValidationError):
-        return  # it was reached, or the name is none: transformers says what is wrong
+        HfApi().model_info(repository, revision=revision, timeout=20)  # once: a download would try again for minutes
+        problem = ""
+    except (HfHubHTTPError, HFValidationError) as error:
+        raise UserError(f"encoder {repository!r} cannot be loaded: {reason(error, Path(repository))}") from None
     except Exception as error:  # a network library's, whichever the hub's version uses
+        problem = type(error).__name__
+    try:
+        return Path(
+            snapshot_download(repository, revision=revision, allow_patterns=files, local_files_only=bool(problem))
+        )
+    except OSError as error:
         fix = f"name a folder that holds the checkpoint, here or in the data root: get https://huggingface.co/{repository}"
-        raise UserError(f"encoder {repository!r}: the hub cannot be reached ({type(error).__name__}); {fix}") from None
+        problem = problem or type(error).__name__
+        raise UserError(f"encoder {repository!r}: the hub cannot be reached ({problem}); {fix}") from None
 
 
-def reason(error: Exception, path: str) -> str:
+def reason(error: Exception, path: Path) -> str:
     """What went wrong, in one line."""
     text = " ".join(str(error).split())
     if "no file named model.safetensors" in text:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 from scipy.stats import spearmanr
 
 from contrastbench.benchmarks.experiments import Experiment
@@ -134,19 +135,53 @@ def test_a_batch_of_one_sentence_repeated_trains() -> None:
     assert all(p.grad is None or torch.isfinite(p.grad).all() for p in model.parameters())
 
 
+class Hub:
+    """The hub's library: what it is asked, and the folder that it gives or the error that it raises."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, answer: Path | Exception, reached: Exception | None) -> None:
+        self.answer, self.reached, self.asked, self.options = answer, reached, 0, {}
+        monkeypatch.setattr(checkpoint.HfApi, "model_info", self.model_info)
+        monkeypatch.setattr(checkpoint, "snapshot_download", self.snapshot_download)
+
+    def model_info(self, *_: object, **__: object) -> None:
+        self.asked += 1
+        if self.reached:
+            raise self.reached
+
+    def snapshot_download(self, repository: str, **options: object) -> str:
+        self.options = {"repository": repository, **options}
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return str(self.answer)
+
+
+def test_a_checkpoint_of_the_hub_is_that_of_the_pinned_revision(folder: Path, monkeypatch) -> None:
+    hub = Hub(monkeypatch, folder, None)
+    found = load_checkpoint("bert-base-uncased", None)
+    assert found.sha256 == load_checkpoint(str(folder), None).sha256
+    assert (hub.options["repository"], hub.options["revision"]) == (
+        "bert-base-uncased", "86b5e0934494bd15c9632b12f734a8a67f723594",
+    )  # fmt: skip
+    assert not hub.options["local_files_only"]
+    load_checkpoint("some/encoder@v2", None)
+    assert (hub.options["repository"], hub.options["revision"]) == ("some/encoder", "v2")
+
+
 @pytest.mark.parametrize("error", [ConnectionError("no route"), TimeoutError("too long"), RuntimeError("no DNS")])
-def test_a_hub_that_cannot_be_reached_is_asked_once(error: Exception, monkeypatch) -> None:
-    asked = []
-
-    def refuse(*_: object, **__: object) -> None:
-        asked.append(1)
-        raise error
-
-    monkeypatch.setattr(checkpoint.HfApi, "model_info", refuse)
-    monkeypatch.setattr(checkpoint.AutoTokenizer, "from_pretrained", lambda *_, **__: pytest.fail("asked again"))
+def test_a_hub_that_cannot_be_reached_is_asked_once(error: Exception, folder: Path, monkeypatch) -> None:
+    hub = Hub(monkeypatch, LocalEntryNotFoundError("not in the cache"), error)
     with pytest.raises(UserError, match=r"'nobody/none': the hub cannot be reached \(\w+Error\); name a folder"):
         load_checkpoint("nobody/none@main", None)
-    assert len(asked) == 1
+    assert hub.asked == 1
+    assert hub.options["local_files_only"]
+    hub.answer = folder
+    assert load_checkpoint("nobody/none@main", None).encoder.config.hidden_size == 64, "from the cache"
+
+
+def test_what_the_hub_does_not_have_is_one_line(monkeypatch) -> None:
+    Hub(monkeypatch, LocalEntryNotFoundError("not asked"), HFValidationError("Repo id must be in the form 'a/b'. So"))
+    with pytest.raises(UserError, match=r"encoder '-' cannot be loaded: Repo id must be in the form 'a/b'$"):
+        load_checkpoint("-", None)
 
 
 def test_checkpoints_that_cannot_be_are_named(folder: Path, tmp_path: Path) -> None:
