@@ -56,14 +56,16 @@ def fetch(dataset: Dataset) -> Path:
 
 def hub_sha256(dataset: Dataset, fix: str) -> str:
     """The sha256 that the hub has for the file at the pinned revision; it is kept, so that it is asked for once."""
-    from huggingface_hub import get_hf_file_metadata
+    import requests
 
     try:
-        found = str(get_hf_file_metadata(dataset.url, timeout=20).etag)
-    except Exception as error:  # a network library's, whichever the hub's version uses
+        answer = requests.head(dataset.url, allow_redirects=True, timeout=20)
+    except OSError as error:
         raise UserError(f"cannot download {dataset.url} ({type(error).__name__}): {fix}") from None
-    if not re.fullmatch("[0-9a-f]{64}", found):
-        raise UserError(f"{dataset.name} is not downloaded unhashed, and {dataset.url} has no sha256: {fix}")
+    tags = [step.headers.get("X-Linked-ETag", "").strip('"') for step in (*answer.history, answer)]
+    found = next((tag for tag in tags if re.fullmatch("[0-9a-f]{64}", tag)), None)
+    if found is None:
+        raise UserError(f"cannot download {dataset.url} ({answer.status_code}, and no sha256 beforehand): {fix}")
     kept = sidecar(dataset)
     kept.parent.mkdir(parents=True, exist_ok=True)
     part = kept.with_suffix(f".{os.getpid()}")

@@ -29,6 +29,6 @@ def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise ConnectionError("no route")
 
-    for name in ("pooch.retrieve", "huggingface_hub.get_hf_file_metadata"):
+    for name in ("pooch.retrieve", "requests.head"):
         monkeypatch.setattr(name, refuse)
     monkeypatch.setattr("contrastbench.domains.download.cache_folder", lambda: tmp_path / "no cache")

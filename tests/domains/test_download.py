@@ -21,7 +21,7 @@ from contrastbench.losses import UserError
 
 
 class Hub(BaseHTTPRequestHandler):
-    """Answers as the hub does for a large file at a commit."""
+    """Answers as the hub does for a large file: its sha256, and where it is stored."""
 
     def __init__(self, files: dict[str, bytes], etags: dict[str, str], asked: list[str], *args: object) -> None:
         self.files, self.etags, self.asked = files, etags, asked
@@ -29,18 +29,19 @@ class Hub(BaseHTTPRequestHandler):
 
     def answer(self) -> bytes:
         name = Path(self.path).name
-        self.asked.append(f"{self.command} {name}")
         body = self.files.get(name)
-        self.send_response(404 if body is None else 200)
-        for key, value in {
-            "Content-Length": str(len(body or b"")),
-            "X-Repo-Commit": SIMCSE_REVISION,
-            "X-Linked-ETag": f'"{self.etags.get(name) or hashlib.sha256(body or b"").hexdigest()}"',
-            "X-Linked-Size": str(len(body or b"")),
-        }.items():
+        if body is None or self.path.startswith("/stored/"):
+            self.asked.append(f"{self.command} {name}")
+            return self.reply(200 if body else 404, body or b"")
+        tag = self.etags.get(name) or hashlib.sha256(body).hexdigest()
+        return self.reply(302, b"", {"X-Linked-ETag": f'"{tag}"', "Location": f"/stored/{name}"})
+
+    def reply(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> bytes:
+        self.send_response(status)
+        for key, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
             self.send_header(key, value)
         self.end_headers()
-        return body or b""
+        return body
 
     def do_HEAD(self) -> None:
         self.answer()
