@@ -4,10 +4,11 @@ seeds: 0-4                         # or [0, 1, 2]; this is the default
 domains:
   graph: {datasets: [MUTAG, PROTEINS], recipe: {augmentation: random4}}
   tabular: {}                      # the domain's embedded dataset, its default recipe
-losses: [all, none, {mine.py:Mine: {margin: 0.2}}]   # all: every registered one
+losses: [all, none, {mine.py:Mine: {margin: 0.2}}]   # all: every registered one; mine.py lies beside this file
 grid: {temperature: [0.1, 0.2]}    # every loss that has the parameter, with each of these values
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import product
@@ -50,7 +51,8 @@ class SweepFile(Strict):
 class Method(NamedTuple):
     """A loss with its parameters."""
 
-    loss: str
+    name: str  # as the file has it
+    loss: str  # with the path of a user's own file
     params: Params
 
 
@@ -149,14 +151,25 @@ def methods(entry: str | dict[str, Params], lines: Lines, i: int) -> Iterator[Me
             if name == "all":
                 if params:
                     raise UserError("all takes no parameters: name the loss that has them")
-                yield from (Method(loss, {}) for loss in LOSSES)
+                yield from (Method(loss, loss, {}) for loss in LOSSES)
             elif name == "none":
                 if params:
                     raise UserError(f"none is the untrained encoder and has no parameters, got {next(iter(params))}")
-                yield Method("none", {})
+                yield Method(name, name, {})
             else:
-                complete(name, params)
-                yield Method(name, params)
+                loss = beside(name, lines.path)
+                complete(loss, params)
+                yield Method(name, loss, params)
+
+
+def beside(loss: str, path: Path | None) -> str:
+    """The loss with its own Python files found beside the sweep file, or else as named from the current folder."""
+
+    def found(match: re.Match[str]) -> str:
+        here = path.parent / match[0] if path else Path(match[0])
+        return str(here) if here.is_file() else match[0]
+
+    return re.sub(r"[^\s*+]+\.py(?=:)", found, loss)
 
 
 def fixed(base: Method, grid: dict[str, list[Any]]) -> Iterator[Row]:
@@ -164,13 +177,13 @@ def fixed(base: Method, grid: dict[str, list[Any]]) -> Iterator[Row]:
     mine = {key: values for key, values in grid.items() if key in free(base)}
     for values in product(*mine.values()):
         params = {**base.params, **dict(zip(mine, values, strict=True))}
-        yield Row(name=label(base.loss, params), loss=base.loss, params=params)
+        yield Row(name=label(base.name, params), loss=base.loss, params=params)
 
 
 def tuned(base: Method, grid: dict[str, list[Any]]) -> Iterator[Row]:
     """A row that chooses among these."""
     mine = {key: values for key, values in grid.items() if key in free(base)}
-    yield Row(name=label(base.loss, base.params), loss=base.loss, params=base.params, grid=mine)
+    yield Row(name=label(base.name, base.params), loss=base.loss, params=base.params, grid=mine)
 
 
 def free(base: Method) -> set[str]:
@@ -179,10 +192,10 @@ def free(base: Method) -> set[str]:
     return known - set(base.params)
 
 
-def label(loss: str, params: Params) -> str:
+def label(name: str, params: Params) -> str:
     """The row's name: the loss with what was given."""
     text = ", ".join(f"{key}={value}" for key, value in params.items())
-    return f"{loss} ({text})" if text else loss
+    return f"{name} ({text})" if text else name
 
 
 def check_grid(key: str, values: list[Any], losses: list[Method]) -> None:

@@ -59,6 +59,18 @@ def test_rows_are_losses_by_settings_and_columns_are_datasets(load) -> None:
     assert len(place.experiment.identity.code) == 64
 
 
+def test_own_losses_lie_beside_the_file_or_in_the_current_folder(load, tmp_path: Path, monkeypatch) -> None:
+    own = "losses: [mine.py:Mine, infonce + 2*mine.py:Mine]"
+    here = [place.experiment.key for place in plan.places(load("domains: {graph: {}}\n" + own), [])]
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    table = sweep_file.load("../my.yaml")
+    assert [row.name for row in table.rows] == ["mine.py:Mine", "infonce + 2*mine.py:Mine"]
+    assert [place.experiment.key for place in plan.places(table, [])] == here
+    (tmp_path / "mine.py").rename("mine.py")
+    assert [place.experiment.key for place in plan.places(sweep_file.load("../my.yaml"), [])] == here
+
+
 def test_all_means_every_registered_loss_and_smoke_every_domain(load) -> None:
     table = load("domains: {graph: {}}\nlosses: [all]\n")
     assert [row.loss for row in table.rows] == list(LOSSES)
