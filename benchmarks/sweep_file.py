@@ -51,9 +51,16 @@ class SweepFile(Strict):
 class Method(NamedTuple):
     """A loss with its parameters."""
 
-    name: str  # as the file has it
-    loss: str  # with the path of a user's own file
+    loss: str
     params: Params
+    own: str = ""  # the loss as the file has it, where it was found beside the file
+
+    @property
+    def label(self) -> str:
+        """The row's name: the loss with what was given."""
+        text = ", ".join(f"{key}={value}" for key, value in self.params.items())
+        name = self.own or self.loss
+        return f"{name} ({text})" if text else name
 
 
 SMOKE = SweepFile(
@@ -151,15 +158,15 @@ def methods(entry: str | dict[str, Params], lines: Lines, i: int) -> Iterator[Me
             if name == "all":
                 if params:
                     raise UserError("all takes no parameters: name the loss that has them")
-                yield from (Method(loss, loss, {}) for loss in LOSSES)
+                yield from (Method(loss, {}) for loss in LOSSES)
             elif name == "none":
                 if params:
                     raise UserError(f"none is the untrained encoder and has no parameters, got {next(iter(params))}")
-                yield Method(name, name, {})
+                yield Method("none", {})
             else:
                 loss = beside(name, lines.path)
                 complete(loss, params)
-                yield Method(name, loss, params)
+                yield Method(loss, params, own=name)
 
 
 def beside(loss: str, path: Path | None) -> str:
@@ -176,26 +183,20 @@ def fixed(base: Method, grid: dict[str, list[Any]]) -> Iterator[Row]:
     """A row for each combination of the grid's values for parameters that the loss has and the entry leaves open."""
     mine = {key: values for key, values in grid.items() if key in free(base)}
     for values in product(*mine.values()):
-        params = {**base.params, **dict(zip(mine, values, strict=True))}
-        yield Row(name=label(base.name, params), loss=base.loss, params=params)
+        method = base._replace(params={**base.params, **dict(zip(mine, values, strict=True))})
+        yield Row(name=method.label, loss=method.loss, params=method.params)
 
 
 def tuned(base: Method, grid: dict[str, list[Any]]) -> Iterator[Row]:
     """A row that chooses among these."""
     mine = {key: values for key, values in grid.items() if key in free(base)}
-    yield Row(name=label(base.name, base.params), loss=base.loss, params=base.params, grid=mine)
+    yield Row(name=base.label, loss=base.loss, params=base.params, grid=mine)
 
 
 def free(base: Method) -> set[str]:
     """Parameters that a grid may set."""
     known = set() if base.loss == "none" else set(complete(base.loss, base.params)[1])
     return known - set(base.params)
-
-
-def label(name: str, params: Params) -> str:
-    """The row's name: the loss with what was given."""
-    text = ", ".join(f"{key}={value}" for key, value in params.items())
-    return f"{name} ({text})" if text else name
 
 
 def check_grid(key: str, values: list[Any], losses: list[Method]) -> None:

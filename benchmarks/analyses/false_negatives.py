@@ -30,7 +30,7 @@ from contrastbench.benchmarks.analyses import output
 from contrastbench.benchmarks.analyses.laboratory import Laboratory
 from contrastbench.benchmarks.analyses.plots import figure, legend
 from contrastbench.benchmarks.report.plots import COLORS, MARKERS
-from contrastbench.benchmarks.sweep_file import Method, label
+from contrastbench.benchmarks.sweep_file import Method
 from contrastbench.benchmarks.training import Diverged
 from contrastbench.domains.base import generator
 from contrastbench.domains.progress import Progress
@@ -78,7 +78,7 @@ def analyse(
         raise UserError("every training diverged: give larger --temperatures or a smaller --recipe lr")
     columns = ("kept", "temperature", metric, f"relative_{metric}", "weighted_share", "uniform_share")
     rows = [(p.kept, p.temperature, p.score, relative(points, p), p.weighted, p.uniform) for p in points]
-    title = f"{label(method.loss, method.params)}: {laboratory.title}"
+    title = f"{method.label}: {laboratory.title}"
     yield from output.write(folder, "false-negatives", columns, rows, plot(points, metric, title))
 
 

@@ -14,7 +14,7 @@ from contrastbench.benchmarks.analyses import output
 from contrastbench.benchmarks.analyses.laboratory import Laboratory
 from contrastbench.benchmarks.analyses.plots import figure, legend
 from contrastbench.benchmarks.report.plots import COLORS, LINES
-from contrastbench.benchmarks.sweep_file import Method, label
+from contrastbench.benchmarks.sweep_file import Method
 from contrastbench.benchmarks.training import Diverged
 from contrastbench.losses.base import Scores, block_scores
 from contrastbench.losses.contrast import Contrast
@@ -43,7 +43,7 @@ def analyse(laboratory: Laboratory, methods: Sequence[Method], folder: Path) -> 
             seen.append(torch.stack([moments(contrast) for contrast in contrasts]).mean(dim=0))
             return contrasts
 
-        name = label(method.loss, method.params)
+        name = method.label
         try:
             laboratory.train(loss, look)
         except Diverged as error:

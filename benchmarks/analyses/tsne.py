@@ -13,7 +13,7 @@ from torch import Tensor
 from contrastbench.benchmarks.analyses import output
 from contrastbench.benchmarks.analyses.laboratory import Laboratory
 from contrastbench.benchmarks.analyses.plots import figure, legend
-from contrastbench.benchmarks.sweep_file import Method, label
+from contrastbench.benchmarks.sweep_file import Method
 from contrastbench.benchmarks.training import Diverged
 from contrastbench.domains.base import generator
 from contrastbench.losses.errors import UserError
@@ -36,7 +36,7 @@ class Panel(NamedTuple):
 def analyse(laboratory: Laboratory, methods: Sequence[Method], points: int, folder: Path) -> Iterator[Path]:
     """Embed the scored samples by the untrained encoder and by each trained one."""
     embeddings = laboratory.with_classes("embeddings")
-    losses = [("untrained", None)] + [(label(*m), get_loss(m.loss, **m.params)) for m in methods]
+    losses = [("untrained", None)] + [(m.label, get_loss(m.loss, **m.params)) for m in methods]
     panels = []
     for name, loss in losses:
         try:
