@@ -320,8 +320,12 @@ def data(
         raise UserError(f"{name or 'fetch'}: name a dataset that is downloaded (bench data list)")
     else:
         lines = iter([str(fetch(known[name]))])
+    damaged = False
     for line in lines:
         typer.echo(line)
+        damaged |= action == "verify" and "DAMAGED" in line
+    if damaged:
+        raise typer.Exit(1)
 
 
 @app.command()

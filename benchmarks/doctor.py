@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import torch
 from packaging.requirements import Requirement
 
+from contrastbench.benchmarks.environment import installed
 from contrastbench.domains.download import cache_folder
 
 
@@ -31,14 +32,6 @@ def requirements(extra: str) -> list[Requirement]:
     found = map(Requirement, importlib.metadata.requires("contrastbench") or [])
     chosen = [r for r in found if r.name != "contrastbench" and bool(r.marker) == bool(extra)]
     return [r for r in chosen if r.marker is None or r.marker.evaluate({"extra": extra})]
-
-
-def installed(name: str) -> str | None:
-    """The installed version of a package."""
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def describe(requirement: Requirement) -> str:

@@ -3,7 +3,7 @@
 import platform
 import subprocess
 import sys
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import torch
 
 from contrastbench.losses.errors import UserError
 
-PACKAGES = ("contrastbench", "torch", "numpy", "scikit-learn")
+PACKAGES = ("contrastbench", "torch", "numpy", "scikit-learn", "transformers", "tokenizers")
 
 
 def environment(device: torch.device) -> dict[str, Any]:
@@ -19,11 +19,19 @@ def environment(device: torch.device) -> dict[str, Any]:
     return {
         "commit": commit(),
         "python": platform.python_version(),
-        "versions": {name: version(name) for name in PACKAGES},
+        "versions": {name: found for name in PACKAGES if (found := installed(name))},
         "platform": platform.platform(),
         "device": device_name(device),
         "threads": torch.get_num_threads(),
     }
+
+
+def installed(name: str) -> str | None:
+    """The installed version of a package."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
 
 
 def commit() -> str | None:

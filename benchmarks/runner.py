@@ -74,6 +74,8 @@ def run(request: Request, seed: int) -> tuple[Record, Path]:
         tensorboard.check()
     if cell.path(request.results).exists():
         return records.read(cell.path(request.results)), cell.path(request.results)
+    if hasattr(domain, "check_untrained") and (loss is None or recipe.epochs == 0):
+        domain.check_untrained()
     check_writable(cell.path(request.results).parent)
     checkpoint = request.results / "checkpoints" / f"{cell.key[:16]}-seed{seed}.safetensors"
     place = cell.path(request.results).relative_to(request.results / "runs").with_suffix("")
@@ -131,7 +133,8 @@ def attempt(work: Callable[[], Record]) -> Record:
     except (torch.OutOfMemoryError, MemoryError) as error:
         return {"status": "oom", "details": {"error": str(error)}}
     except Exception as error:
-        return {"status": "failed", "details": {"error": repr(error), "traceback": traceback.format_exc()}}
+        reason = str(error) if isinstance(error, UserError) else repr(error)
+        return {"status": "failed", "details": {"error": reason, "traceback": traceback.format_exc()}}
 
 
 def publish(cell: Cell, outcome: Record, results: Path, device: torch.device) -> tuple[Record, Path]:

@@ -78,9 +78,15 @@ def state(dataset: Dataset) -> str:
     """Whether the dataset's file is in the cache, and whole."""
     if not dataset.url:
         return "embedded"
-    path = cached_file(dataset)
+    path, known = cached_file(dataset), known_sha256(dataset)
     if not path.is_file():
         return "not downloaded"
+    if not known:
+        return f"downloaded, sha256 not known: bench data fetch {dataset.name}"
+    return "downloaded, sha256 verified" if sha256(path) == known else f"DAMAGED: delete {path}"
+
+
+def sha256(path: Path) -> str:
+    """Of a file's bytes."""
     with path.open("rb") as file:
-        whole = hashlib.file_digest(file, "sha256").hexdigest() == known_sha256(dataset)
-    return "downloaded, sha256 verified" if whole else f"DAMAGED: delete {path}"
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -194,6 +194,12 @@ class SentenceRecipe(Recipe):
     def _defaults_of_the_tiny_encoder(cls, values: dict[str, Any]) -> dict[str, Any]:
         return {**cls.from_scratch, **values} if values.get("encoder", "tiny") == "tiny" else values
 
+    @model_validator(mode="after")
+    def _head_of_a_cls_pooler(self) -> "SentenceRecipe":
+        if self.head == "checkpoint" and not self.pooler.startswith("cls"):
+            raise ValueError(f"head=checkpoint is of the cls poolers: pooler={self.pooler} has no head")
+        return self
+
     @property
     def protocol(self) -> str:
         """SimCSE's training and its order of scoring (SentEval, all setting, cosine, Spearman)."""

@@ -32,3 +32,9 @@ def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("pooch.retrieve", "requests.head"):
         monkeypatch.setattr(name, refuse)
     monkeypatch.setattr("contrastbench.domains.download.cache_folder", lambda: tmp_path / "no cache")
+
+
+@pytest.fixture
+def small_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sentence sets may be smaller than the published ones."""
+    monkeypatch.setattr("contrastbench.domains.sentence.data.SIZES", {})

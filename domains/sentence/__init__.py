@@ -21,6 +21,7 @@ from contrastbench.domains.sentence import export, graded, scoring, transfer
 from contrastbench.domains.sentence.checkpoint import load_checkpoint
 from contrastbench.domains.sentence.data import (
     Reader,
+    check_size,
     choose,
     corpus_file,
     corpus_sentences,
@@ -29,8 +30,9 @@ from contrastbench.domains.sentence.data import (
     stsb_pairs,
 )
 from contrastbench.domains.sentence.encoder import Head, SentenceModel
-from contrastbench.domains.sentence.encoding import Embeddings, encode, pad
+from contrastbench.domains.sentence.encoding import Embeddings, check_head, encode, pad
 from contrastbench.losses.contrast import Contrast, whole_row
+from contrastbench.losses.errors import UserError
 
 HEAD_STD = 0.02  # BERT's initialisation, which SimCSE's head has too
 
@@ -64,8 +66,23 @@ class SentenceDomain:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed)
                 self.checkpoint = load_checkpoint(recipe.encoder, data_root)
+        self.check_recipe()
         self.batch_tokens = 2048 if device.type == "cpu" else 2**16
         self.model(recipe)  # a head that cannot be had is named before the training
+
+    def check_recipe(self) -> None:
+        """Raise for what would be ignored, or would fail at the first long sentence."""
+        recipe, positions = self.recipe, self.checkpoint.max_length
+        if self.dataset == "graded" and recipe.corpus != "wiki1m":
+            raise UserError("graded has sentences of its own to train on: leave corpus out, or give --dataset sts")
+        if self.dataset == "transfer" and recipe.whiten:
+            raise UserError("whitening is of scored pairs, and transfer has none: leave whiten out")
+        if recipe.max_length > positions:
+            raise UserError(f"max_length={recipe.max_length}: encoder {recipe.encoder!r} has {positions} positions")
+
+    def check_untrained(self) -> None:
+        """Raise if the model as it is cannot be scored."""
+        check_head(self.model(self.recipe))
 
     def read_sets(self) -> None:
         """The pairs that choose the model, and those or the tasks that are reported."""
@@ -76,6 +93,7 @@ class SentenceDomain:
             return
         read = Reader(senteval(self.data_root))
         self.dev, self.sets = stsb_pairs(read, "dev"), {}
+        check_size(read.root, "STSB dev", len(self.dev))
         if self.dataset == "sts":
             self.sets = sts_sets(read)
         else:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from huggingface_hub import HfApi, snapshot_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+from safetensors import SafetensorError
 from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging
@@ -23,6 +24,7 @@ TOKENIZER_FILES = (
     "special_tokens_map.json",
     "*.model",
 )
+VOCABULARY_FILES = ("tokenizer.json", "vocab.*", "*.model")
 WEIGHT_FILES = "model*.safetensors"
 REVISIONS = {  # of the names that the papers' tables use
     "bert-base-uncased": "86b5e0934494bd15c9632b12f734a8a67f723594",
@@ -51,10 +53,11 @@ class Checkpoint:
 
     @property
     def max_length(self) -> int:
-        """Tokens that the encoder has positions for; RoBERTa's begin behind the padding id."""
-        config = self.encoder.config
-        offset = config.pad_token_id + 1 if "roberta" in config.model_type else 0
-        return min(int(config.max_position_embeddings) - offset, self.tokenizer.model_max_length)
+        """Tokens that the encoder has positions for; those of RoBERTa's kind begin behind the padding id."""
+        table = getattr(getattr(self.encoder, "embeddings", None), "position_embeddings", None)
+        padding = getattr(table, "padding_idx", None)
+        offset = 0 if padding is None else padding + 1
+        return min(int(self.encoder.config.max_position_embeddings) - offset, self.tokenizer.model_max_length)
 
 
 def load_checkpoint(name: str, data_root: Path | None) -> Checkpoint:
@@ -69,15 +72,20 @@ def load_checkpoint(name: str, data_root: Path | None) -> Checkpoint:
         with quiet():
             tokenizer = AutoTokenizer.from_pretrained(folder)
             encoder, new = random_encoder(folder) if fresh else saved_encoder(folder)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise UserError(f"encoder {name!r} cannot be loaded: {reason(error, folder)}") from None
+    check_tokenizer(name, folder, encoder, tokenizer)
     return replace(checked(name, encoder, tokenizer, new), sha256=files_hash(folder, weights=not fresh))
 
 
 def saved_encoder(folder: Path) -> tuple[Any, set[str]]:
     """The checkpoint's encoder and those of its weights that are newly initialised; no pickle is read."""
     encoder, info = AutoModel.from_pretrained(
-        folder, output_loading_info=True, dtype=torch.float32, use_safetensors=True
+        folder,
+        output_loading_info=True,
+        dtype=torch.float32,
+        use_safetensors=True,
+        ignore_mismatched_sizes=True,  # they are among what is missing
     )
     return encoder, set(info["missing_keys"]) | {key for key, *_ in info["mismatched_keys"]}
 
@@ -85,6 +93,17 @@ def saved_encoder(folder: Path) -> tuple[Any, set[str]]:
 def random_encoder(folder: Path) -> tuple[Any, set[str]]:
     """An encoder of the checkpoint's shape with new weights; its pooler is not to be scored."""
     return AutoModel.from_config(AutoConfig.from_pretrained(folder)), {"pooler.dense.weight"}
+
+
+def check_tokenizer(name: str, folder: Path, encoder: Any, tokenizer: Any) -> None:
+    """Raise unless it was read from files, marks sentences as BERT's kind does, and gives ids that the encoder has."""
+    if not any(path for pattern in VOCABULARY_FILES for path in folder.glob(pattern)):
+        raise UserError(f"encoder {name!r}: {folder} has no tokenizer files: tokenizer.save_pretrained writes them")
+    if encoder.config.is_encoder_decoder or tokenizer.cls_token_id is None or tokenizer.pad_token_id is None:
+        raise UserError(f"encoder {name!r} is a {encoder.config.model_type}: an encoder of BERT's kind is needed")
+    rows = encoder.get_input_embeddings().num_embeddings
+    if len(tokenizer) > rows:
+        raise UserError(f"encoder {name!r}: its tokenizer has {len(tokenizer)} ids, its embedding {rows} rows")
 
 
 def files_hash(folder: Path, weights: bool) -> str:
@@ -149,6 +168,8 @@ def checked(name: str, encoder: Any, tokenizer: Any, missing: set[str]) -> Check
     if lost:
         fix = f"encoder {name!r} lacks weights that would be newly initialised"
         raise UserError(f"{fix}: {', '.join(lost[:3])}{', ...' if len(lost) > 3 else ''}")
+    if not all(weight.isfinite().all() for weight in encoder.parameters()):
+        raise UserError(f"encoder {name!r} has weights that are not finite: it diverged when it was trained")
     pooler = getattr(getattr(encoder, "pooler", None), "dense", None)
     if hasattr(encoder, "pooler"):
         encoder.pooler = None  # it would run, untrained as it may be, on every batch

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from contrastbench.domains.datasets import CORPORA, DATASETS
-from contrastbench.domains.download import fetch
+from contrastbench.domains.download import fetch, sha256
 from contrastbench.losses.errors import UserError, unknown
 
 STS_YEARS = {
@@ -17,7 +17,13 @@ STS_YEARS = {
     "STS15": ("answers-forums", "answers-students", "belief", "headlines", "images"),
     "STS16": ("answer-answer", "headlines", "plagiarism", "postediting", "question-question"),
 }
+SIZES = {  # pairs with a score, and sentences or pairs of the transfer tasks; a smaller set is a truncated one
+    **{"STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186},
+    **{"STSB dev": 1500, "STSB": 1379, "SICKR": 4927},
+    **{"MR": 10662, "CR": 3775, "SUBJ": 10000, "MPQA": 10606, "SST2": 70042, "TREC": 5952, "MRPC": 5801},
+}
 WIKIPEDIA = ("wiki1m_for_simcse.txt", "wikipedia/wiki1m_for_simcse.txt")
+OTHER = "delete it, or train on it by its name: --recipe corpus={}"
 SENTEVAL_URL = DATASETS["sts"].url
 
 
@@ -108,7 +114,25 @@ def senteval(data_root: Path | None) -> Path:
 def sts_sets(read: Reader) -> dict[str, list[Pairs]]:
     """The seven STS sets, each in its subsets."""
     sets = {year: [year_pairs(read, year, subset) for subset in subsets] for year, subsets in STS_YEARS.items()}
-    return {**sets, "STSB": [stsb_pairs(read, "test")], "SICKR": [sick_pairs(read)]}
+    sets |= {"STSB": [stsb_pairs(read, "test")], "SICKR": [sick_pairs(read)]}
+    for name, parts in sets.items():
+        check_size(read.root, name, sum(map(len, parts)))
+    return sets
+
+
+def check_size(root: Path, name: str, found: int) -> None:
+    """Raise unless the set is as large as it is published."""
+    if found != SIZES.get(name, found):
+        raise UserError(f"{root}: {name} has {found} rows, not {SIZES[name]}: get {SENTEVAL_URL} again")
+
+
+def rejoined(sentences: Iterable[str]) -> list[str]:
+    """Sentences with single spaces between their tokens, as SentEval hands them to an encoder.
+
+    >>> rejoined(["a  b "])
+    ['a b']
+    """
+    return [" ".join(sentence.split()) for sentence in sentences]
 
 
 def year_pairs(read: Reader, year: str, subset: str) -> Pairs:
@@ -150,7 +174,7 @@ def pairs(path: Path, name: str, rows: Iterable[list[str]]) -> Pairs:
     if len(scored) < 2:
         raise UserError(f"{path} has {len(scored)} pairs with a score: there is nothing to rank")
     first_, second_, gold_ = zip(*scored, strict=True)
-    return Pairs(name, list(first_), list(second_), list(gold_), unscored)
+    return Pairs(name, rejoined(first_), rejoined(second_), list(gold_), unscored)
 
 
 def corpus_file(name: str, data_root: Path | None) -> Path:
@@ -161,6 +185,8 @@ def corpus_file(name: str, data_root: Path | None) -> Path:
     """
     for path in candidates(name, data_root):
         if path.is_file():
+            if name == "wiki1m" and sha256(path) != CORPORA[name].sha256:
+                raise UserError(f"{path} is not SimCSE's file (its sha256 is another): {OTHER.format(path)}")
             return path
     if name == "wiki1m":
         return fetch(CORPORA[name])

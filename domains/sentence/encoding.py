@@ -77,9 +77,7 @@ def encode(model: SentenceModel, checkpoint: Checkpoint, sentences: Iterable[str
     Raises:
         UserError: a sentence has a lone surrogate, or the head that would be scored was never trained.
     """
-    if model.head and model.pooler == "cls" and not model.head.trained:
-        fix = "train it, or give pooler=cls_before_pooler, or head=checkpoint"
-        raise UserError(f"pooler=cls would score a head that is newly initialised: {fix}")
+    check_head(model)
     distinct = list(dict.fromkeys(sentences))
     ids, odd = tokenized(checkpoint, distinct)
     batches = by_length([len(row) for row in ids], batch_tokens)
@@ -93,6 +91,13 @@ def encode(model: SentenceModel, checkpoint: Checkpoint, sentences: Iterable[str
     z = torch.empty(len(ids), parts[0].shape[1])
     z[torch.tensor([*chain.from_iterable(batches)])] = torch.cat(parts)
     return Embeddings({sentence: i for i, sentence in enumerate(distinct)}, z, odd)
+
+
+def check_head(model: SentenceModel) -> None:
+    """Raise if a head would be scored that was never trained."""
+    if model.head and model.pooler == "cls" and not model.head.trained:
+        fix = "train it, or give pooler=cls_before_pooler, or head=checkpoint"
+        raise UserError(f"pooler=cls would score a head that is newly initialised: {fix}")
 
 
 def by_length(lengths: list[int], batch_tokens: int) -> list[list[int]]:

@@ -21,7 +21,7 @@ def check_pooler(pooler: str) -> None:
 
 
 def export(model: SentenceModel, checkpoint: Checkpoint, folder: Path) -> None:
-    """Write encoder, tokenizer and pooling; with `cls` the head too, which transformers takes as the pooler.
+    """Write encoder, tokenizer and pooling; with `cls` the head too, the pooler of BERT's and RoBERTa's classes.
 
     Raises:
         UserError: the recipe's pooler has no counterpart.
@@ -33,6 +33,7 @@ def export(model: SentenceModel, checkpoint: Checkpoint, folder: Path) -> None:
         weights |= {f"pooler.dense.{key}": tensor.cpu() for key, tensor in head.dense.state_dict().items()}
     with quiet():
         model.encoder.save_pretrained(folder, state_dict=weights)
+        checkpoint.tokenizer.backend_tokenizer.no_truncation()  # the length that was last encoded with
         checkpoint.tokenizer.save_pretrained(folder)
     write(folder / "sentence_bert_config.json", {"max_seq_length": checkpoint.max_length, "do_lower_case": False})
     modules = [("Transformer", ""), ("Pooling", "1_Pooling")] + ([("Dense", "2_Dense")] if head else [])

@@ -1,6 +1,7 @@
 """SentEval's scores of sentence pairs: Spearman correlation of cosine and gold score."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,6 +12,9 @@ from contrastbench.domains.probes import spearman
 from contrastbench.domains.sentence.data import Pairs
 from contrastbench.domains.sentence.encoding import Embeddings
 from contrastbench.losses.contrast import unit
+from contrastbench.losses.errors import UserError
+
+Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def evaluate(embeddings: Embeddings, sets: Mapping[str, Sequence[Pairs]], whiten: bool) -> Evaluation:
@@ -20,8 +24,11 @@ def evaluate(embeddings: Embeddings, sets: Mapping[str, Sequence[Pairs]], whiten
     mean weighted by their sizes stand in the details. The average is that of numbers rounded to two decimals, as in
     SimCSE's code.
     """
-    metrics = {name: correlation(embeddings, parts, whiten) for name, parts in sets.items()}
-    details = {name: subsets(embeddings, parts, whiten) for name, parts in sets.items()}
+    metrics, details = {}, {}
+    for name, parts in sets.items():
+        cosine, gold = cosines(embeddings, parts, whiten), golds(parts)
+        metrics[name] = 100 * spearman(cosine, gold)
+        details[name] = subsets(cosine, gold, parts)
     if len(metrics) == 1:
         return Evaluation({"spearman": next(iter(metrics.values()))}, "spearman", {"sets": details})
     average = float(np.mean([round(value, 2) for value in metrics.values()]))
@@ -30,17 +37,28 @@ def evaluate(embeddings: Embeddings, sets: Mapping[str, Sequence[Pairs]], whiten
 
 def correlation(embeddings: Embeddings, parts: Sequence[Pairs], whiten: bool) -> float:
     """Spearman correlation in percent over the pairs of all parts."""
+    return 100 * spearman(cosines(embeddings, parts, whiten), golds(parts))
+
+
+def cosines(embeddings: Embeddings, parts: Sequence[Pairs], whiten: bool) -> Array:
+    """(n,) similarities of the pairs of all parts."""
     first, second = (embeddings.of([s for part in parts for s in getattr(part, side)]) for side in ("first", "second"))
     if whiten:
         first, second = whitened(first, second)
-    cosine = (unit(first.double()) * unit(second.double())).sum(dim=1)
-    return 100 * spearman(cosine.numpy(), np.array([gold for part in parts for gold in part.gold]))
+    return (unit(first.double()) * unit(second.double())).sum(dim=1).numpy()
 
 
-def subsets(embeddings: Embeddings, parts: Sequence[Pairs], whiten: bool) -> dict[str, float | int | dict[str, float]]:
+def golds(parts: Sequence[Pairs]) -> Array:
+    """(n,) scores that people gave."""
+    return np.array([gold for part in parts for gold in part.gold])
+
+
+def subsets(cosine: Array, gold: Array, parts: Sequence[Pairs]) -> dict[str, float | int | dict[str, float]]:
     """What stands beside the number of a set."""
-    each = {part.name: correlation(embeddings, [part], whiten) for part in parts}
     sizes = [len(part) for part in parts]
+    cuts = np.cumsum(sizes)[:-1]
+    shares = zip(np.split(cosine, cuts), np.split(gold, cuts), strict=True)
+    each = {part.name: 100 * spearman(*share) for part, share in zip(parts, shares, strict=True)}
     return {
         "pairs": sum(sizes),
         "unscored": sum(part.unscored for part in parts),
@@ -54,8 +72,13 @@ def whitened(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
     """Rows after BERT-whitening (Su et al. 2021): mean and covariance of these rows taken to 0 and 1.
 
     Directions without variance are left out.
+
+    Raises:
+        UserError: no more rows than dimensions, after which every pair would be as far apart as any other.
     """
     x = torch.cat([first, second]).double()
+    if len(x) <= x.shape[1]:
+        raise UserError(f"{len(x)} sentences cannot be whitened in {x.shape[1]} dimensions: leave whiten out")
     x = x - x.mean(dim=0)
     values, vectors = torch.linalg.eigh(x.T @ x / len(x))
     kept = values > values[-1] * 1e-9

@@ -11,13 +11,14 @@ from sklearn.model_selection import StratifiedKFold
 
 from contrastbench.domains.base import Evaluation
 from contrastbench.domains.progress import Progress
-from contrastbench.domains.sentence.data import Reader
+from contrastbench.domains.sentence.data import Reader, check_size, rejoined
 from contrastbench.domains.sentence.encoding import Embeddings
 from contrastbench.losses.errors import UserError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Pairs = list[tuple[Array, Array]]
 C_GRID = tuple(2.0**k for k in range(-2, 4))
+SPLIT_C_GRID = tuple(2.0**k for k in range(-1, 6))  # of tasks with a test and no development part
 FOLDS = 10
 TWO_FILES = {
     "MR": ("MR/rt-polarity.pos", "MR/rt-polarity.neg"),
@@ -46,6 +47,11 @@ class Task:
     dev: Split | None = None
 
     @property
+    def grid(self) -> tuple[float, ...]:
+        """Values of C that SentEval tries."""
+        return SPLIT_C_GRID if self.test and not self.dev else C_GRID
+
+    @property
     def sentences(self) -> list[str]:
         """All that must be encoded."""
         return [s for split in (self.train, self.test, self.dev) if split for s in split.first + split.second]
@@ -57,34 +63,36 @@ def tasks(read: Reader) -> list[Task]:
     sst = Task("SST2", *(sst_split(read, part) for part in ("train", "test", "dev")))
     trec = Task("TREC", *(trec_split(read, part) for part in ("train_5500", "TREC_10")))
     mrpc = Task("MRPC", *(mrpc_split(read, part) for part in ("train", "test")))
-    return [*folds, sst, trec, mrpc]
+    for task in (found := [*folds, sst, trec, mrpc]):
+        check_size(read.root, task.name, sum(len(part.y) for part in (task.train, task.test, task.dev) if part))
+    return found
 
 
 def two_files(read: Reader, positive: str, negative: str) -> Split:
     """One file for each class."""
     first, second = read.lines(positive), read.lines(negative)
-    return Split(first + second, ["1"] * len(first) + ["0"] * len(second))
+    return Split(rejoined(first + second), ["1"] * len(first) + ["0"] * len(second))
 
 
 def sst_split(read: Reader, part: str) -> Split:
     """Sentence, tab, class."""
     name = f"SST/binary/sentiment-{part}"
     sentences, y = cut(read, name, [line.rsplit("\t", 1) for line in read.lines(name)], 2)
-    return Split(sentences, y)
+    return Split(rejoined(sentences), y)
 
 
 def trec_split(read: Reader, part: str) -> Split:
     """Class, colon, finer class, space, sentence."""
     name = f"TREC/{part}.label"
     y, sentences = cut(read, name, [line.split(" ", 1) for line in read.lines(name, "latin-1")], 2)
-    return Split(sentences, [label.split(":")[0] for label in y])
+    return Split(rejoined(sentences), [label.split(":")[0] for label in y])
 
 
 def mrpc_split(read: Reader, part: str) -> Split:
     """A head line, then class, two numbers, two sentences."""
     name = f"MRPC/msr_paraphrase_{part}.txt"
     y, _, _, first, second = cut(read, name, [line.split("\t") for line in read.lines(name)[1:]], 5)
-    return Split(first, y, second)
+    return Split(rejoined(first), y, rejoined(second))
 
 
 def cut(read: Reader, name: str, rows: list[list[str]], width: int) -> list[list[str]]:
@@ -98,16 +106,17 @@ def cut(read: Reader, name: str, rows: list[list[str]], width: int) -> list[list
 def evaluate(embeddings: Embeddings, tasks: list[Task], seed: int) -> Evaluation:
     """Accuracy of each task in percent, and their average.
 
-    SentEval's protocol with scikit-learn: logistic regression on embeddings as they are, C in 2^-2..2^3 by the mean
-    accuracy of ten folds of the training part (SST2: on its development part), ties to the smaller C; then fitted on
-    the whole training part and scored once. MR, CR, SUBJ and MPQA are the mean of ten outer folds.
+    SentEval's protocol with scikit-learn: logistic regression on embeddings as they are, C in 2^-2..2^3 (TREC and MRPC:
+    2^-1..2^5) by the mean accuracy of ten folds of the training part (SST2: on its development part), ties to the
+    smaller C; then fitted on the whole training part and scored once. MR, CR, SUBJ and MPQA are the mean of ten outer
+    folds.
     """
     details: dict[str, list[dict[str, float]]] = {task.name: [] for task in tasks}
     with Progress(sum(FOLDS if task.test is None else 1 for task in tasks), "scoring") as progress:
         for task in tasks:
             x, y = task_rows(embeddings, task)
             for train, test, inner in splits(task, y, seed):
-                details[task.name].append(score(x, y, train, test, inner))
+                details[task.name].append(score(x, y, train, test, inner, task.grid))
                 progress.step(task.name)
     metrics = {name: float(np.mean([score["accuracy"] for score in scores])) for name, scores in details.items()}
     return Evaluation({**metrics, "avg": float(np.mean(list(metrics.values())))}, "avg", {"tasks": details})
@@ -135,10 +144,10 @@ def splits(task: Task, y: Array, seed: int) -> Iterator[tuple[Array, Array, Pair
         yield train, test, [(train, dev)] if task.dev else inside(train)
 
 
-def score(x: Array, y: Array, train: Array, test: Array, inner: Pairs) -> dict[str, float]:
+def score(x: Array, y: Array, train: Array, test: Array, inner: Pairs, grid: tuple[float, ...]) -> dict[str, float]:
     """Accuracy on the test rows with the C that does best inside the training rows; F1 of two classes beside it."""
-    mean = np.mean([accuracies(x, y, *rows) for rows in inner], axis=0)
-    c = C_GRID[int(mean.round(4).argmax())]  # SentEval compares percents of two decimals
+    mean = np.mean([accuracies(x, y, *rows, grid) for rows in inner], axis=0)
+    c = grid[int(mean.round(4).argmax())]  # SentEval compares percents of two decimals
     found = classifier(y).set_params(C=c).fit(x[train], y[train]).predict(x[test])
     result = {"accuracy": 100 * float(np.mean(found == y[test])), "C": c}
     if set(y) == {"0", "1"}:
@@ -146,10 +155,10 @@ def score(x: Array, y: Array, train: Array, test: Array, inner: Pairs) -> dict[s
     return result
 
 
-def accuracies(x: Array, y: Array, fit: Array, held_out: Array) -> list[float]:
+def accuracies(x: Array, y: Array, fit: Array, held_out: Array, grid: tuple[float, ...]) -> list[float]:
     """Of each C; every fit begins where the one before it ended."""
     model, x_fit, x_held_out = classifier(y), x[fit], x[held_out]
-    return [model.set_params(C=c).fit(x_fit, y[fit]).score(x_held_out, y[held_out]) for c in C_GRID]
+    return [model.set_params(C=c).fit(x_fit, y[fit]).score(x_held_out, y[held_out]) for c in grid]
 
 
 def classifier(y: Array) -> LogisticRegression:

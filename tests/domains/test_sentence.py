@@ -2,23 +2,27 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 from scipy.stats import spearmanr
+from transformers import BartConfig, BartModel, CamembertModel, MPNetModel, RobertaModel
 
 from contrastbench.benchmarks.experiments import Experiment
 from contrastbench.benchmarks.runner import Request, run
 from contrastbench.domains.recipes import SentenceRecipe, make_recipe
 from contrastbench.domains.sentence import SentenceDomain, checkpoint, graded
 from contrastbench.domains.sentence.checkpoint import load_checkpoint
+from contrastbench.domains.sentence.data import Pairs
 from contrastbench.domains.sentence.encoder import SentenceModel
-from contrastbench.domains.sentence.encoding import encode, pad
-from contrastbench.domains.sentence.scoring import whitened
+from contrastbench.domains.sentence.encoding import Embeddings, encode, pad
+from contrastbench.domains.sentence.scoring import evaluate, whitened
 from contrastbench.losses import UserError, get_loss
 
 CPU = torch.device("cpu")
@@ -201,6 +205,73 @@ def test_checkpoints_that_cannot_be_are_named(folder: Path, tmp_path: Path) -> N
         load_checkpoint(str(tmp_path), None)
 
 
+def cut_weights(folder: Path) -> None:
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+
+
+def other_shape(folder: Path) -> None:
+    config = folder / "config.json"
+    config.write_text(config.read_text().replace('"intermediate_size": 128', '"intermediate_size": 96'))
+
+
+def no_tokenizer(folder: Path) -> None:
+    for path in folder.glob("tokenizer*"):
+        path.unlink()
+
+
+def few_rows(folder: Path) -> None:
+    encoder = graded.tiny_checkpoint(0).encoder
+    encoder.resize_token_embeddings(20)
+    encoder.save_pretrained(folder)
+
+
+def diverged(folder: Path) -> None:
+    encoder = graded.tiny_checkpoint(0).encoder
+    with torch.no_grad():
+        encoder.embeddings.word_embeddings.weight[3, 3] = torch.nan
+    encoder.save_pretrained(folder)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (cut_weights, "cannot be loaded: "),
+        (other_shape, "newly initialised: encoder.layer"),
+        (no_tokenizer, "has no tokenizer files"),
+        (few_rows, r"its tokenizer has \d+ ids, its embedding 20 rows"),
+        (diverged, "weights that are not finite"),
+    ],
+)
+def test_checkpoints_that_would_be_scored_wrongly_are_refused(
+    spoil: Callable[[Path], None], message: str, folder: Path, tmp_path: Path
+) -> None:
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    spoil(copy)
+    with pytest.raises(UserError, match=message) as error:
+        load_checkpoint(str(copy), None)
+    assert "\n" not in str(error.value)
+
+
+def test_only_encoders_of_bert_s_kind(folder: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    BartModel(BartConfig(vocab_size=500, d_model=16, encoder_layers=1, decoder_layers=1)).save_pretrained(copy)
+    with pytest.raises(UserError, match="is a bart: an encoder of BERT's kind is needed"):
+        load_checkpoint(str(copy), None)
+
+
+@pytest.mark.parametrize("kind", [RobertaModel, MPNetModel, CamembertModel])
+def test_positions_of_roberta_s_kind_begin_behind_the_padding(kind: Any, folder: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    vocabulary = len(graded.tokenizer())
+    kind(kind.config_class(vocab_size=vocabulary, max_position_embeddings=40, **sizes)).save_pretrained(copy)
+    found = load_checkpoint(str(copy), None)
+    assert found.max_length == 38
+    d = domain(encoder=str(copy), pooler="avg", max_length=38)
+    assert torch.isfinite(d.encode(d.model(d.recipe), ["ban " * 100]).z).all()
+
+
 def test_equal_checkpoints_are_equal_wherever_they_lie(folder: Path, tmp_path: Path) -> None:
     found = load_checkpoint(str(folder), None)
     assert found.sha256 == load_checkpoint(folder.name, folder.parent).sha256
@@ -254,6 +325,37 @@ def test_whitening_gives_identity_covariance() -> None:
     precision = torch.linalg.pinv(z.T @ z / 200)
     expected = (z[:100] @ precision * z[100:]).sum(dim=1)
     assert torch.allclose((first * second).sum(dim=1), expected)
+    with pytest.raises(UserError, match="4 sentences cannot be whitened in 5 dimensions"):
+        whitened(x[:2], x[2:4])
+
+
+def test_a_set_s_number_is_that_of_all_its_pairs_together() -> None:
+    rng = np.random.default_rng(0)
+    z = torch.tensor(rng.normal(size=(120, 4)), dtype=torch.float32)
+    names = [f"s{i}" for i in range(120)]
+    gold = rng.normal(size=60)
+    gold[:15] += 3  # another level: the subsets' own correlations do not see it
+    parts = [
+        Pairs(name, names[a:b], names[60 + a : 60 + b], list(gold[a:b]), unscored=a)
+        for name, a, b in (("small", 0, 15), ("large", 15, 40), ("other", 40, 60))
+    ]
+    found = evaluate(
+        Embeddings({s: i for i, s in enumerate(names)}, z, {}), {"X": parts[:2], "Y": parts[2:]}, whiten=False
+    )
+    cosine = torch.cosine_similarity(z[:60].double(), z[60:].double()).numpy()
+    each = [100 * spearmanr(cosine[a:b], gold[a:b]).statistic for a, b in ((0, 15), (15, 40), (40, 60))]
+    everything = 100 * spearmanr(cosine[:40], gold[:40]).statistic
+    assert found.metrics["X"] == pytest.approx(everything)
+    assert found.metrics["Y"] == pytest.approx(each[2])
+    details = found.details["sets"]["X"]
+    assert (details["pairs"], details["unscored"]) == (40, 15)
+    assert details["subsets"] == pytest.approx({"small": each[0], "large": each[1]})
+    assert details["mean"] == pytest.approx((each[0] + each[1]) / 2)
+    assert details["wmean"] == pytest.approx((15 * each[0] + 25 * each[1]) / 40)
+    rounded = (round(everything, 2) + round(each[2], 2)) / 2
+    assert found.metrics["avg"] == pytest.approx(rounded, abs=1e-12)
+    assert abs(rounded - (everything + each[2]) / 2) > 1e-6
+    assert min(abs(everything - details[key]) for key in ("mean", "wmean")) > 1
 
 
 def test_training_improves_the_embedded_score(tmp_path: Path) -> None:

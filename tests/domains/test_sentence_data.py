@@ -29,7 +29,7 @@ def test_rows_without_a_gold_score_are_counted_and_left_out(tmp_path: Path) -> N
     write(tmp_path, "STS/STS15-en-test/STS.input.belief.txt", "a\tb\nc\td\ne\x85x\tf\n")
     write(tmp_path, "STS/STS15-en-test/STS.gs.belief.txt", "1.5\n\n5\n")
     found = year_pairs(Reader(tmp_path), "STS15", "belief")
-    assert (found.first, found.second, found.gold, found.unscored) == (["a", "e\x85x"], ["b", "f"], [1.5, 5.0], 1)
+    assert (found.first, found.second, found.gold, found.unscored) == (["a", "e x"], ["b", "f"], [1.5, 5.0], 1)
     write(tmp_path, "STS/STS15-en-test/STS.gs.belief.txt", "1.5\n")
     with pytest.raises(UserError, match=r"STS\.gs\.belief\.txt is damaged: 3 pairs for 1 scores"):
         year_pairs(Reader(tmp_path), "STS15", "belief")

@@ -12,7 +12,7 @@ from contrastbench.losses import UserError
 TRAINING = {"epochs": 1, "batch_size": 8, "eval_every": 3}
 
 
-def test_odd_sentences_are_trained_on_scored_and_counted(tmp_path: Path) -> None:
+def test_odd_sentences_are_trained_on_scored_and_counted(tmp_path: Path, small_sets: None) -> None:
     senteval.make(tmp_path, senteval.ODD)
     corpus = ["one and the same"] * 16 + senteval.ODD + [senteval.sentence(i) for i in range(20)]
     (tmp_path / "corpus.txt").write_text("\n".join(corpus) + "\n", encoding="utf-8")
@@ -26,7 +26,7 @@ def test_odd_sentences_are_trained_on_scored_and_counted(tmp_path: Path) -> None
     assert [step for step, _ in details["dev_curve"]] == [3, 5]
 
 
-def test_transfer_tasks_are_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transfer_tasks_are_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_sets: None) -> None:
     monkeypatch.setattr(transfer, "FOLDS", 3)
     senteval.make(tmp_path, [])
     record, _ = run(Request("sentence", "transfer", "none", {}, {}, tmp_path / "results", tmp_path), seed=0)
@@ -37,7 +37,7 @@ def test_transfer_tasks_are_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("dataset", ["sts", "transfer"])
-def test_data_that_are_not_there_are_named_with_their_address(dataset: str, tmp_path: Path, offline: None) -> None:
+def test_data_that_are_not_there_are_named(dataset: str, tmp_path: Path, offline: None, small_sets: None) -> None:
     with pytest.raises(
         UserError, match=r"cannot download https://.*/senteval\.tar .*: put senteval\.tar into a folder"
     ):
@@ -45,4 +45,37 @@ def test_data_that_are_not_there_are_named_with_their_address(dataset: str, tmp_
     senteval.make(tmp_path, [])
     with pytest.raises(UserError, match=r"cannot download https://.*/wiki1m_for_simcse\.txt .*--data-root"):
         run(Request("sentence", dataset, "infonce", {}, {}, tmp_path / "results", tmp_path), seed=0)
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize("dataset", ["sts", "transfer"])
+def test_a_truncated_set_is_no_smaller_set(dataset: str, tmp_path: Path) -> None:
+    senteval.make(tmp_path, [])
+    with pytest.raises(UserError, match=r"downstream: STSB dev has 12 rows, not 1500: get https"):
+        run(Request("sentence", dataset, "none", {}, {}, tmp_path / "results", tmp_path), seed=0)
+
+
+def test_a_corpus_that_is_not_simcse_s_is_not_taken_for_it(tmp_path: Path, small_sets: None) -> None:
+    senteval.make(tmp_path, [])
+    (tmp_path / "wiki1m_for_simcse.txt").write_text("one\ntwo\n")
+    with pytest.raises(UserError, match=r"wiki1m_for_simcse.txt is not SimCSE's file .*--recipe corpus="):
+        run(Request("sentence", "sts", "infonce", {}, {}, tmp_path / "results", tmp_path), seed=0)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "recipe", "message"),
+    [
+        ("graded", {"corpus": "mine.txt"}, "graded has sentences of its own to train on: leave corpus out"),
+        ("transfer", {"whiten": True}, "whitening is of scored pairs, and transfer has none"),
+        ("graded", {"max_length": 1000}, "max_length=1000: encoder 'tiny' has 64 positions"),
+        ("graded", {"pooler": "avg", "head": "checkpoint"}, "head=checkpoint is of the cls poolers"),
+        ("graded", {"pooler": "cls"}, "head that is newly initialised"),
+    ],
+)
+def test_what_would_be_ignored_or_fail_later_is_refused(
+    dataset: str, recipe: dict[str, object], message: str, tmp_path: Path, small_sets: None
+) -> None:
+    senteval.make(tmp_path, [])
+    with pytest.raises(UserError, match=message):
+        run(Request("sentence", dataset, "none", {}, recipe, tmp_path / "results", tmp_path), seed=0)
     assert not (tmp_path / "results").exists()
