@@ -212,7 +212,7 @@ def cut_weights(folder: Path) -> None:
 
 def other_shape(folder: Path) -> None:
     config = folder / "config.json"
-    config.write_text(config.read_text().replace('"intermediate_size": 128', '"intermediate_size": 96'))
+    config.write_text(config.read_text().replace('"intermediate_size": 256', '"intermediate_size": 96'))
 
 
 def no_tokenizer(folder: Path) -> None:
