@@ -117,13 +117,15 @@ class Experiment:
             UserError: the records come from different data.
         """
         by_seed: dict[int, Record] = {}
+        seeds_by_hash: dict[str, list[int]] = {}
         for record in self.finished(results):
             if record["status"] == "ok" and record["seed"] not in self.tuned and not self.undecided:
                 by_seed.setdefault(record["seed"], record)
-        hashes = {record["data_hash"] for record in by_seed.values()}
-        if len(hashes) > 1:
-            where = self.folder(results)
-            raise UserError(f"{where}: records of {len(hashes)} different data files: keep those of one data_hash")
+                seeds_by_hash.setdefault(record["data_hash"], []).append(record["seed"])
+        if len(seeds_by_hash) > 1:
+            found = "; ".join(f"{key[:12]}: seeds {sorted(seeds)}" for key, seeds in seeds_by_hash.items())
+            fix = "delete those of the data that you no longer mean, or give another --results folder"
+            raise UserError(f"{self.folder(results)}: records of different data (data_hash {found}): {fix}")
         return dict(sorted(by_seed.items()))
 
 

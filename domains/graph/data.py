@@ -214,7 +214,8 @@ def node_features(labels: Array | None, nodes: int) -> Tensor:
 
 def damaged(name: str, suffix: str, what: str) -> UserError:
     """The error for a raw file that cannot be right."""
-    return UserError(f"{name}_{suffix}.txt is missing or damaged: {what}; get {TU_URL.format(name)} again")
+    again = f"; get {TU_URL.format(name)} again" if name in DATASETS else ""  # nobody has a user's own set
+    return UserError(f"{name}_{suffix}.txt is missing or damaged: {what}{again}")
 
 
 def integers(name: str, suffix: str, read: Reader, required: bool = True) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from made_records import made
 
-from contrastbench.benchmarks import tables
+from contrastbench.benchmarks import plan, tables
 from contrastbench.benchmarks.tables import Table, entries, experiment, formats, load, names, runnable
 from contrastbench.benchmarks.tables.formats import render
 from contrastbench.domains.datasets import DATASETS
@@ -147,6 +147,19 @@ def test_tables_of_renyicl_quote_the_same_runs() -> None:
             assert paper[column] == fifteen[name][column.replace(" ", " tau 0.5 ")]
 
 
+def test_a_value_that_two_tables_quote_is_one_run() -> None:
+    five, nine = (
+        {
+            (place.row.name, place.column): place.experiment.key
+            for place in plan.places(tables.load(f"renyicl-table{n}"), [])
+        }
+        for n in (5, 9)
+    )
+    shared = {(row, column): key for (row, column), key in nine.items() if (row, f"{column} Base") in five}
+    assert len(shared) == 9
+    assert shared == {(row, column): five[row, f"{column} Base"] for row, column in shared}
+
+
 def test_a_column_without_a_dataset_is_quoted(tmp_path: Path) -> None:
     columns = {**SMALL.columns, "C": tables.Column()}
     rows = [*SMALL.rows[:1], SMALL.rows[1].model_copy(update={"paper": {"C": [60.0]}})]
@@ -205,7 +218,7 @@ def test_a_record_older_than_a_recipe_key_still_counts_once(tmp_path: Path) -> N
 def test_records_of_different_data_are_not_averaged(tmp_path: Path) -> None:
     add(tmp_path, "A", 0, 86.0)
     add(tmp_path, "A", 1, 86.0, data_hash="1" * 64)
-    with pytest.raises(UserError, match="2 different data files"):
+    with pytest.raises(UserError, match=r"records of different data \(data_hash \w+: seeds \[0\]; \w+: seeds \[\d\]\): delete those"):
         render(SMALL, tmp_path, "md")
 
 
