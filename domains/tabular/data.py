@@ -80,6 +80,8 @@ def no_columns(rows: int) -> Array:
 def load_file(read: Callable[[Path], Any], path: Path, target: str | None, changed: int) -> tuple[Table, str]:
     """A user's file; the last one stays in memory for the next seed, unless it was changed since."""
     frame = read_strictly(read, path)
+    if not len(frame):
+        raise UserError(f"{path} has no rows")
     names = [str(column) for column in frame.columns]
     if target is None:
         raise UserError(f"{path}: name the column of classes with --target, one of {', '.join(names)}")

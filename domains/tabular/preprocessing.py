@@ -107,7 +107,8 @@ def encode(table: Table, fit: Array) -> tuple[list[Array], dict[str, Any]]:
 
 def scale(x: Array, fit: Array) -> Array:
     """Numbers with the median for missing ones, scaled to mean 0 and variance 1 on the rows to fit on."""
-    return make_pipeline(SimpleImputer(strategy="median"), StandardScaler()).fit(x[fit]).transform(x)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is too large is refused afterwards
+        return make_pipeline(SimpleImputer(strategy="median"), StandardScaler()).fit(x[fit]).transform(x)
 
 
 def one_hot(column: Array, fit: Array) -> tuple[Array, int]:
