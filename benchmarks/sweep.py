@@ -225,7 +225,10 @@ class Worker:
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - open as long as the process
+        try:
+            self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - open as long as the process
+        except OSError as error:
+            raise UserError(f"no worker process can be started ({error.strerror}): name a folder with TMPDIR") from None
         cores = str(max(1, cpu_count() // options.jobs))
         self.process = subprocess.Popen(
             COMMAND,

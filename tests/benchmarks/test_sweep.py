@@ -184,6 +184,15 @@ def test_a_worker_that_cannot_start_ends_the_sweep(tmp_path: Path, monkeypatch: 
         run(tasks("infonce"), tmp_path)
 
 
+def test_no_room_for_a_workers_words_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sweep_module.tempfile, "TemporaryFile", full)
+    with pytest.raises(ValueError, match=r"no worker process can be started \(No space left on device\): name a folder"):
+        run(tasks("infonce"), tmp_path)
+
+
 PRINTS = """
 from contrastbench.losses import ScoreLoss
 
