@@ -25,18 +25,27 @@ def merge(sources: Sequence[Path], results: Path) -> Merged:
 
     Raises:
         UserError: a source has no records, or one of them is not as it was published; nothing has been done then.
+            Or results cannot be written; what was added before stays.
     """
     found = [(path, checked(path, source)) for source in sources for path in paths(source)]
     done = Merged()
     for path, record in found:
         target = results / "runs" / path.relative_to(path.parents[3])
-        if records.publish(record, target):
+        if publish(record, target):
             done.added += 1
         elif agree(records.read(target), record):
             done.equal += 1
         else:
             done.unequal.append(f"{target}: {brief(records.read(target))}, but {brief(record)} in {path}")
     return done
+
+
+def publish(record: Record, target: Path) -> bool:
+    """Whether the record was added; False if there is one already."""
+    try:
+        return records.publish(record, target)
+    except OSError as error:
+        raise UserError(f"cannot write {target} ({error.strerror}): make room or name another --results") from None
 
 
 def paths(source: Path) -> list[Path]:

@@ -41,6 +41,8 @@ def places(table: Table, only: Sequence[str] = ()) -> list[Place]:
         for column in table.columns
         if runnable(table, row, column)
     ]
+    if not everything:
+        raise UserError(f"{table.name} is quoted only, nothing of it can be run here: bench list tables names others")
     found = everything
     for key, values in wanted(only).items():
         known = {place.label(key) for place in everything}
@@ -49,8 +51,7 @@ def places(table: Table, only: Sequence[str] = ()) -> list[Place]:
                 raise unknown(f"{key} in {table.name}", value, known)
         found = [place for place in found if place.label(key) in values]
     if not found:
-        reason = f"--only {' --only '.join(only)} together select nothing" if only else "it is quoted only"
-        raise UserError(f"{table.name}: {reason}; bench plan {table.name} shows what can be run")
+        raise UserError(f"{table.name}: --only {' --only '.join(only)} together select nothing: leave one of them out")
     return found
 
 
@@ -101,6 +102,17 @@ class Plan:
         ]
         return len(open_) * len(self.seeds)
 
+    def reasons(self) -> list[str]:
+        """Why there is nothing to run, for each row."""
+        if not self.seeds:
+            return ["it asks for no seeds: give --seeds"]
+        columns: dict[tuple[str, str], list[str]] = {}
+        for place in self.places:
+            why = selections.choose(self.table, place.row, place.column, self.results)
+            if isinstance(why, str):
+                columns.setdefault((place.row.name, why), []).append(place.column)
+        return [f"{row} on {', '.join(some)}: {why}" for (row, why), some in columns.items()]
+
 
 def make_plan(
     what: str, only: Sequence[str], seeds: str | None, tiny: bool, selection: str | None, results: Path
@@ -120,6 +132,9 @@ def make_plan(
 def lines(plan: Plan, costs: Costs) -> Iterator[str]:
     """A line for each experiment, and one for all."""
     work = plan.tasks()
+    if not work:
+        yield f"0 cells: {'; '.join(plan.reasons())}"
+        return
     by_experiment: dict[str, list[Task]] = {}
     for task in work:
         by_experiment.setdefault(task.experiment.key, []).append(task)

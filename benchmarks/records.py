@@ -104,16 +104,21 @@ def read(path: Path) -> Record:
     """A record, its checksum verified.
 
     Raises:
-        UserError: not a whole record, edited by hand, or written by a newer version.
+        UserError: cannot be read, not a whole record, edited by hand, or written by a newer version.
     """
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         schema, checksum = record["schema"], record.pop("sha256")
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise UserError(f"{path} is not a record: delete it and run its cell again") from None
+        found = digest(record)  # of all that is JSON: not of NaN
+    except OSError as error:
+        raise UserError(f"cannot read {path} ({error.strerror}): restore it or delete it") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        schema = None
+    if not isinstance(schema, int):
+        raise UserError(f"{path} is not a record: delete it and run its cell again")
     if schema > SCHEMA:
         raise UserError(f"{path} is of record version {schema}, this contrastbench reads up to {SCHEMA}: upgrade it")
-    if checksum != digest(record):
+    if checksum != found:
         raise UserError(f"{path} was changed after it was published (sha256 differs): restore it or delete it")
     return dict(record)
 

@@ -5,6 +5,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -137,8 +138,20 @@ def attempt(work: Callable[[], Record]) -> Record:
         return {"status": "failed", "details": {"error": reason, "traceback": traceback.format_exc()}}
 
 
+class NotWritten(UserError):
+    """The disk did not take a record, which may be otherwise for the next seed."""
+
+    def __init__(self, message: str, record: Record) -> None:
+        super().__init__(message)
+        self.record = record
+
+
 def publish(cell: Cell, outcome: Record, results: Path, device: torch.device) -> tuple[Record, Path]:
-    """The record as it stands after publishing: another runner's, if that was first."""
+    """The record as it stands after publishing: another runner's, if that was first.
+
+    Raises:
+        NotWritten: it cannot be published; it is on standard error then.
+    """
     record = {"schema": records.SCHEMA, **asdict(cell), "key": cell.key, **outcome, "environment": environment(device)}
     path = cell.path(results)
     if record["status"] not in records.FINAL:
@@ -146,8 +159,9 @@ def publish(cell: Cell, outcome: Record, results: Path, device: torch.device) ->
     try:
         records.publish(record, path)
     except OSError as error:
-        print(records.canonical(record), file=sys.stderr)  # the disk may be full: the number is not lost
-        raise UserError(f"cannot write {path} ({error.strerror}): the record is printed above") from None
+        with suppress(OSError):  # a worker's standard error is a file, perhaps on the same disk
+            print(records.canonical(record), file=sys.stderr)  # the disk may be full: the number is not lost
+        raise NotWritten(f"cannot write {path} ({error.strerror}): the record is printed above", record) from None
     return records.read(path), path
 
 

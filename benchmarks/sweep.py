@@ -21,6 +21,7 @@ from statistics import fmean
 from typing import Any
 
 from joblib import cpu_count
+from tqdm import tqdm
 
 from contrastbench.benchmarks import records
 from contrastbench.benchmarks.costs import Costs, duration
@@ -164,7 +165,10 @@ class Sweep:
         return self.refused.get(scope(experiment, False)) or self.refused.get(scope(experiment, True))
 
     def noted(self, task: Task, reply: Reply) -> Reply:
-        """The reply; a refusal holds for other tasks too."""
+        """The reply; a refusal holds for other tasks too, and a record that no disk took is printed."""
+        if "record" in reply:
+            with suppress(OSError):
+                tqdm.write(records.canonical(reply["record"]), file=sys.stderr)  # around the bar, if there is one
         if reply["status"] == "refused":
             self.refused[scope(task.experiment, reply["no_data"])] = reply["error"]
         return reply
@@ -221,7 +225,10 @@ class Worker:
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - open as long as the process
+        try:
+            self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - open as long as the process
+        except OSError as error:
+            raise UserError(f"no worker process can be started ({error.strerror}): name a folder with TMPDIR") from None
         cores = str(max(1, cpu_count() // options.jobs))
         self.process = subprocess.Popen(
             COMMAND,

@@ -18,7 +18,7 @@ from typing import IO, Any
 from filelock import FileLock, Timeout
 
 from contrastbench.benchmarks.environment import choose_device
-from contrastbench.benchmarks.runner import NoData, Request, run
+from contrastbench.benchmarks.runner import NoData, NotWritten, Request, run
 from contrastbench.losses.errors import UserError
 
 Message = dict[str, Any]
@@ -66,6 +66,8 @@ def answer(message: Message) -> Message:
             record, _ = run(request, message["seed"])
     except Timeout:
         return {"status": "claimed"}
+    except NotWritten as error:
+        return {"status": "failed", "error": str(error), "record": error.record}
     except UserError as error:
         return {"status": "refused", "no_data": isinstance(error, NoData), "error": str(error)}
     except Exception as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from contrastbench.benchmarks import sweep_file, table_files
 from contrastbench.benchmarks.tables import Entry, Table, Value, entries, latex
-from contrastbench.losses.errors import unknown
+from contrastbench.losses.errors import UserError, unknown
 
 
 def render(table: Table, results: Path, format_: str) -> str:
@@ -93,10 +93,27 @@ def stacked(table: Table, line: list[Entry]) -> Iterator[list[str]]:
 
 
 def write_all(results: Path) -> Iterator[Path]:
-    """Every table, and those of YAML files in the results folder, as Markdown and CSV into that folder."""
+    """Every table, and those of YAML files in the results folder, as Markdown and CSV into that folder.
+
+    Raises:
+        UserError: a table's file is wrong, or the folder cannot be written.
+    """
     for name in [*table_files.names(), *map(str, sorted(results.glob("*.yaml")))]:
         table = sweep_file.load(name)
         for format_ in ("md", "csv"):
             path = results / f"{table.name}.{format_}"
-            path.write_text(render(table, results, format_), encoding="utf-8")
+            write(path, render(table, results, format_))
             yield path
+
+
+def write(path: Path, text: str) -> None:
+    """Write the file, whole or not at all: where the disk is full, the old one stays."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        try:
+            temporary.write_text(text, encoding="utf-8")
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot write {path} ({error.strerror}): make room or name another --results") from None

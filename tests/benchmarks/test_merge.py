@@ -78,6 +78,13 @@ def test_what_is_wrong_is_named_and_nothing_is_merged(tmp_path: Path, spoil, mes
     assert not (tmp_path / "here").exists()
 
 
+def test_a_disk_that_takes_no_record_is_one_line(tmp_path: Path) -> None:
+    add(tmp_path / "a", 80.0)
+    (tmp_path / "b").touch()
+    with pytest.raises(UserError, match=r"cannot write .*seed0.json \(Not a directory\): make room or name another"):
+        merge([tmp_path / "a"], tmp_path / "b")
+
+
 def test_a_failed_try_is_merged_under_its_name(tmp_path: Path) -> None:
     path = add(tmp_path / "a", 80.0)
     tried = path.with_name(path.stem + ".failed-1.json")

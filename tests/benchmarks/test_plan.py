@@ -118,6 +118,20 @@ def test_what_selects_nothing_together_is_named() -> None:
         plan.places(TABLE, ["domain=tabular", "column=A"])
 
 
+def test_a_table_of_quotes_says_so() -> None:
+    for only in ([], ["row=quoted"]):
+        with pytest.raises(UserError, match="small is quoted only, nothing of it can be run here: bench list tables"):
+            plan.places(TABLE.model_copy(update={"rows": TABLE.rows[:1]}), only)
+
+
+def test_nothing_to_run_is_0_cells_and_why(tmp_path: Path) -> None:
+    asked = plan.Plan(TABLE, plan.places(TABLE, ["row=star", "domain=graph"]), [0, 1], "validation", tmp_path)
+    assert list(plan.lines(asked, Costs(tmp_path))) == [
+        "0 cells: star on A, B: its parameters are the paper's choice and it declares no grid"
+    ]
+    assert list(plan.lines(planned(tmp_path, 0), Costs(tmp_path))) == ["0 cells: it asks for no seeds: give --seeds"]
+
+
 def test_tiny_comes_over_the_tables_recipe() -> None:
     table = TABLE.model_copy(update={"recipe": {"epochs": 500}, "tiny": True})
     place = plan.places(table, ["column=A"])[0]

@@ -80,6 +80,10 @@ def test_not_a_number_is_not_published(tmp_path: Path) -> None:
         (lambda t: t[: len(t) // 2], "is not a record"),
         (lambda t: "", "is not a record"),
         (lambda t: "[1]", "is not a record"),
+        (lambda t: "[" * 100_000, "is not a record"),
+        (lambda t: t.replace("87.5", "NaN"), "is not a record"),
+        (lambda t: t.replace("87.5", "1e999"), "is not a record"),
+        (lambda t: t.replace(f'"schema": {SCHEMA}', f'"schema": "{SCHEMA}"'), "is not a record"),
         (lambda t: t.replace(f'"schema": {SCHEMA}', f'"schema": {SCHEMA + 1}'), "upgrade"),
     ],
 )
@@ -90,6 +94,15 @@ def test_what_is_wrong_with_a_record_is_named(tmp_path: Path, edit, message: str
     with pytest.raises(UserError, match=message) as error:
         read(path)
     assert str(path) in str(error.value)
+
+
+def test_what_is_no_readable_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "folder.json").mkdir()
+    (tmp_path / "link.json").symlink_to(tmp_path / "gone")
+    for name, reason in (("folder.json", "Is a directory"), ("link.json", "No such file or directory")):
+        with pytest.raises(UserError) as error:
+            read(tmp_path / name)
+        assert str(error.value) == f"cannot read {tmp_path / name} ({reason}): restore it or delete it"
 
 
 def test_a_kill_leaves_whole_records_only(tmp_path: Path) -> None:

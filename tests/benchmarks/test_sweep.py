@@ -100,6 +100,37 @@ def test_a_dataset_that_is_not_there_is_found_once(stub, tmp_path: Path) -> None
     ]
 
 
+def test_a_record_that_cannot_be_written_is_printed_and_stops_no_other_seed(stub, tmp_path: Path, capsys) -> None:
+    notes = stub("""
+        if m["seed"] == 0:
+            say(status="failed", error="cannot write x.json: the record is printed above", record=dict(b=87.5, a=0))
+        else:
+            say(**ok)
+    """)
+    failures = run(tasks("infonce", seeds=3), tmp_path)
+    assert [line.split()[3] for line in notes.read_text().splitlines()] == ["0", "1", "2"]
+    assert [(f.seed, f.reason) for f in failures] == [
+        (0, "failed: cannot write x.json: the record is printed above")
+    ]
+    assert '{"a":0,"b":87.5}' in capsys.readouterr().err.splitlines()
+
+
+def test_a_worker_hands_over_a_record_that_it_cannot_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from contrastbench.benchmarks import runner, worker
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(runner.records, "publish", full)
+    request = {"domain": "graph", "dataset": "motifs", "loss": "none", "params": {}, "recipe": TINY}
+    place = {"results": str(tmp_path), "data_root": None, "device": "cpu"}
+    reply = worker.answer({"request": request | place, "seed": 4, "claim": "c", "wait": False})
+    assert (reply["status"], reply["record"]["seed"]) == ("failed", 4)
+    assert reply["record"]["metrics"]["accuracy"] > 0
+    assert "No space left on device" in reply["error"]
+    assert json.loads(json.dumps(reply)) == reply
+
+
 def test_a_cell_that_another_sweep_has_comes_last_and_is_waited_for(stub, tmp_path: Path) -> None:
     notes = stub("""
         if loss == "infonce" and not m["wait"]:
@@ -150,6 +181,15 @@ def test_an_interrupted_sweep_lets_its_workers_end(how: signal.Signals, code: in
 def test_a_worker_that_cannot_start_ends_the_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweep_module, "COMMAND", [sys.executable, "-c", "raise SystemExit('no torch')"])
     with pytest.raises(ValueError, match="no worker process can be started: no torch"):
+        run(tasks("infonce"), tmp_path)
+
+
+def test_no_room_for_a_workers_words_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sweep_module.tempfile, "TemporaryFile", full)
+    with pytest.raises(ValueError, match=r"no worker process can be started \(No space left on device\): name a folder"):
         run(tasks("infonce"), tmp_path)
 
 

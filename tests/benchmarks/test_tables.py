@@ -235,6 +235,21 @@ def test_the_committed_results_are_what_the_committed_records_give(tmp_path: Pat
     assert changed == [], "bench table --all writes them anew"
 
 
+def test_a_full_disk_leaves_the_old_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, *_: object, **__: object) -> None:
+        path.touch()
+        raise OSError(28, "No space left on device")
+
+    (tmp_path / "a.md").write_text("old")
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(UserError, match=r"cannot write .*a.md \(No space left on device\): make room"):
+        formats.write(tmp_path / "a.md", "new")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.md"]
+    assert (tmp_path / "a.md").read_text() == "old"
+    with pytest.raises(UserError, match=r"cannot write .* \(No such file or directory\)"):
+        next(formats.write_all(tmp_path / "nowhere"))
+
+
 DOCUMENT = r"""\documentclass{article}
 \usepackage{booktabs,graphicx}
 \begin{document}
