@@ -10,14 +10,14 @@ from contrastbench.benchmarks.experiments import Experiment
 
 
 class Cost(NamedTuple):
-    """Seconds, and whether they are of the same dataset."""
+    """Seconds, and whether they are of the same recipe."""
 
     seconds: float
-    same_dataset: bool
+    same_recipe: bool
 
 
 class Costs:
-    """Median seconds of the nearest records: of the same experiment, dataset and recipe, dataset, or domain."""
+    """Median seconds of the nearest records: of the same experiment, dataset and recipe, or dataset."""
 
     def __init__(self, results: Path) -> None:
         self.seconds: dict[str, list[float]] = defaultdict(list)
@@ -37,7 +37,7 @@ class Costs:
         self.add(seconds, *describe(experiment))
 
     def of(self, experiment: Experiment) -> Cost | None:
-        """The cost of one seed; None if nothing of its domain has ever been run."""
+        """The cost of one seed; None if its dataset has never been run: another one may take seconds or weeks."""
         *same, other = levels(*describe(experiment))
         known = (Cost(median(self.seconds[name]), name in same) for name in (*same, other) if name in self.seconds)
         return next(known, None)
@@ -51,7 +51,7 @@ def describe(experiment: Experiment) -> tuple[Any, ...]:
 
 def levels(domain: str, dataset: str, recipe: Any, loss: str, params: Any) -> list[str]:
     """Names of what is alike, the nearest first."""
-    near = [(domain, dataset, recipe, loss, params), (domain, dataset, recipe), (domain, dataset), (domain,)]
+    near = [(domain, dataset, recipe, loss, params), (domain, dataset, recipe), (domain, dataset)]
     return [records.canonical(what) for what in near]
 
 

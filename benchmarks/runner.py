@@ -39,6 +39,7 @@ class Request:
     data_root: Path | None = None
     device: str = "cpu"
     threads: int | None = None
+    cores: int | None = None  # CPUs of the machine, where this process is one of several and sees fewer
     export: Path | None = None  # a folder for the trained model, of domains that can
     tensorboard: Path | None = None  # a folder with a subfolder for each training
 
@@ -55,7 +56,7 @@ def run(request: Request, seed: int) -> tuple[Record, Path]:
         raise UserError("this recipe has no weights to train: give --loss none")
     device = torch.device(request.device)
     domain = open_domain(request, recipe, seed, device)
-    torch.set_num_threads(request.threads or min(domain.threads, cpu_count()))
+    torch.set_num_threads(request.threads or min(domain.threads, request.cores or cpu_count()))
     if loss:
         domain.steps(recipe)  # a corpus that is missing is named now, and one that is read belongs to the data's hash
     cell = Cell(

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,7 +51,7 @@ def run(plan: Plan, options: Options) -> Iterator[tuple[str, bool]]:
     """
     costs, tried, failures = Costs(options.results), set[tuple[str, int]](), list[Failure]()
     before = sum(task.state == "done" for task in plan.tasks())
-    while open_ := [task for task in unfinished(plan.tasks()) if (task.experiment.key, task.seed) not in tried]:
+    while open_ := [task for task in to_run(plan.tasks()) if (task.experiment.key, task.seed) not in tried]:
         tried |= {(task.experiment.key, task.seed) for task in open_}
         failures += Sweep(open_, options, costs).run()
     work = plan.tasks()
@@ -65,6 +65,12 @@ def run(plan: Plan, options: Options) -> Iterator[tuple[str, bool]]:
     done = sum(task.state == "done" for task in work)
     without = f", {len(work) - done} without a result" if len(work) > done else ""
     yield f"{len(work)} cells: {before} done before, {done - before} now{without}", False
+
+
+def to_run(work: Sequence[Task]) -> list[Task]:
+    """What is unfinished, and what is done on a user's own file: only its reading shows whether it is the same file."""
+    own = [task for task in work if task.state == "done" and ":" in task.experiment.dataset]
+    return unfinished(work) + own
 
 
 class Sweep:
@@ -269,6 +275,7 @@ class Worker:
             "results": str(self.options.results),
             "data_root": self.options.data_root and str(self.options.data_root),
             "device": self.options.device,
+            "cores": cpu_count(),  # the same for any number of jobs: threads can change a number
         }
         return {
             "request": request,

@@ -8,15 +8,18 @@ import sys
 import textwrap
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from contrastbench.benchmarks import runner
 from contrastbench.benchmarks import sweep as sweep_module
 from contrastbench.benchmarks.costs import Costs
 from contrastbench.benchmarks.experiments import Experiment, Failure, Task
 from contrastbench.benchmarks.records import read
-from contrastbench.benchmarks.sweep import Options, Sweep, report
+from contrastbench.benchmarks.sweep import Options, Sweep, report, to_run
+from contrastbench.domains.graph import GraphDomain
 
 MAIN = [sys.executable, "-P", "-c", "from contrastbench.benchmarks.cli import main; main()"]
 TINY = {"epochs": 2, "limit": 60, "folds": 3}
@@ -109,14 +112,12 @@ def test_a_record_that_cannot_be_written_is_printed_and_stops_no_other_seed(stub
     """)
     failures = run(tasks("infonce", seeds=3), tmp_path)
     assert [line.split()[3] for line in notes.read_text().splitlines()] == ["0", "1", "2"]
-    assert [(f.seed, f.reason) for f in failures] == [
-        (0, "failed: cannot write x.json: the record is printed above")
-    ]
+    assert [(f.seed, f.reason) for f in failures] == [(0, "failed: cannot write x.json: the record is printed above")]
     assert '{"a":0,"b":87.5}' in capsys.readouterr().err.splitlines()
 
 
 def test_a_worker_hands_over_a_record_that_it_cannot_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from contrastbench.benchmarks import runner, worker
+    from contrastbench.benchmarks import worker
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -145,8 +146,25 @@ def test_a_cell_that_another_sweep_has_comes_last_and_is_waited_for(stub, tmp_pa
 def test_jobs_are_processes_and_share_the_cores(stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweep_module, "cpu_count", lambda: 8)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    stub('say(status="failed", error=os.environ["LOKY_MAX_CPU_COUNT"] + os.environ["OMP_NUM_THREADS"])')
-    assert {f.reason for f in run(tasks("infonce"), tmp_path, jobs=3)} == {"failed: 22"}
+    stub(
+        'say(status="failed", error=os.environ["LOKY_MAX_CPU_COUNT"] + os.environ["OMP_NUM_THREADS"] + str(r["cores"]))'
+    )
+    assert {f.reason for f in run(tasks("infonce"), tmp_path, jobs=3)} == {"failed: 228"}
+
+
+def test_threads_of_a_training_do_not_depend_on_the_number_of_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(GraphDomain, "threads", 64)
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
+    for cores, threads in ((None, 1), (2, 2)):
+        request = runner.Request("graph", "motifs", "none", {}, TINY, tmp_path / str(cores), cores=cores)
+        assert runner.run(request, 0)[0]["environment"]["threads"] == threads
+
+
+def test_what_is_done_on_a_user_s_own_file_is_looked_at_again() -> None:
+    work = [task._replace(state="done") for name in ("motifs", "csv:a.csv") for task in tasks("infonce", dataset=name)]
+    assert [task.experiment.dataset for task in to_run(work)] == ["csv:a.csv"] * 2
 
 
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -189,7 +207,9 @@ def test_no_room_for_a_workers_words_is_one_line(tmp_path: Path, monkeypatch: py
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(sweep_module.tempfile, "TemporaryFile", full)
-    with pytest.raises(ValueError, match=r"no worker process can be started \(No space left on device\): name a folder"):
+    with pytest.raises(
+        ValueError, match=r"no worker process can be started \(No space left on device\): name a folder"
+    ):
         run(tasks("infonce"), tmp_path)
 
 
@@ -264,12 +284,11 @@ def published(results: Path) -> dict[str, bytes]:
 
 
 def test_a_message_holds_what_a_request_needs(tmp_path: Path) -> None:
-    from contrastbench.benchmarks.runner import Request
     from contrastbench.benchmarks.worker import to_request
 
     (task,) = tasks("adnce", seeds=1, mu=0.3)
     worker = sweep_module.Worker.__new__(sweep_module.Worker)
     worker.options = Options(tmp_path, tmp_path / "data", "cpu")
     message = json.loads(json.dumps(worker.message(task, wait=False)))
-    expected = Request("graph", "motifs", "adnce", {"mu": 0.3}, TINY, tmp_path, tmp_path / "data", "cpu")
-    assert to_request(message["request"]) == expected
+    expected = runner.Request("graph", "motifs", "adnce", {"mu": 0.3}, TINY, tmp_path, tmp_path / "data", "cpu")
+    assert to_request(message["request"]) == replace(expected, cores=sweep_module.cpu_count())

@@ -219,7 +219,9 @@ def test_a_record_older_than_a_recipe_key_still_counts_once(tmp_path: Path) -> N
 def test_records_of_different_data_are_not_averaged(seed: int, tmp_path: Path) -> None:
     add(tmp_path, "A", 0, 86.0)
     add(tmp_path, "A", seed, 86.0, data_hash="1" * 64)
-    with pytest.raises(UserError, match=r"records of different data \(data_hash \w+: seeds \[0\]; \w+: seeds \[\d\]\): delete those"):
+    with pytest.raises(
+        UserError, match=r"records of different data \(data_hash \w+: seeds \[0\]; \w+: seeds \[\d\]\): delete those"
+    ):
         render(SMALL, tmp_path, "md")
 
 
