@@ -212,6 +212,8 @@ def table(
     from contrastbench.benchmarks import selections, sweep_file
     from contrastbench.benchmarks.tables import formats
 
+    if all_ and name:
+        raise UserError(f"--all writes every table: leave {name} out, or --all")
     if all_:
         for path in formats.write_all(results):
             typer.echo(path)

@@ -59,7 +59,7 @@ def choose_device(name: str) -> str:
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        torch.empty(0, device=name)
+        torch.empty(1, device=name).sum().item()  # a device that is named may compute nothing, such as meta
     except (RuntimeError, AssertionError):
         raise UserError(f"device {name!r} is not to be had here: try cpu") from None
     return name
