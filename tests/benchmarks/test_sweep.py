@@ -109,9 +109,7 @@ def test_a_record_that_cannot_be_written_is_printed_and_stops_no_other_seed(stub
     """)
     failures = run(tasks("infonce", seeds=3), tmp_path)
     assert [line.split()[3] for line in notes.read_text().splitlines()] == ["0", "1", "2"]
-    assert [(f.seed, f.reason) for f in failures] == [
-        (0, "failed: cannot write x.json: the record is printed above")
-    ]
+    assert [(f.seed, f.reason) for f in failures] == [(0, "failed: cannot write x.json: the record is printed above")]
     assert '{"a":0,"b":87.5}' in capsys.readouterr().err.splitlines()
 
 
@@ -189,7 +187,9 @@ def test_no_room_for_a_workers_words_is_one_line(tmp_path: Path, monkeypatch: py
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(sweep_module.tempfile, "TemporaryFile", full)
-    with pytest.raises(ValueError, match=r"no worker process can be started \(No space left on device\): name a folder"):
+    with pytest.raises(
+        ValueError, match=r"no worker process can be started \(No space left on device\): name a folder"
+    ):
         run(tasks("infonce"), tmp_path)
 
 
