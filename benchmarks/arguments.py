@@ -97,9 +97,18 @@ def parse_list(option: str, text: str) -> list[Any]:
     [1, 2.5]
     """
     values = [parse_value(part.strip()) for part in text.split(",")]
-    if "" in values or None in values or len({str(value) for value in values}) < len(values):
+    if "" in values or None in values or twice(values):
         raise UserError(f"{option} {text!r}: give distinct values between commas, such as 0.1,0.2")
     return values
+
+
+def twice(values: Sequence[Any]) -> bool:
+    """Whether one is there twice, perhaps in another notation.
+
+    >>> twice([1, 2, 1.0]), twice([1, "1"]), twice([1, 2])
+    (True, True, False)
+    """
+    return any(value in values[:i] for i, value in enumerate(values)) or len(set(map(str, values))) < len(values)
 
 
 def parse_numbers(option: str, text: str, high: float = float("inf")) -> list[float]:

@@ -181,6 +181,16 @@ def test_a_wrong_table_is_one_line(bench, tmp_path: Path, command: str, old: str
     assert err.count("\n") == 1
 
 
+def test_a_sweep_of_a_value_out_of_range_starts_no_worker(bench, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("contrastbench.benchmarks.sweep.Worker", lambda *_: pytest.fail("a worker was started"))
+    (tmp_path / "my.yaml").write_text("domains: {graph: {}}\nlosses:\n- infonce: {temperature: -1}\n")
+    assert bench("sweep", "my.yaml") == (
+        2,
+        "",
+        "bench: my.yaml:3: temperature must be a finite number > 0, got -1\n",
+    )
+
+
 def test_tables_go_to_the_results_folder(bench, tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     code, out, _ = bench("table", "--all")
