@@ -225,9 +225,9 @@ def check_tune(file: SweepFile) -> None:
 
 def check_distinct(names: list[str], what: str) -> None:
     """Raise if a name is there twice."""
-    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
-    if twice is not None:
-        raise UserError(f"{what} {twice} is there twice: remove one")
+    double = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if double is not None:
+        raise UserError(f"{what} {double} is there twice: remove one")
 
 
 def check_cells(rows: list[Row]) -> None:
