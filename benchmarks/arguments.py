@@ -17,6 +17,9 @@ DataRoot = Annotated[
     typer.Option(envvar="CONTRASTBENCH_DATA", help="A folder that already holds the data files."),
 ]
 
+SEEDS = 2**32  # scikit-learn, which draws folds and splits, takes no larger one
+MOST_SEEDS = 10_000  # more are a slip of the hand
+
 
 def check_data_root(data_root: Path | None) -> None:
     """Raise unless it is a folder."""
@@ -27,19 +30,34 @@ def check_data_root(data_root: Path | None) -> None:
 def parse_seeds(text: str) -> list[int]:
     """Seeds of a list of numbers and ranges.
 
+    Raises:
+        UserError: neither, a seed twice, one that is too large, or too many of them.
+
     >>> parse_seeds("0-2,7")
     [0, 1, 2, 7]
     """
     seeds: list[int] = []
-    try:
-        for part in text.split(","):
-            first, _, last = part.partition("-")
-            seeds += range(int(first), int(last or first) + 1)
-    except ValueError:
-        seeds = []
-    if not seeds or len(set(seeds)) < len(seeds):
-        raise UserError(f"--seeds {text!r}: give distinct numbers from 0 on, such as 0-4 or 0,2,5")
+    for part in text.split(","):
+        match = re.fullmatch(r"([0-9]{1,10})(?:-([0-9]{1,10}))?", part.strip())
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
+        if not first <= last < SEEDS:
+            raise wrong_seeds(text)
+        if len(seeds) + last - first >= MOST_SEEDS:
+            raise UserError(f"--seeds {shortened(text)}: give at most {MOST_SEEDS:,} seeds")
+        seeds += range(first, last + 1)
+    if len(set(seeds)) < len(seeds):
+        raise wrong_seeds(text)
     return seeds
+
+
+def wrong_seeds(text: str) -> UserError:
+    """The error for what are no seeds."""
+    return UserError(f"--seeds {shortened(text)}: give distinct numbers from 0 on, below 2**32, such as 0-4 or 0,2,5")
+
+
+def shortened(text: str) -> str:
+    """A text as it was given, but of one line's length."""
+    return repr(text if len(text) <= 60 else f"{text[:60]}...")
 
 
 def parse_pairs(option: str, pairs: Iterable[str] | None) -> dict[str, Any]:
@@ -79,9 +97,18 @@ def parse_list(option: str, text: str) -> list[Any]:
     [1, 2.5]
     """
     values = [parse_value(part.strip()) for part in text.split(",")]
-    if "" in values or None in values or len({str(value) for value in values}) < len(values):
+    if "" in values or None in values or twice(values):
         raise UserError(f"{option} {text!r}: give distinct values between commas, such as 0.1,0.2")
     return values
+
+
+def twice(values: Sequence[Any]) -> bool:
+    """Whether one is there twice, perhaps in another notation.
+
+    >>> twice([1, 2, 1.0]), twice([1, "1"]), twice([1, 2])
+    (True, True, False)
+    """
+    return any(value in values[:i] for i, value in enumerate(values)) or len(set(map(str, values))) < len(values)
 
 
 def parse_numbers(option: str, text: str, high: float = float("inf")) -> list[float]:

@@ -9,6 +9,7 @@ from contrastbench.benchmarks import records, selections
 from contrastbench.benchmarks.experiments import Experiment
 from contrastbench.benchmarks.records import Record
 from contrastbench.benchmarks.tables import Row, Table, experiment, runnable
+from contrastbench.benchmarks.tables.formats import as_table
 from contrastbench.domains.recipes import make_recipe
 from contrastbench.losses.errors import unknown
 
@@ -44,13 +45,13 @@ def report(table: Table, results: Path) -> str:
     """The audit as Markdown."""
     every = list(places(table, results))
     found = [deviation for place in every for deviation in deviations(table, place, results)]
-    head = ["| Method | Column | What | Paper | Ours |", "| --- | --- | --- | --- | --- |"]
+    head = ["Method", "Column", "What", "Paper", "Ours"]
     return "\n".join(
         [
             f"### {table.name}: where ours is another protocol than the paper's",
             "",
             *(f"- {line}" for line in [*summary(table, every), *table.protocol.differs]),
-            *(["", *head, *lines(found, every)] if found else []),
+            *(["", *as_table([head, *lines(found, every)])] if found else []),
             "",
             *unstated(every),
             f"Source: {table.source}.",
@@ -59,7 +60,7 @@ def report(table: Table, results: Path) -> str:
     )
 
 
-def lines(found: list[Deviation], every: list[Place]) -> Iterator[str]:
+def lines(found: list[Deviation], every: list[Place]) -> Iterator[list[str]]:
     """One for the columns of a method that deviate alike."""
     columns: dict[Deviation, list[str]] = {}
     for deviation in found:
@@ -67,7 +68,7 @@ def lines(found: list[Deviation], every: list[Place]) -> Iterator[str]:
     for alike, names in columns.items():
         all_ = len(names) > 2 and names == [place.column for place in every if place.row.name == alike.method]
         where = f"all {len(names)}" if all_ else ", ".join(names)
-        yield f"| {alike.method} | {where} | {alike.what} | {alike.paper} | {alike.ours} |"
+        yield [alike.method, where, alike.what, alike.paper, alike.ours]
 
 
 def places(table: Table, results: Path) -> Iterator[Place]:

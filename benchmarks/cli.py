@@ -129,8 +129,10 @@ def sweep(
     """
     from contrastbench.benchmarks.plan import make_plan
     from contrastbench.benchmarks.sweep import Options, run
+    from contrastbench.benchmarks.sweep_file import check_values
 
     check_data_root(data_root)
+    check_values(what)
     plan = make_plan(what, only or [], seeds, tiny, selection, results)
     options = Options(results, data_root, device, jobs)
     if slurm:

@@ -109,7 +109,7 @@ def read(path: Path) -> Record:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         schema, checksum = record["schema"], record.pop("sha256")
-        found = digest(record)  # of all that is JSON: not of NaN
+        found = digest(record)  # a ValueError where there is NaN, which is no JSON
     except OSError as error:
         raise UserError(f"cannot read {path} ({error.strerror}): restore it or delete it") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

@@ -18,15 +18,16 @@ from typing import Any, NamedTuple
 from pydantic import Field
 
 from contrastbench.benchmarks import strict_yaml, table_files, tables
-from contrastbench.benchmarks.arguments import parse_seeds
+from contrastbench.benchmarks.arguments import parse_seeds, twice
 from contrastbench.benchmarks.tables import Column, Row, Strict, Table, Tune
 from contrastbench.domains.datasets import DATASETS, default_dataset
 from contrastbench.domains.recipes import make_recipe
 from contrastbench.domains.registry import DOMAINS, check_domain
 from contrastbench.losses.errors import UserError, unknown
-from contrastbench.losses.registry import LOSSES, complete
+from contrastbench.losses.registry import LOSSES, complete, get_loss, is_registered
 
 Params = dict[str, Any]
+Given = tuple[str, Params, list[str], list[int | str]]  # a loss, its parameters, those of the grid, where it stands
 
 
 class Part(Strict):
@@ -113,6 +114,7 @@ def to_table(file: SweepFile, lines: Lines) -> Table:
         check_tune(file)
     with lines.at("losses"):
         check_distinct([row.name for row in rows], "loss")
+        check_cells(rows)
     with lines.at("seeds"):
         seeds = check_seeds(file.seeds)
     return Table(
@@ -203,7 +205,7 @@ def check_grid(key: str, values: list[Any], losses: list[Method]) -> None:
     """Raise unless there are values, each once, for a parameter that some loss leaves open."""
     if not values:
         raise UserError(f"the grid of {key} is empty: give it values or remove it")
-    if len({str(value) for value in values}) < len(values):
+    if twice(values):
         raise UserError(f"the grid of {key} has a value twice")
     known = {name for method in losses for name in free(method)}
     if key not in known:
@@ -223,9 +225,73 @@ def check_tune(file: SweepFile) -> None:
 
 def check_distinct(names: list[str], what: str) -> None:
     """Raise if a name is there twice."""
-    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
-    if twice is not None:
-        raise UserError(f"{what} {twice} is there twice: remove one")
+    double = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if double is not None:
+        raise UserError(f"{what} {double} is there twice: remove one")
+
+
+def check_cells(rows: list[Row]) -> None:
+    """Raise if two rows are the same cells under two names: an alias, or a default that is spelt out."""
+    seen: dict[str, list[tuple[Params, Row]]] = {}
+    for row in rows:
+        loss = row.loss or ""
+        name, params = complete(loss, row.params) if loss != "none" and is_registered(loss) else (loss, row.params)
+        for other_params, other in seen.setdefault(name, []):
+            if (params, row.grid) == (other_params, other.grid):
+                raise UserError(f"losses {other.name} and {row.name} are the same: remove one")
+        seen[name].append((params, row))
+
+
+def check_values(what: str) -> None:
+    """Raise for values in a user's own file that their loss refuses.
+
+    That takes the loss itself, and so torch where values are given: only a sweep can wait for it.
+
+    Raises:
+        UserError: one is out of its range, in one line with the file and the line in it.
+    """
+    if not what.endswith(table_files.ENDINGS):
+        return
+    path = table_files.find(what, also=BUILT_IN)
+    given = in_sweep if "losses" in (strict_yaml.load(path) or {}) else in_table
+    for loss, params, grid, where in given(path):
+        error = refusal(loss, params)
+        if error is not None:
+            for key in grid:
+                if refusal(loss, {name: value for name, value in params.items() if name != key}) is None:
+                    where = ["grid", key]
+            raise strict_yaml.wrong_at(path, where, error)
+
+
+def in_sweep(path: Path) -> Iterator[Given]:
+    """What a sweep file gives to losses."""
+    file, lines = strict_yaml.load_as(path, SweepFile), Lines(path)
+    for i, entry in enumerate(file.losses):
+        for method in methods(entry, lines, i):
+            for row in fixed(method, file.grid):
+                grid = [key for key in row.params if key not in method.params]
+                yield method.loss, row.params, grid, ["losses", i, method.own]
+
+
+def in_table(path: Path) -> Iterator[Given]:
+    """What a table gives to losses."""
+    table = tables.load(str(path))
+    for i, row in enumerate(table.rows):
+        for column in (column for column in table.columns if tables.runnable(table, row, column)):
+            where = ["params_by_column", column] if column in row.params_by_column else ["params"]
+            work = tables.experiment(table, row, column)
+            yield work.loss, work.params, [], ["rows", i, *where]
+
+
+def refusal(loss: str, params: Params) -> UserError | None:
+    """Why a loss cannot be had with these parameters."""
+    if loss == "none" or not params:  # defaults are within their ranges
+        return None
+    try:
+        get_loss(loss, **params)
+    except UserError as error:
+        return error
+    return None
 
 
 def check_seeds(seeds: str | list[int]) -> list[int]:

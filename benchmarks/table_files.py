@@ -9,6 +9,8 @@ from contrastbench.losses.errors import UserError, unknown
 
 ENTRY_POINTS = "contrastbench.tables"  # each names a package with YAML files in its folder, such as mine.tables
 
+ENDINGS = (".yaml", ".yml")  # of a user's own files; a name without is a published table's
+
 
 def names() -> list[str]:
     """The tables there are, Table 5 before Table 10."""
@@ -28,7 +30,7 @@ def find(name: str, also: Iterable[str] = ()) -> Path:
         UserError: no such table, or two of that name.
     """
     known = files()
-    if not name.endswith((".yaml", ".yml")):
+    if not name.endswith(ENDINGS):
         if name not in known:
             raise unknown("table", name, [*known, *also], hint=" (your own: path/to/mine.yaml)")
         return known[name]

@@ -9,6 +9,7 @@ from typing import Any
 from contrastbench.benchmarks.comparison import Comparison, baseline_row, compare, counts, ranks
 from contrastbench.benchmarks.statistics import ALPHA, Ranking
 from contrastbench.benchmarks.tables import Entry, Table, entries
+from contrastbench.benchmarks.tables.formats import as_table
 from contrastbench.losses.errors import UserError, unknown
 
 LEGEND = """\
@@ -58,12 +59,6 @@ def markdown(table: Table, base: str, found: list[Comparison]) -> Iterator[str]:
     names = ("win", "tie", "loss", "untested")
     lines = [[row, *(str(count[name]) for name in names)] for row, count in counts(found).items()]
     yield from as_table([["Method", *names], *lines])
-
-
-def as_table(lines: list[list[str]]) -> Iterator[str]:
-    """Markdown's form of a table."""
-    for line in (lines[0], ["---"] * len(lines[0]), *lines[1:]):
-        yield f"| {' | '.join(line)} |"
 
 
 def cells(found: Comparison, decimals: int) -> list[str]:

@@ -37,10 +37,23 @@ def markdown(table: Table, lines: list[list[Entry]]) -> str:
     """A table for people."""
     header = ["Method", *(entry.column for entry in lines[0])]
     body = [[line[0].row.name, *(italic(entry, entry.text(table.decimals)) for entry in line)] for line in lines]
-    rows = [f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |" for row in body]
-    head = [f"| {' | '.join(header)} |", f"| {' | '.join(['---'] * len(header))} |"]
     foot = [legend(table), f"Selection: {table.selection}.", f"Source: {table.source}. {table.notes}".strip(), ""]
-    return "\n".join([f"### {table.name}: {table.title}", "", *head, *rows, "", *foot])
+    return "\n".join([f"### {table.name}: {table.title}", "", *as_table([header, *body]), "", *foot])
+
+
+def as_table(lines: list[list[str]]) -> Iterator[str]:
+    """Markdown's form of a table; the first line is its header."""
+    for line in (lines[0], ["---"] * len(lines[0]), *lines[1:]):
+        yield f"| {' | '.join(map(cell, line))} |"
+
+
+def cell(text: str) -> str:
+    """A text that ends neither the cell nor the row.
+
+    >>> cell("a|b")
+    'a&#124;b'
+    """
+    return " ".join(text.splitlines()).replace("|", "&#124;")
 
 
 def italic(entry: Entry, text: str) -> str:

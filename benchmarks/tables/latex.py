@@ -12,17 +12,26 @@ SPECIAL = {
 
 
 def text(plain: str) -> str:
-    r"""A text as LaTeX prints it, with a minus before negative numbers.
+    r"""A text as LaTeX prints it, on one line, with a minus before negative numbers.
 
     >>> print(text("50 % of a_b: -0.5 ± 0.1"))
     50 \% of a\_b: $-$0.5 $\pm$ 0.1
     """
-    return re.sub(r"(?<![\w.])-(?=\d)", "$-$", "".join(SPECIAL.get(c, c) for c in plain))
+    return re.sub(r"(?<![\w.])-(?=\d)", "$-$", "".join(SPECIAL.get(c, c) for c in " ".join(plain.splitlines())))
 
 
 def italic(plain: str) -> str:
     """A text in italics."""
     return rf"\textit{{{text(plain)}}}"
+
+
+def label(name: str) -> str:
+    """A name without what ends a label or its line.
+
+    >>> label("100% a_b")
+    '100--a_b'
+    """
+    return re.sub(r"[^\w.:-]", "-", name, flags=re.ASCII)
 
 
 def tabular(name: str, caption: str, header: list[str], body: list[list[str]]) -> str:
@@ -33,7 +42,7 @@ def tabular(name: str, caption: str, header: list[str], body: list[list[str]]) -
             r"% \usepackage{booktabs,graphicx}",
             r"\begin{table}",
             rf"\caption{{{caption}}}",
-            rf"\label{{tab:{name}}}",
+            rf"\label{{tab:{label(name)}}}",
             r"\centering",
             r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
             rf"\begin{{tabular}}{{l{'c' * (len(header) - 1)}}}",

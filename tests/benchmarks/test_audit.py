@@ -62,6 +62,11 @@ def test_missing_and_few_seeds_are_listed(tmp_path: Path) -> None:
     assert listed(tmp_path) == []
 
 
+def test_an_odd_name_breaks_no_table(tmp_path: Path) -> None:
+    rows = [row.model_copy(update={"name": "o|u\nrs"}) if row.name == "ours" else row for row in table().rows]
+    assert listed(tmp_path, rows=rows) == ["| o&#124;u rs | A, B | seeds | 2 | missing |"]
+
+
 def test_the_head_says_how_the_numbers_came_about(tmp_path: Path) -> None:
     add(tmp_path, "A", 0)
     text = report(table(), tmp_path)

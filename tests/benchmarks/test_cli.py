@@ -11,6 +11,7 @@ import pytest
 
 from contrastbench.benchmarks.arguments import parse_pairs, parse_seeds
 from contrastbench.benchmarks.records import read
+from contrastbench.losses import UserError
 
 RUN = ["run", "--domain", "graph", "--loss", "adnce"]
 TABLE = ["run", "--domain", "tabular", "--loss", "adnce"]
@@ -183,6 +184,16 @@ def test_a_wrong_table_is_one_line(bench, tmp_path: Path, command: str, old: str
     assert err.count("\n") == 1
 
 
+def test_a_sweep_of_a_value_out_of_range_starts_no_worker(bench, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("contrastbench.benchmarks.sweep.Worker", lambda *_: pytest.fail("a worker was started"))
+    (tmp_path / "my.yaml").write_text("domains: {graph: {}}\nlosses:\n- infonce: {temperature: -1}\n")
+    assert bench("sweep", "my.yaml") == (
+        2,
+        "",
+        "bench: my.yaml:3: temperature must be a finite number > 0, got -1\n",
+    )
+
+
 def test_tables_go_to_the_results_folder(bench, tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     code, out, _ = bench("table", "--all")
@@ -212,6 +223,25 @@ def test_what_must_be_instant_imports_no_torch(words: list[str], tmp_path: Path)
     out = subprocess.check_output([sys.executable, "-c", code, *words], text=True, cwd=tmp_path)
     assert out.splitlines()[-1] == "False"
     assert len(out.splitlines()) > 3
+
+
+def test_seeds_of_numbers_and_ranges() -> None:
+    assert parse_seeds(" 3, 0-1 ,4294967295") == [3, 0, 1, 2**32 - 1]
+    assert len(parse_seeds("0-9999")) == 10_000
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        *((text, "give distinct numbers from 0 on") for text in ("0-2,3-1", "3-", "-3", "1_0", "", "0,", "٣", "+1")),
+        *((text, "below 2\\*\\*32") for text in ("4294967296", "0-9999999999", "9" * 23, "1" * 5000)),
+        *((text, "give at most 10,000 seeds") for text in ("0-4294967295", "0-9999,10000")),
+    ],
+)
+def test_what_are_no_seeds_is_one_line(text: str, message: str) -> None:
+    with pytest.raises(UserError, match=message) as error:
+        parse_seeds(text)
+    assert len(str(error.value)) < 200
 
 
 def test_values_in_any_notation() -> None:

@@ -188,6 +188,14 @@ def test_ranks_say_why_there_are_none(filled: Path) -> None:
     assert ranks(SMALL, list(entries(SMALL, filled))).left_out == ["A", "B"]
 
 
+def test_odd_names_break_no_table(filled: Path) -> None:
+    rows = [row.model_copy(update={"name": "n|e\nw"}) if row.name == "new" else row for row in SMALL.rows]
+    lines = render(SMALL.model_copy(update={"rows": rows}), filled, "md").splitlines()
+    tables = [line for line in lines if line.startswith("|")]
+    assert [line.count("|") for line in tables] == [12] * 3 + [6] * 3
+    assert all(line.startswith("| n&#124;e w |") for line in (tables[2], tables[5]))
+
+
 def test_csv_has_the_numbers(filled: Path) -> None:
     header, line = (text.split(",") for text in render(SMALL, filled, "csv").splitlines())
     found = dict(zip(header, line, strict=True))

@@ -90,6 +90,9 @@ def test_a_published_table_is_loaded_by_name() -> None:
     [
         ("mu: [0.5]", "mu: []", "my.yaml:6: the grid of mu is empty"),
         ("mu: [0.5]", "mu: [0.5, 0.5]", "my.yaml:6: the grid of mu has a value twice"),
+        ("mu: [0.5]", "mu: [1, 0.5, 1.0]", "my.yaml:6: the grid of mu has a value twice"),
+        ("none, adnce", "adnce, debiased, dcl", "my.yaml:5: losses debiased .* and dcl .* are the same: remove one"),
+        ("none, adnce", "debiased, debiased: {tau_plus: 0.1}, adnce", r"my.yaml:5: losses debiased .* are the same"),
         ("mu: [0.5]", "margin: [0.5]", "my.yaml:6: unknown parameter in the grid 'margin'"),
         ("mu: [0.5]", "mu: 0.5", "my.yaml:6: grid.mu=0.5: input should be a valid list"),
         ("epochs: 5", "rate: 0.5", "my.yaml:3: unknown recipe key of domain graph 'rate'"),
@@ -114,6 +117,36 @@ def test_a_mistake_is_one_line_with_its_line(load, old: str, new: str, message: 
     with pytest.raises(UserError, match=message) as error:
         load(GOOD.replace(old, new))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("none, adnce", "none, adnce: {sigma: -1}", "my.yaml:5: sigma must be a finite number > 0, got -1"),
+        ("[0.1, 0.2]", "[0.1, 0]", "my.yaml:6: temperature must be a finite number > 0, got 0"),
+        ("none, adnce", "all, none", None),
+        ("seeds", "tune: {}\nseeds", None),
+    ],
+)
+def test_a_value_out_of_range_is_found_before_a_sweep(load, old: str, new: str, message: str | None) -> None:
+    load(GOOD.replace(old, new, 1))
+    if message is None:
+        sweep_file.check_values("my.yaml")
+    else:
+        with pytest.raises(UserError, match=message) as error:
+            sweep_file.check_values("my.yaml")
+        assert "\n" not in str(error.value)
+
+
+def test_a_value_out_of_range_in_a_table_of_ones_own(tmp_path: Path) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text(
+        "title: t\nsource: s\ndecimals: 1\ndomain: graph\ncolumns: {A: {dataset: MUTAG}, Q: {}}\nrows:\n"
+        "  - {name: quoted}\n  - name: ours\n    loss: infonce\n    params: {temperature: 0.1}\n"
+        "    params_by_column:\n      Q: {temperature: -1}\n      A: {temperature: -2}\n"
+    )
+    with pytest.raises(UserError, match=r"own.yaml:13: temperature must be a finite number > 0, got -2"):
+        sweep_file.check_values(str(path))
 
 
 @pytest.mark.parametrize("name", ["smoke", "adnce-table5"])

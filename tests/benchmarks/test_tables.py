@@ -262,7 +262,7 @@ DOCUMENT = r"""\documentclass{article}
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="no pdflatex on this machine")
 def test_latex_compiles(tmp_path: Path) -> None:
     odd = SMALL.rows[1].model_copy(update={"name": r"50 % of a_b & c #1 $x$ {y} \z ~^ <a> [b] |d| τ* \"é\" -0.5"})
-    every = [load(name) for name in names()] + [SMALL.model_copy(update={"rows": [odd, *SMALL.rows]})]
+    every = [load(name) for name in names()] + [SMALL.model_copy(update={"name": "100% ü", "rows": [odd, *SMALL.rows]})]
     text = "\n\\clearpage\n".join(render(table, RESULTS, "latex") for table in every)
     (tmp_path / "all.tex").write_text(DOCUMENT % text, encoding="utf-8")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]
@@ -286,6 +286,22 @@ def test_latex_has_as_many_places_in_each_row(name: str, tmp_path: Path) -> None
     )
     assert not re.search(r"[%#_~^±]", bare)
     assert bare.count("{") == bare.count("}")
+
+
+def test_odd_names_break_no_table(tmp_path: Path) -> None:
+    columns = {"A|B": SMALL.columns["A"], "C\nD": SMALL.columns["B"]}
+    odd = SMALL.model_copy(
+        update={"name": "100% a_b", "columns": columns, "rows": [tables.Row(name="one\n\ntwo|three")]}
+    )
+    lines = [line for line in render(odd, tmp_path, "md").splitlines() if line.startswith("|")]
+    assert lines == [
+        "| Method | A&#124;B | C D | AVG |",
+        "| --- | --- | --- | --- |",
+        "| one  two&#124;three | - | - | - |",
+    ]
+    latex = render(odd, tmp_path, "latex")
+    assert r"\label{tab:100--a_b}" in latex.splitlines()
+    assert r"one  two$|$three & - & - & - \\" in latex.splitlines()
 
 
 def test_names_and_formats_answer_with_the_closest(tmp_path: Path) -> None:
