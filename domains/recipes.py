@@ -244,6 +244,7 @@ def is_path(name: str, data_root: Path | None) -> bool:
 CIFAR: dict[str, Any] = {"size": 32, "min_scale": 0.08, "flip": 0.5, "knn_k": 200}
 SIMCLR: dict[str, Any] = {  # for small images, as DCL's, HCL's, ADNCE's and AttentionNCE's code has it
     **CIFAR,
+    "blur": 0.5,
     "epochs": 400,
     "batch_size": 256,
     "lr": 1e-3,
@@ -259,9 +260,10 @@ class ImageRecipe(Recipe):
     """SimCLR, MoCo v3 and supervised pairs on images; the defaults suit the embedded digits on a CPU.
 
     Presets: `cpu` is a narrow network for real images. `adnce` is Wu et al. 2023 by the released code, which is that of
-    DCL and HCL too; `attentionnce` adds four further views as positives. `renyicl-cifar` (Lee and Shin 2022, appendix
-    B.4) leaves open the batch size (256) and the schedule (cosine); `renyicl-imagenet` (B.3: 100 epochs, six local
-    crops, learning rate 0.15 times the root of the batch size) the warm-up (5 epochs, as in the released code).
+    DCL and HCL too, with Gaussian blur of every second image; `attentionnce` adds four further views as positives.
+    `renyicl-cifar` (Lee and Shin 2022, appendix B.4, which lists no blur) leaves open the batch size (256) and the
+    schedule (cosine); `renyicl-imagenet` (B.3: 100 epochs, six local crops, learning rate 0.15 times the root of the
+    batch size) the warm-up (5 epochs, as in the released code).
 
     >>> ImageRecipe(encoder="resnet50").width
     0.25
@@ -321,6 +323,7 @@ class ImageRecipe(Recipe):
     views: Literal["none", "base", "hard"] = Field("base", description="none: crops and flips alone")
     min_scale: float = Field(0.4, gt=0, lt=1, description="smallest share of a picture that a view shows")
     flip: float = Field(0.0, ge=0, le=1, description="probability that a view is mirrored")
+    blur: float | None = Field(None, ge=0, le=1, description="probability of Gaussian blur, in place of the views' own")
     randaugment: tuple[int, float] | None = Field(None, strict=False, description="in place of the views' own")
     local_crops: int = Field(0, ge=0, description="small crops, further queries of query_key")
     local_size: int = Field(96, ge=8)

@@ -16,7 +16,7 @@ from contrastbench.domains.classifiers import Labelled, accuracy, neighbours, re
 from contrastbench.domains.image.data import load
 from contrastbench.domains.image.encoder import ImageModel
 from contrastbench.domains.image.evaluation import PROBES, Model, Reader, Split, split
-from contrastbench.domains.image.views import Policy, augment, multi_crop, normalise, policy
+from contrastbench.domains.image.views import Policy, augment, multi_crop, normalise, policy, with_blur
 from contrastbench.domains.model import Raw
 from contrastbench.domains.recipes import ImageRecipe, Recipe
 from contrastbench.losses.contrast import Contrast, both_views, query_key, same_class
@@ -133,9 +133,9 @@ class ImageDomain:
         held = [part for part in self.parts if part != "train"]
         scores = {part: {name: accuracy(c, rows[part]) for name, c in fitted.items()} for part in held}
         if recipe.probe in PROBES:
-            columns = rows["train"].x.shape[1]
-            arguments = self.parts["train"], columns, self.reader, recipe.size, self.seed
-            moved, classifier = PROBES[recipe.probe].train(cast(Model, model), *arguments)
+            columns, probe = rows["train"].x.shape[1], PROBES[recipe.probe]
+            arguments = self.parts["train"], columns, self.reader, probe.policy(recipe), self.seed
+            moved, classifier = probe.train(cast(Model, model), *arguments)
             for part in held:
                 scores[part][recipe.probe] = accuracy(classifier, self.features(moved, part))
         return Evaluation(
@@ -189,7 +189,8 @@ def moco(model: ImageModel, views: list[Tensor]) -> list[Contrast]:
 
 def published(recipe: ImageRecipe) -> Policy:
     """The published views with the recipe's own values in place of theirs."""
-    kind = replace(policy(recipe.views, recipe.size), flip=recipe.flip, scale=(recipe.min_scale, 1.0))
+    kind = with_blur(policy(recipe.views, recipe.size), recipe.blur)
+    kind = replace(kind, flip=recipe.flip, scale=(recipe.min_scale, 1.0))
     return replace(kind, randaugment=recipe.randaugment) if recipe.randaugment else kind
 
 

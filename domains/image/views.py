@@ -5,7 +5,7 @@ Each operation is a function of images and of parameters, one for each image; wh
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -43,15 +43,20 @@ class Policy:
 def policy(kind: Kind, size: int) -> Policy:
     """The published views by name.
 
-    "base" is SimCLR's for small images as DCL's, HCL's and ADNCE's code has it, from 96 pixels with Gaussian blur for
-    every second image (AttentionNCE's Figure 6 has it for 32 pixels, too); "hard" adds RandAugment (n = 3, m = 5) and
-    RandomErasing to it (RényiCL's appendix B.4; the probability 0.2 is that of its ImageNet views, B.3); "none" has
-    crops and flips alone, as RényiCL's Table 15 and linear classifiers.
+    "base" is SimCLR's: for small images without Gaussian blur, from 96 pixels with it for every second image (DCL's,
+    HCL's and ADNCE's code and AttentionNCE's Figure 6 have it for 32 pixels, too: the recipe's `blur`); "hard" adds
+    RandAugment (n = 3, m = 5) and RandomErasing to it (RényiCL's appendix B.4; the probability 0.2 is that of its
+    ImageNet views, B.3); "none" has crops and flips alone, as RényiCL's Table 15 and linear classifiers.
     """
     if kind == "none":
         return Policy(size)
     hard = {"randaugment": (3, 5.0), "erasing": 0.2} if kind == "hard" else {}
     return Policy(size, jitter=0.8, grey=0.2, blur=0.5 if size >= 96 else 0.0, **hard)  # type: ignore[arg-type]
+
+
+def with_blur(policy: Policy, probability: float | None) -> Policy:
+    """The policy with that probability of Gaussian blur; None: its own."""
+    return policy if probability is None else replace(policy, blur=probability)
 
 
 def augment(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:

@@ -3,6 +3,7 @@
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +12,11 @@ import torch
 from contrastbench.benchmarks import training
 from contrastbench.benchmarks.runner import Request, run
 from contrastbench.benchmarks.training import train
+from contrastbench.domains.classifiers import Classifier
 from contrastbench.domains.image import ImageDomain, Pool
+from contrastbench.domains.image.evaluation import Probe
 from contrastbench.domains.image.images import Images
+from contrastbench.domains.image.views import Policy
 from contrastbench.domains.recipes import TINY, make_recipe
 from contrastbench.losses import UserError, get_loss
 
@@ -175,6 +179,18 @@ def test_a_trained_probe_stands_beside_the_others() -> None:
     assert set(evaluation.metrics) == {"accuracy", "lbfgs", "knn", "strict"}
     assert set(evaluation.details["validation_accuracy"]) == {"lbfgs", "knn", "strict"}
     assert evaluation.metrics["accuracy"] == evaluation.metrics["strict"]
+
+
+def test_a_trained_probe_gets_the_blur_of_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    d, seen = domain(probe="paper", blur=0.3), []
+
+    def record(probe: Probe, model: Any, images: Any, columns: int, reader: Any, kind: Policy, seed: int) -> Any:
+        seen.append(kind.blur)
+        return model, Classifier(lambda x: torch.zeros(len(x)))
+
+    monkeypatch.setattr(Probe, "train", record)
+    d.evaluate(d.model(d.recipe))
+    assert seen == [0.3]
 
 
 def test_pixels_are_a_reference() -> None:

@@ -14,8 +14,9 @@ import torchvision.transforms as T
 from torchvision.transforms import functional as F
 from torchvision.transforms.autoaugment import _apply_op
 
-from contrastbench.domains.image import colour, randaugment
+from contrastbench.domains.image import colour, published, randaugment
 from contrastbench.domains.image import views as v
+from contrastbench.domains.recipes import make_recipe
 
 EXACT = 2e-6  # float32 in another order of operations
 N = 24
@@ -284,6 +285,9 @@ def test_published_views() -> None:
     small, large, hard = v.policy("base", 32), v.policy("base", 224), v.policy("hard", 32)
     assert (small.jitter, small.strength, small.grey, small.flip) == (0.8, (0.4, 0.4, 0.4, 0.1), 0.2, 0.5)
     assert (small.scale, small.blur, large.blur) == ((0.08, 1.0), 0.0, 0.5)
+    released, cifar = (published(make_recipe("image", {"preset": name})) for name in ("adnce", "renyicl-cifar"))
+    assert released == replace(small, blur=0.5), "GaussianBlur(kernel_size=int(0.1 * 32)), half of the time"
+    assert cifar == hard
     assert (hard.randaugment, hard.erasing, replace(hard, randaugment=(0, 0.0), erasing=0.0)) == ((3, 5.0), 0.2, small)
     default = inspect.signature(T.RandomResizedCrop).parameters
     assert small.scale == default["scale"].default
