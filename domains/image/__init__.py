@@ -47,7 +47,7 @@ class ImageDomain:
     ) -> None:
         data, self.data_hash = load(dataset, recipe.size, data_root, device)
         side = data.train.batch(torch.zeros(1, dtype=torch.long, device=device)).shape[-1]
-        if recipe.size <= side // 2:
+        if recipe.size <= min(TINY_SIZE, side // 2):
             print(
                 f"{dataset}: images of {side} pixels, views of {recipe.size}: try --recipe preset=cpu", file=sys.stderr
             )

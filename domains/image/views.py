@@ -276,7 +276,7 @@ def resample(images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     """
     n, colours, height, width = images.shape
     x = torch.bmm(images.view(n, colours * height, width), columns.transpose(1, 2))
-    return rows[:, None] @ x.view(n, colours, height, -1)
+    return rows[:, None] @ x.view(n, colours, height, columns.shape[1])
 
 
 def blur(images: Tensor, sigma: Tensor) -> Tensor:

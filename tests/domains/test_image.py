@@ -2,6 +2,7 @@
 
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ import torch
 from contrastbench.benchmarks import training
 from contrastbench.benchmarks.runner import Request, run
 from contrastbench.benchmarks.training import train
+from contrastbench.domains import image
 from contrastbench.domains.classifiers import Classifier
-from contrastbench.domains.image import ImageDomain, Pool
+from contrastbench.domains.image import ImageDomain, Pool, evaluation
 from contrastbench.domains.image.evaluation import Probe
-from contrastbench.domains.image.images import Images
-from contrastbench.domains.image.views import Policy
+from contrastbench.domains.image.images import CIFAR_MEAN, CIFAR_STD, Images, on_device
+from contrastbench.domains.image.views import Policy, normalise
 from contrastbench.domains.recipes import TINY, make_recipe
 from contrastbench.losses import UserError, get_loss
 
@@ -191,6 +193,30 @@ def test_a_trained_probe_gets_the_blur_of_the_training(monkeypatch: pytest.Monke
     monkeypatch.setattr(Probe, "train", record)
     d.evaluate(d.model(d.recipe))
     assert seen == [0.3]
+
+
+def test_test_images_may_be_larger_than_the_crops_of_the_training(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """STL-10 by the released codes: crops of 32 pixels for encoder and probe, whole images for kNN and score."""
+    whole = {name: torch.randint(0, 256, (n, 3, 96, 96), dtype=torch.uint8) for name, n in (("train", 12), ("test", 8))}
+    stl, _ = on_device({name: (x, torch.arange(len(x)) % 2) for name, x in whole.items()}, ["cat", "dog"], CPU)
+    monkeypatch.setattr(image, "load", lambda *_: (stl, "made"))
+    monkeypatch.setitem(evaluation.PROBES, "paper", replace(evaluation.PROBES["paper"], epochs=2, batch=6))
+    values = {"preset": "adnce", "test_size": 96, "batch_size": 4, "encoder": "resnet18", "width": 0.0625}
+    d, seen = domain(dataset="STL-10", **values), []
+    assert "preset=cpu" not in capsys.readouterr().err, "these crops are what the recipe wants"
+    net = d.model(d.recipe)
+    net.encoder.register_forward_pre_hook(lambda _, x: seen.append((x[0].shape[0], x[0].shape[-1])))
+    d.contrasts(net, next(iter(d.batches(d.recipe, 0))))
+    assert seen == [(4, 32)] * 2
+    seen.clear()
+    metrics = d.evaluate(net).metrics
+    assert set(metrics) == {"accuracy", "lbfgs", "knn", "paper"}
+    assert seen == [(12, 96), (8, 96), *[(6, 32)] * 4, (8, 96)]
+    wanted = normalise(d.parts["test"].pixels / 255, CIFAR_MEAN, CIFAR_STD)
+    with torch.no_grad():
+        assert torch.allclose(d.embeddings(net).x, net.eval().encoder(wanted), atol=1e-4)
 
 
 def test_pixels_are_a_reference() -> None:

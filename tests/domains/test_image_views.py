@@ -114,6 +114,7 @@ def test_evaluation_is_torchvisions(shape: tuple[int, int], size: int) -> None:
 def test_blur_is_torchvisions(size: int) -> None:
     images, sigma = picture(size, size).float() / 255, spread(0.1, 2.0)
     kernel = 2 * max(1, size // 20) + 1
+    assert v.blur(images[:0], sigma[:0]).shape == (0, 3, size, size), "of a small batch none may be chosen"
     close(v.blur(images, sigma), [F.gaussian_blur(x, kernel, s) for x, s in zip(images, sigma.tolist(), strict=True)])
 
 
