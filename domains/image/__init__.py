@@ -16,7 +16,7 @@ from contrastbench.domains.classifiers import Labelled, accuracy, neighbours, re
 from contrastbench.domains.image.data import load
 from contrastbench.domains.image.encoder import ImageModel
 from contrastbench.domains.image.evaluation import PROBES, Model, Reader, Split, split
-from contrastbench.domains.image.views import Policy, augment, multi_crop, normalise, policy, with_blur
+from contrastbench.domains.image.views import Policy, augment, normalise, pair, policy, with_blur
 from contrastbench.domains.model import Raw
 from contrastbench.domains.recipes import ImageRecipe, Recipe
 from contrastbench.losses.contrast import Contrast, both_views, query_key, same_class
@@ -101,12 +101,7 @@ class ImageDomain:
 
     def views(self, images: Tensor, rng: torch.Generator) -> list[Tensor]:
         """Two views of a batch, and further positives or local crops."""
-        kind = published(self.recipe)
-        if self.recipe.local_crops:
-            local = replace(kind, size=self.recipe.local_size, scale=LOCAL_SCALE, randaugment=(0, 0.0), erasing=0.0)
-            views = multi_crop(images, replace(kind, erasing=0.0), local, self.recipe.local_crops, rng)
-        else:
-            views = [augment(images, kind, rng) for _ in range(2 + self.recipe.positives)]
+        views = [augment(images, kind, rng) for kind in policies(self.recipe)]
         return [normalise(view, self.reader.mean, self.reader.std) for view in views]
 
     def validate(self, model: nn.Module) -> float:
@@ -185,6 +180,20 @@ def moco(model: ImageModel, views: list[Tensor]) -> list[Contrast]:
     model.update_target()
     keys, queries = model.targets(*views[:2]), [model(view) for view in views]
     return [query_key([q for j, q in enumerate(queries) if j != i], key) for i, key in enumerate(keys)]
+
+
+def policies(recipe: ImageRecipe) -> list[Policy]:
+    """Of the two views of a batch, of further positives and of local crops.
+
+    With local crops nothing is erased, and RandAugment is that of the two whole views alone (RényiCL's appendix B.3);
+    local crops have the second view's blur, but are not solarised, as in its released code.
+    """
+    kind = published(recipe)
+    if recipe.local_crops:
+        kind = replace(kind, erasing=0.0)
+    first, second = pair(kind) if recipe.asymmetric else (kind, kind)
+    local = replace(second, size=recipe.local_size, scale=LOCAL_SCALE, randaugment=(0, 0.0), solarise=0.0)
+    return [first, second, *[kind] * recipe.positives, *[local] * recipe.local_crops]
 
 
 def published(recipe: ImageRecipe) -> Policy:

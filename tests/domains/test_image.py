@@ -88,6 +88,36 @@ def test_pairings(recipe: dict, anchors: int, positives: int, keys: int) -> None
         assert contrast.anchor.requires_grad
 
 
+def test_views_are_augmented_by_the_recipes_policies_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    d, seen = domain(preset="renyicl-imagenet", local_crops=2, size=32, local_size=16, batch_size=32), []
+    monkeypatch.setattr(image, "augment", lambda x, kind, rng: seen.append(kind) or x / 255)
+    d.views(d.parts["train"].pixels[:2], torch.Generator())
+    assert seen == image.policies(d.recipe)
+
+
+def test_the_views_of_renyicl_on_imagenet_are_those_of_b3_and_its_code() -> None:
+    """A colour jitter of 0.4, 0.4, 0.2, 0.1; blur and solarisation differ between the views; local crops have less."""
+
+    def found(**values: object) -> list[Policy]:
+        return image.policies(make_recipe("image", {"preset": "renyicl-imagenet", **values}))
+
+    shared = {"flip": 0.5, "jitter": 0.8, "strength": (0.4, 0.4, 0.2, 0.1), "grey": 0.2}
+    whole = {**shared, "size": 224, "scale": (0.2, 1.0), "randaugment": (2, 10.0)}
+    first, second = Policy(**whole, blur=1.0), Policy(**whole, blur=0.1, solarise=0.2)
+    local = Policy(**shared, size=96, scale=(0.05, 0.2), blur=0.1)
+    assert found() == found(views="hard") == [first, second, *[local] * 6], "no RandomErasing with multi-crop"
+    hard = [replace(kind, erasing=0.2) for kind in (first, second)]
+    assert found(views="hard", local_crops=0) == hard, "both without it"
+    plain = [replace(kind, randaugment=(0, 0.0)) for kind in (first, second)]
+    assert found(views="base", local_crops=0, randaugment=None) == plain
+
+
+def test_other_recipes_have_one_policy_for_all_views() -> None:
+    for values in ({}, {"views": "hard", "positives": 3}, {"preset": "attentionnce"}):
+        recipe = make_recipe("image", values)
+        assert image.policies(recipe) == [image.published(recipe)] * (2 + recipe.positives)
+
+
 def test_multi_crop_meets_the_keys_of_the_other_view_and_its_own_instance() -> None:
     """Written out: queries of all views but one, against the target's keys of that one."""
     d = domain(pairing="query_key", local_crops=1, local_size=8)
@@ -265,6 +295,7 @@ def test_a_compiled_encoder_keeps_its_names_and_its_numbers() -> None:
         ({"local_crops": 2}, "local_crops are further queries of pairing=query_key"),
         ({"positives": 2, "pairing": "query_key"}, "positives are further views of pairing=both_views"),
         ({"eval_every": 2, "validation": 0.0}, "give validation=0.1"),
+        ({"asymmetric": True, "blur": 0.5}, "asymmetric views are two with a blur of their own"),
         ({"validation": 1.0}, "validation=1.0"),
         ({"validation": 0.001}, "none of any class"),
         ({"views": "easy"}, "views='easy'"),

@@ -295,12 +295,11 @@ def test_published_views() -> None:
     assert small.ratio == pytest.approx(default["ratio"].default)
 
 
-def test_multi_crop_is_two_large_views_and_small_crops_of_small_parts() -> None:
+def test_local_crops_are_of_small_parts() -> None:
     ramp = torch.arange(256, dtype=torch.uint8).expand(N, 3, 256, 256)
-    large, local = v.policy("none", 64), replace(v.policy("none", 24), scale=(0.05, 0.2), flip=0.0)
-    crops = v.multi_crop(ramp, large, local, 6, rng())
-    assert [tuple(c.shape[1:]) for c in crops] == [(3, 64, 64)] * 2 + [(3, 24, 24)] * 6
-    widths = torch.cat([c[:, 0, 0, -1] - c[:, 0, 0, 0] for c in crops[2:]]) * 255 * 24 / 23
+    local = replace(v.policy("none", 24), scale=(0.05, 0.2), flip=0.0)
+    crops = torch.cat([v.augment(ramp, local, rng(seed)) for seed in range(6)])
+    assert tuple(crops.shape) == (6 * N, 3, 24, 24)
+    widths = (crops[:, 0, 0, -1] - crops[:, 0, 0, 0]) * 255 * 24 / 23
     assert (widths.min() / 256) ** 2 > 0.05 * 3 / 4 * 0.97
     assert (widths.max() / 256) ** 2 < 0.2 * 4 / 3 * 1.03
-    assert not torch.equal(crops[0], crops[1])
