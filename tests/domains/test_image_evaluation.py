@@ -91,6 +91,33 @@ def test_probes_learn_on_views_and_leave_the_encoder_alone(name: str) -> None:
     assert (classifier.predict(held.x) == held.y).float().mean() > (0.4 if "renyicl" not in name else 0.9)
 
 
+PUBLISHED: dict[str, tuple[type[torch.optim.Optimizer], dict[str, float], dict[str, object]]] = {
+    "paper": (torch.optim.Adam, {"lr": 1e-3, "weight_decay": 1e-6}, {"batch": 512, "epochs": 100, "views": "base"}),
+    "strict": (torch.optim.Adam, {"lr": 1e-3, "weight_decay": 1e-6}, {"batch": 512, "epochs": 100, "views": "base"}),
+    "renyicl": (
+        torch.optim.SGD,
+        {"lr": 0.3, "momentum": 0.9, "weight_decay": 0},
+        {"batch": 512, "epochs": 100, "views": "none"},
+    ),
+    "renyicl-imagenet": (
+        torch.optim.SGD,
+        {"lr": 0.4, "momentum": 0.9, "weight_decay": 0},
+        {"batch": 1024, "epochs": 90, "views": "none"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_probes_have_the_published_numbers(name: str) -> None:
+    """linear.py of DCL, HCL and ADNCE; RényiCL's B.4, and its B.3: 0.1 for 256 images, linearly scaled to 1024."""
+    probe, (kind, numbers, others) = PROBES[name], PUBLISHED[name]
+    optimizer = probe.optimizer([nn.Parameter(torch.zeros(1))])
+    assert type(optimizer) is kind
+    assert {key: optimizer.param_groups[0][key] for key in numbers} == pytest.approx(numbers)
+    assert {key: getattr(probe, key) for key in others} == others
+    assert (probe.cosine, probe.statistics_move) == ("renyicl" in name, name == "paper")
+
+
 def test_a_probe_is_the_loop_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """`strict`, written out: Adam 1e-3 with decay 1e-6 on the cross-entropy of features of the epoch's order."""
     monkeypatch.setattr(evaluation, "augment", lambda images, kind, rng: images.float() / 255)
