@@ -241,6 +241,8 @@ def is_path(name: str, data_root: Path | None) -> bool:
     return Path(name).exists() and not in_root
 
 
+Operations = Annotated[int, Field(ge=0)]
+Magnitude = Annotated[float, Field(ge=0, le=10)]
 CIFAR: dict[str, Any] = {"size": 32, "min_scale": 0.08, "flip": 0.5, "knn_k": 200}
 SIMCLR: dict[str, Any] = {  # for small images, as DCL's, HCL's, ADNCE's and AttentionNCE's code has it
     **CIFAR,
@@ -327,7 +329,9 @@ class ImageRecipe(Recipe):
     flip: float = Field(0.0, ge=0, le=1, description="probability that a view is mirrored")
     blur: float | None = Field(None, ge=0, le=1, description="probability of Gaussian blur, in place of the views' own")
     asymmetric: bool = Field(False, description="BYOL's and MoCo v3's two views: one blurred, the other solarised")
-    randaugment: tuple[int, float] | None = Field(None, strict=False, description="in place of the views' own")
+    randaugment: tuple[Operations, Magnitude] | None = Field(
+        None, strict=False, description="operations in a row and their magnitude of 10, in place of the views' own"
+    )
     local_crops: int = Field(0, ge=0, description="small crops, further queries of query_key")
     local_size: int = Field(96, ge=8)
     positives: int = Field(0, ge=0, description="further views, the positives of both_views")
