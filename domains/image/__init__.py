@@ -87,6 +87,8 @@ class ImageDomain:
     def contrasts(self, model: nn.Module, batch: Batch) -> list[Contrast]:
         """SimCLR's pairing, AttentionNCE's with further views as positives, MoCo v3's, or the supervised one."""
         images, labels = self.pool.batch(batch.rows)
+        if self.recipe.pairing == "supervised":
+            check_classes(labels, len(self.pool))
         views = self.views(images, batch.rng)
         if self.recipe.pairing == "query_key":
             return moco(cast(ImageModel, model), views)
@@ -201,6 +203,13 @@ def published(recipe: ImageRecipe) -> Policy:
     kind = with_blur(policy(recipe.views, recipe.size), recipe.blur)
     kind = replace(kind, flip=recipe.flip, scale=(recipe.min_scale, 1.0))
     return replace(kind, randaugment=recipe.randaugment) if recipe.randaugment else kind
+
+
+def check_classes(labels: Tensor, images: int) -> None:
+    """Raise unless a supervised batch has two classes: the negatives of a class are the images of all others."""
+    if bool((labels == labels[0]).all()):
+        larger = min(2 * len(labels), images)
+        raise UserError(f"all {len(labels)} images of a batch are of one class: --recipe batch_size={larger}")
 
 
 def check_batch(images: int, recipe: ImageRecipe) -> None:

@@ -143,6 +143,13 @@ def test_supervised_positives_are_the_class_and_labels_of_validation_are_not_see
     assert (~contrast.padding).sum(dim=1).tolist() == [int((labels == label).sum()) - 1 for label in labels]
 
 
+def test_a_supervised_batch_of_one_class_is_said() -> None:
+    d = domain(pairing="supervised")
+    d.parts["train"].labels.fill_(3)
+    with pytest.raises(UserError, match=r"all 32 images of a batch are of one class: --recipe batch_size=64$"):
+        contrasts(d)
+
+
 def test_unlabelled_images_are_trained_on_beside_the_training_part() -> None:
     first, second = (Images(torch.full((n, 1, 1, 1), n, dtype=torch.uint8), torch.full((n,), n)) for n in (3, 5))
     pool = Pool([first, second])
