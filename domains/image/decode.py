@@ -40,6 +40,7 @@ TAKEN_AS = {  # Pillow's mode -> what happened to such an image; RGB is as it sh
     "I;16B": "16-bit grey, higher 8 bits taken",
     "I;16L": "16-bit grey, higher 8 bits taken",
 }
+FIRST_FRAME = "first of several frames taken"
 Reader = Callable[[str], bytes]  # an image's name -> its bytes
 
 
@@ -50,6 +51,7 @@ class Header:
     width: int
     height: int
     mode: str
+    frames: int  # of an animation, pages of a TIFF; 1 otherwise
     sha256: str  # of the file
 
 
@@ -123,7 +125,15 @@ def look(name: str, data: bytes) -> Header:
         raise UserError(f"{name} has {found}: remove it")
     if image.mode != "RGB" and image.mode not in TAKEN_AS:
         raise UserError(f"{name} has pixels of mode {image.mode}, not of 8 or 16 bits: convert it to RGB")
-    return Header(image.width, image.height, image.mode, hashlib.sha256(data).hexdigest())
+    return Header(image.width, image.height, image.mode, frames(name, image), hashlib.sha256(data).hexdigest())
+
+
+def frames(name: str, image: Image.Image) -> int:
+    """How many images a file holds."""
+    try:
+        return int(getattr(image, "n_frames", 1))
+    except (EOFError, OSError, SyntaxError, ValueError) as error:
+        raise UserError(f"{name} is damaged ({error}): remove or replace it") from None
 
 
 def open_image(name: str, data: bytes) -> Image.Image:
@@ -181,6 +191,7 @@ def oddities(headers: Iterable[Header]) -> dict[str, int]:
     """How many images were taken as something else than they are."""
     counts: dict[str, int] = {}
     for header in headers:
-        if header.mode in TAKEN_AS:
-            counts[TAKEN_AS[header.mode]] = counts.get(TAKEN_AS[header.mode], 0) + 1
+        found = [TAKEN_AS[header.mode]] if header.mode in TAKEN_AS else []
+        for oddity in found + [FIRST_FRAME] * (header.frames > 1):
+            counts[oddity] = counts.get(oddity, 0) + 1
     return counts

@@ -62,6 +62,17 @@ def test_cmyk_is_converted(tmp_path: Path) -> None:
     assert notes == {"CMYK, converted": 1}
 
 
+@pytest.mark.parametrize("suffix", ["gif", "webp", "png", "tiff"])
+def test_of_several_frames_the_first_is_taken_and_said(suffix: str, tmp_path: Path) -> None:
+    levels = (40, 200, 120)
+    first, *others = (Image.fromarray(np.full((16, 16, 3), level, dtype=np.uint8)) for level in levels)
+    options = {"lossless": True} if suffix == "webp" else {}
+    pixels, notes = harmless(first, tmp_path, suffix, save_all=True, append_images=others, **options)
+    assert np.array_equal(pixels, np.asarray(first))
+    assert notes.pop("first of several frames taken") == 1
+    assert set(notes) <= {"palette"}
+
+
 def write(content: bytes, name: str = "train/cat/1.png") -> Callable[[Path], Any]:
     return lambda root: (root / name).write_bytes(content)
 
