@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -40,6 +41,7 @@ TAKEN_AS = {  # Pillow's mode -> what happened to such an image; RGB is as it sh
     "I;16B": "16-bit grey, higher 8 bits taken",
     "I;16L": "16-bit grey, higher 8 bits taken",
 }
+DAMAGE = (OSError, EOFError, SyntaxError, ValueError, TypeError, LookupError, struct.error, zlib.error)  # of Pillow
 FIRST_FRAME = "first of several frames taken"
 Reader = Callable[[str], bytes]  # an image's name -> its bytes
 
@@ -132,7 +134,7 @@ def frames(name: str, image: Image.Image) -> int:
     """How many images a file holds."""
     try:
         return int(getattr(image, "n_frames", 1))
-    except (EOFError, OSError, SyntaxError, ValueError) as error:
+    except DAMAGE as error:
         raise UserError(f"{name} is damaged ({error}): remove or replace it") from None
 
 
@@ -145,7 +147,7 @@ def open_image(name: str, data: bytes) -> Image.Image:
         raise UserError(f"{name} is no image ({what}): remove or replace it") from None
     except Image.DecompressionBombError as error:
         raise UserError(f"{name} is too large ({error}): make it smaller") from None
-    except (OSError, SyntaxError, ValueError) as error:
+    except DAMAGE as error:
         raise UserError(f"{name} is damaged ({error}): remove or replace it") from None
 
 
@@ -159,7 +161,7 @@ def decode(name: str, data: bytes, side: int | None) -> Tensor:
         image = to_rgb(open_image(name, data))
     except UserError:
         raise
-    except (OSError, SyntaxError, ValueError, zlib.error) as error:
+    except DAMAGE as error:
         raise UserError(f"{name} is damaged ({error}): remove or replace it") from None
     if side is not None and image.size != (side, side):
         image = middle(image, side)
