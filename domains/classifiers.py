@@ -152,13 +152,16 @@ def regularised(train: Labelled, validation: Labelled | None, seed: int = 0) -> 
 
 
 def neighbours(train: Labelled, k: int, temperature: float) -> Classifier:
-    """Weighted k nearest neighbours by cosine s, each with weight exp(s / temperature) (Wu et al. 2018); k <= rows."""
+    """Weighted k nearest neighbours by cosine s, each with weight exp(s / temperature) (Wu et al. 2018); k <= rows.
+
+    Weights are relative to that of the nearest one, so that no temperature is too small for them.
+    """
     k, keys, classes = min(k, len(train.y)), unit(train.x), int(train.y.max()) + 1
 
     def votes(rows: Tensor) -> Tensor:
-        cosine, found = (unit(rows) @ keys.T).topk(k)  # (n, k)
+        cosine, found = (unit(rows) @ keys.T).topk(k)  # (n, k), the largest first
         total = cosine.new_zeros(len(rows), classes)
-        return total.scatter_add_(1, train.y[found], (cosine / temperature).exp())
+        return total.scatter_add_(1, train.y[found], ((cosine - cosine[:, :1]) / temperature).exp())
 
     return Classifier(lambda x: torch.cat([votes(rows).argmax(dim=1) for rows in x.split(ROWS)]), {"k": k})
 

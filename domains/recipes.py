@@ -241,9 +241,12 @@ def is_path(name: str, data_root: Path | None) -> bool:
     return Path(name).exists() and not in_root
 
 
+Operations = Annotated[int, Field(ge=0)]
+Magnitude = Annotated[float, Field(ge=0, le=10)]
 CIFAR: dict[str, Any] = {"size": 32, "min_scale": 0.08, "flip": 0.5, "knn_k": 200}
 SIMCLR: dict[str, Any] = {  # for small images, as DCL's, HCL's, ADNCE's and AttentionNCE's code has it
     **CIFAR,
+    "blur": 0.5,
     "epochs": 400,
     "batch_size": 256,
     "lr": 1e-3,
@@ -259,9 +262,11 @@ class ImageRecipe(Recipe):
     """SimCLR, MoCo v3 and supervised pairs on images; the defaults suit the embedded digits on a CPU.
 
     Presets: `cpu` is a narrow network for real images. `adnce` is Wu et al. 2023 by the released code, which is that of
-    DCL and HCL too; `attentionnce` adds four further views as positives. `renyicl-cifar` (Lee and Shin 2022, appendix
-    B.4) leaves open the batch size (256) and the schedule (cosine); `renyicl-imagenet` (B.3: 100 epochs, six local
-    crops, learning rate 0.15 times the root of the batch size) the warm-up (5 epochs, as in the released code).
+    DCL and HCL too, with Gaussian blur of every second image; `attentionnce` adds four further views as positives.
+    `renyicl-cifar` (Lee and Shin 2022, appendix B.4, which lists no blur) leaves open the batch size (256) and the
+    schedule (cosine); `renyicl-imagenet` (B.3: 100 epochs, six local crops, learning rate 0.15 times the root of the
+    batch size) the warm-up and the rates of blur and solarisation (5 epochs and MoCo v3's, as in the released code,
+    which applies RandAugment after the blur, not before the jitter as here, and erases in one of the two views only).
 
     >>> ImageRecipe(encoder="resnet50").width
     0.25
@@ -295,6 +300,7 @@ class ImageRecipe(Recipe):
             "weight_decay": 1.5e-6,
             "warmup": 5,
             "min_scale": 0.2,
+            "asymmetric": True,
             "randaugment": (2, 10.0),
             "local_crops": 6,
             "pairing": "query_key",
@@ -321,7 +327,11 @@ class ImageRecipe(Recipe):
     views: Literal["none", "base", "hard"] = Field("base", description="none: crops and flips alone")
     min_scale: float = Field(0.4, gt=0, lt=1, description="smallest share of a picture that a view shows")
     flip: float = Field(0.0, ge=0, le=1, description="probability that a view is mirrored")
-    randaugment: tuple[int, float] | None = Field(None, strict=False, description="in place of the views' own")
+    blur: float | None = Field(None, ge=0, le=1, description="probability of Gaussian blur, in place of the views' own")
+    asymmetric: bool = Field(False, description="BYOL's and MoCo v3's two views: one blurred, the other solarised")
+    randaugment: tuple[Operations, Magnitude] | None = Field(
+        None, strict=False, description="operations in a row and their magnitude of 10, in place of the views' own"
+    )
     local_crops: int = Field(0, ge=0, description="small crops, further queries of query_key")
     local_size: int = Field(96, ge=8)
     positives: int = Field(0, ge=0, description="further views, the positives of both_views")
@@ -349,6 +359,8 @@ class ImageRecipe(Recipe):
             raise ValueError("local_crops are further queries of pairing=query_key")
         if self.positives and self.pairing != "both_views":
             raise ValueError("positives are further views of pairing=both_views")
+        if self.asymmetric and (self.positives or self.blur is not None or self.views == "none"):
+            raise ValueError("asymmetric views are two with a blur of their own: leave out positives, blur, views=none")
         if self.eval_every and not self.validation:
             raise ValueError("eval_every chooses by validation images: give validation=0.1")
         return self

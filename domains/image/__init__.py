@@ -16,7 +16,7 @@ from contrastbench.domains.classifiers import Labelled, accuracy, neighbours, re
 from contrastbench.domains.image.data import load
 from contrastbench.domains.image.encoder import ImageModel
 from contrastbench.domains.image.evaluation import PROBES, Model, Reader, Split, split
-from contrastbench.domains.image.views import Policy, augment, multi_crop, normalise, policy
+from contrastbench.domains.image.views import Policy, augment, normalise, pair, policy, with_blur
 from contrastbench.domains.model import Raw
 from contrastbench.domains.recipes import ImageRecipe, Recipe
 from contrastbench.losses.contrast import Contrast, both_views, query_key, same_class
@@ -47,7 +47,7 @@ class ImageDomain:
     ) -> None:
         data, self.data_hash = load(dataset, recipe.size, data_root, device)
         side = data.train.batch(torch.zeros(1, dtype=torch.long, device=device)).shape[-1]
-        if recipe.size <= side // 2:
+        if recipe.size <= min(TINY_SIZE, side // 2):
             print(
                 f"{dataset}: images of {side} pixels, views of {recipe.size}: try --recipe preset=cpu", file=sys.stderr
             )
@@ -87,6 +87,8 @@ class ImageDomain:
     def contrasts(self, model: nn.Module, batch: Batch) -> list[Contrast]:
         """SimCLR's pairing, AttentionNCE's with further views as positives, MoCo v3's, or the supervised one."""
         images, labels = self.pool.batch(batch.rows)
+        if self.recipe.pairing == "supervised":
+            check_classes(labels, len(self.pool))
         views = self.views(images, batch.rng)
         if self.recipe.pairing == "query_key":
             return moco(cast(ImageModel, model), views)
@@ -101,12 +103,7 @@ class ImageDomain:
 
     def views(self, images: Tensor, rng: torch.Generator) -> list[Tensor]:
         """Two views of a batch, and further positives or local crops."""
-        kind = published(self.recipe)
-        if self.recipe.local_crops:
-            local = replace(kind, size=self.recipe.local_size, scale=LOCAL_SCALE, randaugment=(0, 0.0), erasing=0.0)
-            views = multi_crop(images, replace(kind, erasing=0.0), local, self.recipe.local_crops, rng)
-        else:
-            views = [augment(images, kind, rng) for _ in range(2 + self.recipe.positives)]
+        views = [augment(images, kind, rng) for kind in policies(self.recipe)]
         return [normalise(view, self.reader.mean, self.reader.std) for view in views]
 
     def validate(self, model: nn.Module) -> float:
@@ -133,9 +130,9 @@ class ImageDomain:
         held = [part for part in self.parts if part != "train"]
         scores = {part: {name: accuracy(c, rows[part]) for name, c in fitted.items()} for part in held}
         if recipe.probe in PROBES:
-            columns = rows["train"].x.shape[1]
-            arguments = self.parts["train"], columns, self.reader, recipe.size, self.seed
-            moved, classifier = PROBES[recipe.probe].train(cast(Model, model), *arguments)
+            columns, probe = rows["train"].x.shape[1], PROBES[recipe.probe]
+            arguments = self.parts["train"], columns, self.reader, probe.policy(recipe), self.seed
+            moved, classifier = probe.train(cast(Model, model), *arguments)
             for part in held:
                 scores[part][recipe.probe] = accuracy(classifier, self.features(moved, part))
         return Evaluation(
@@ -187,10 +184,32 @@ def moco(model: ImageModel, views: list[Tensor]) -> list[Contrast]:
     return [query_key([q for j, q in enumerate(queries) if j != i], key) for i, key in enumerate(keys)]
 
 
+def policies(recipe: ImageRecipe) -> list[Policy]:
+    """Of the two views of a batch, of further positives and of local crops.
+
+    With local crops nothing is erased, and RandAugment is that of the two whole views alone (RényiCL's appendix B.3);
+    local crops have the second view's blur, but are not solarised, as in its released code.
+    """
+    kind = published(recipe)
+    if recipe.local_crops:
+        kind = replace(kind, erasing=0.0)
+    first, second = pair(kind) if recipe.asymmetric else (kind, kind)
+    local = replace(second, size=recipe.local_size, scale=LOCAL_SCALE, randaugment=(0, 0.0), solarise=0.0)
+    return [first, second, *[kind] * recipe.positives, *[local] * recipe.local_crops]
+
+
 def published(recipe: ImageRecipe) -> Policy:
     """The published views with the recipe's own values in place of theirs."""
-    kind = replace(policy(recipe.views, recipe.size), flip=recipe.flip, scale=(recipe.min_scale, 1.0))
+    kind = with_blur(policy(recipe.views, recipe.size), recipe.blur)
+    kind = replace(kind, flip=recipe.flip, scale=(recipe.min_scale, 1.0))
     return replace(kind, randaugment=recipe.randaugment) if recipe.randaugment else kind
+
+
+def check_classes(labels: Tensor, images: int) -> None:
+    """Raise unless a supervised batch has two classes: the negatives of a class are the images of all others."""
+    if bool((labels == labels[0]).all()):
+        larger = min(2 * len(labels), images)
+        raise UserError(f"all {len(labels)} images of a batch are of one class: --recipe batch_size={larger}")
 
 
 def check_batch(images: int, recipe: ImageRecipe) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -40,6 +41,8 @@ TAKEN_AS = {  # Pillow's mode -> what happened to such an image; RGB is as it sh
     "I;16B": "16-bit grey, higher 8 bits taken",
     "I;16L": "16-bit grey, higher 8 bits taken",
 }
+DAMAGE = (OSError, EOFError, SyntaxError, ValueError, TypeError, LookupError, struct.error, zlib.error)  # of Pillow
+FIRST_FRAME = "first of several frames taken"
 Reader = Callable[[str], bytes]  # an image's name -> its bytes
 
 
@@ -50,6 +53,7 @@ class Header:
     width: int
     height: int
     mode: str
+    frames: int  # of an animation, pages of a TIFF; 1 otherwise
     sha256: str  # of the file
 
 
@@ -123,7 +127,15 @@ def look(name: str, data: bytes) -> Header:
         raise UserError(f"{name} has {found}: remove it")
     if image.mode != "RGB" and image.mode not in TAKEN_AS:
         raise UserError(f"{name} has pixels of mode {image.mode}, not of 8 or 16 bits: convert it to RGB")
-    return Header(image.width, image.height, image.mode, hashlib.sha256(data).hexdigest())
+    return Header(image.width, image.height, image.mode, frames(name, image), hashlib.sha256(data).hexdigest())
+
+
+def frames(name: str, image: Image.Image) -> int:
+    """How many images a file holds."""
+    try:
+        return int(getattr(image, "n_frames", 1))
+    except DAMAGE as error:
+        raise UserError(f"{name} is damaged ({error}): remove or replace it") from None
 
 
 def open_image(name: str, data: bytes) -> Image.Image:
@@ -135,7 +147,7 @@ def open_image(name: str, data: bytes) -> Image.Image:
         raise UserError(f"{name} is no image ({what}): remove or replace it") from None
     except Image.DecompressionBombError as error:
         raise UserError(f"{name} is too large ({error}): make it smaller") from None
-    except (OSError, SyntaxError, ValueError) as error:
+    except DAMAGE as error:
         raise UserError(f"{name} is damaged ({error}): remove or replace it") from None
 
 
@@ -149,7 +161,7 @@ def decode(name: str, data: bytes, side: int | None) -> Tensor:
         image = to_rgb(open_image(name, data))
     except UserError:
         raise
-    except (OSError, SyntaxError, ValueError, zlib.error) as error:
+    except DAMAGE as error:
         raise UserError(f"{name} is damaged ({error}): remove or replace it") from None
     if side is not None and image.size != (side, side):
         image = middle(image, side)
@@ -181,6 +193,7 @@ def oddities(headers: Iterable[Header]) -> dict[str, int]:
     """How many images were taken as something else than they are."""
     counts: dict[str, int] = {}
     for header in headers:
-        if header.mode in TAKEN_AS:
-            counts[TAKEN_AS[header.mode]] = counts.get(TAKEN_AS[header.mode], 0) + 1
+        found = [TAKEN_AS[header.mode]] if header.mode in TAKEN_AS else []
+        for oddity in found + [FIRST_FRAME] * (header.frames > 1):
+            counts[oddity] = counts.get(oddity, 0) + 1
     return counts

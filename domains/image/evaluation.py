@@ -11,9 +11,10 @@ from torch.nn.functional import cross_entropy
 from contrastbench.domains.base import generator
 from contrastbench.domains.classifiers import Classifier, Labelled
 from contrastbench.domains.image.images import ImageFiles, Images
-from contrastbench.domains.image.views import Kind, Policy, augment, evaluation, normalise, policy
+from contrastbench.domains.image.views import Kind, Policy, augment, evaluation, normalise, policy, with_blur
 from contrastbench.domains.model import ContrastiveModel, Raw
 from contrastbench.domains.progress import Progress
+from contrastbench.domains.recipes import ImageRecipe
 from contrastbench.losses.errors import UserError
 
 Split = Images | ImageFiles
@@ -74,8 +75,13 @@ class Probe:
     cosine: bool = False
     statistics_move: bool = False  # of batch norm: released code leaves the encoder in training mode
 
+    def policy(self, recipe: ImageRecipe) -> Policy:
+        """Its views for a recipe: crops and flips, or SimCLR's with the blur of the training's."""
+        kind = policy(self.views, recipe.size)
+        return kind if self.views == "none" else with_blur(kind, recipe.blur)
+
     def train(
-        self, model: Model, images: Split, columns: int, reader: Reader, size: int, seed: int
+        self, model: Model, images: Split, columns: int, reader: Reader, kind: Policy, seed: int
     ) -> tuple[Model, Classifier]:
         """The encoder with the statistics it then has, and the classifier after the last epoch.
 
@@ -84,7 +90,7 @@ class Probe:
             images: the training images.
             columns: number of features.
             reader: how images become a network's input.
-            size: of the views.
+            kind: what the views are.
             seed: of weights, order and views.
         """
         model, device = copy.deepcopy(model).requires_grad_(False).eval(), images.labels.device
@@ -98,7 +104,7 @@ class Probe:
             for epoch in range(self.epochs):
                 rng = generator(device, seed, epoch)
                 for rows in torch.randperm(len(images), generator=rng, device=device).split(self.batch):
-                    x = model.features(reader.view(images.batch(rows), policy(self.views, size), rng))
+                    x = model.features(reader.view(images.batch(rows), kind, rng))
                     optimizer.zero_grad()
                     cross_entropy(head(x), images.labels[rows]).backward()
                     optimizer.step()

@@ -5,7 +5,7 @@ Each operation is a function of images and of parameters, one for each image; wh
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -43,15 +43,29 @@ class Policy:
 def policy(kind: Kind, size: int) -> Policy:
     """The published views by name.
 
-    "base" is SimCLR's for small images as DCL's, HCL's and ADNCE's code has it, from 96 pixels with Gaussian blur for
-    every second image (AttentionNCE's Figure 6 has it for 32 pixels, too); "hard" adds RandAugment (n = 3, m = 5) and
-    RandomErasing to it (RényiCL's appendix B.4; the probability 0.2 is that of its ImageNet views, B.3); "none" has
-    crops and flips alone, as RényiCL's Table 15 and linear classifiers.
+    "base" is SimCLR's: for small images without Gaussian blur, from 96 pixels with it for every second image (DCL's,
+    HCL's and ADNCE's code and AttentionNCE's Figure 6 have it for 32 pixels, too: the recipe's `blur`); "hard" adds
+    RandAugment (n = 3, m = 5) and RandomErasing to it (RényiCL's appendix B.4; the probability 0.2 is that of its
+    ImageNet views, B.3); "none" has crops and flips alone, as RényiCL's Table 15 and linear classifiers.
     """
     if kind == "none":
         return Policy(size)
     hard = {"randaugment": (3, 5.0), "erasing": 0.2} if kind == "hard" else {}
     return Policy(size, jitter=0.8, grey=0.2, blur=0.5 if size >= 96 else 0.0, **hard)  # type: ignore[arg-type]
+
+
+def with_blur(policy: Policy, probability: float | None) -> Policy:
+    """The policy with that probability of Gaussian blur; None: its own."""
+    return policy if probability is None else replace(policy, blur=probability)
+
+
+def pair(policy: Policy) -> tuple[Policy, Policy]:
+    """BYOL's and MoCo v3's two views: all of the first are blurred; a tenth of the second, a fifth of it solarised.
+
+    Saturation is jittered by 0.2, half as much as in SimCLR's for small images, as in both codes.
+    """
+    first = replace(policy, strength=(0.4, 0.4, 0.2, 0.1), blur=1.0)
+    return first, replace(first, blur=0.1, solarise=0.2)
 
 
 def augment(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
@@ -81,14 +95,6 @@ def augment(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
         noise = torch.rand((len(rows), *x.shape[1:]), generator=rng, device=rng.device)
         x[rows] = erase(x[rows], boxes[rows], noise)
     return x
-
-
-def multi_crop(images: Tensor, policy: Policy, local: Policy, n_local: int, rng: torch.Generator) -> list[Tensor]:
-    """Two views of one policy and n_local small crops of another, each (N, 3, size, size) of its own policy's size.
-
-    In RényiCL `local` is `replace(policy, size=96, scale=(0.05, 0.2), randaugment=(0, 0.0), erasing=0.0)`.
-    """
-    return [augment(images, each, rng) for each in (policy, policy, *[local] * n_local)]
 
 
 def evaluation(images: Tensor, size: int) -> Tensor:
@@ -271,7 +277,7 @@ def resample(images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     """
     n, colours, height, width = images.shape
     x = torch.bmm(images.view(n, colours * height, width), columns.transpose(1, 2))
-    return rows[:, None] @ x.view(n, colours, height, -1)
+    return rows[:, None] @ x.view(n, colours, height, columns.shape[1])
 
 
 def blur(images: Tensor, sigma: Tensor) -> Tensor:

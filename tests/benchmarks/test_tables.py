@@ -55,6 +55,17 @@ def test_every_table_can_be_run_and_rendered(name: str, tmp_path: Path) -> None:
     assert sum(",no," in line for line in lines) >= len(places)
 
 
+@pytest.mark.parametrize("name", names())
+def test_stl_is_scored_whole_by_the_released_codes_that_train_on_crops_of_32_pixels(name: str) -> None:
+    table = load(name)
+    for row in table.rows:
+        for column in table.columns:
+            if runnable(table, row, column) and table.columns[column].dataset == "STL-10":
+                recipe = experiment(table, row, column).full_recipe
+                if recipe.probe == "paper":
+                    assert (recipe.size, recipe.test_size) == (32, 96), column
+
+
 def test_a_table_without_published_values_names_no_paper(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(

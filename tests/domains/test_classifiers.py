@@ -96,6 +96,20 @@ def test_the_linear_classifier_is_sgd_by_hand_at_the_rate_that_validation_prefer
     assert np.mean(ours.predict(held.x).numpy() == expected[ours.details["lr"]]) > 0.99
 
 
+@pytest.mark.parametrize(("right", "best"), [([0], 0), ([1], 1), ([2], 2), ([1, 2], 1), ([], 0)])
+def test_the_best_rate_is_taken_whichever_it_is(right: list[int], best: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heads that always say class 1 are right, those that always say class 0 wrong."""
+    heads = [torch.nn.Linear(2, 2) for _ in classifiers.RATES]
+    for k, head in enumerate(heads):
+        torch.nn.init.zeros_(head.weight)
+        head.bias.data = torch.tensor([0.0, 1.0]) if k in right else torch.tensor([1.0, 0.0])
+    monkeypatch.setattr(classifiers, "train_heads", lambda train, seed: heads)
+    rows = Labelled(torch.randn(6, 2), torch.ones(6, dtype=torch.long))
+    ours = linear(rows, rows)
+    assert ours.details == {"lr": (1.0, 3.0, 5.0)[best], "validation_by_lr": [100.0 * (k in right) for k in range(3)]}
+    assert ours.predict(rows.x).tolist() == [int(best in right)] * 6
+
+
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_the_same_seed_gives_the_same_classes_and_all_beat_chance(name: str) -> None:
     train, held = parts(load_wine)
@@ -144,7 +158,7 @@ def test_without_validation_rows_nothing_is_chosen() -> None:
     assert "validation_by_C" not in ours.details
 
 
-@pytest.mark.parametrize(("k", "temperature"), [(1, 0.5), (20, 0.1), (50, 0.5), (10_000, 0.07)])
+@pytest.mark.parametrize(("k", "temperature"), [(1, 0.5), (20, 0.1), (50, 0.5), (10_000, 0.07), (50, 0.005)])
 def test_neighbours_vote_as_in_the_definition(k: int, temperature: float) -> None:
     train, held = parts(load_digits)
     train, held = Labelled(train.x[:100], train.y[:100]), Labelled(held.x[:50], held.y[:50])

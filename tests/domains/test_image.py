@@ -2,7 +2,9 @@
 
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +13,12 @@ import torch
 from contrastbench.benchmarks import training
 from contrastbench.benchmarks.runner import Request, run
 from contrastbench.benchmarks.training import train
-from contrastbench.domains.image import ImageDomain, Pool
-from contrastbench.domains.image.images import Images
+from contrastbench.domains import image
+from contrastbench.domains.classifiers import Classifier
+from contrastbench.domains.image import ImageDomain, Pool, evaluation
+from contrastbench.domains.image.evaluation import Probe
+from contrastbench.domains.image.images import CIFAR_MEAN, CIFAR_STD, Images, on_device
+from contrastbench.domains.image.views import Policy, normalise
 from contrastbench.domains.recipes import TINY, make_recipe
 from contrastbench.losses import UserError, get_loss
 
@@ -82,6 +88,36 @@ def test_pairings(recipe: dict, anchors: int, positives: int, keys: int) -> None
         assert contrast.anchor.requires_grad
 
 
+def test_views_are_augmented_by_the_recipes_policies_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    d, seen = domain(preset="renyicl-imagenet", local_crops=2, size=32, local_size=16, batch_size=32), []
+    monkeypatch.setattr(image, "augment", lambda x, kind, rng: seen.append(kind) or x / 255)
+    d.views(d.parts["train"].pixels[:2], torch.Generator())
+    assert seen == image.policies(d.recipe)
+
+
+def test_the_views_of_renyicl_on_imagenet_are_those_of_b3_and_its_code() -> None:
+    """A colour jitter of 0.4, 0.4, 0.2, 0.1; blur and solarisation differ between the views; local crops have less."""
+
+    def found(**values: object) -> list[Policy]:
+        return image.policies(make_recipe("image", {"preset": "renyicl-imagenet", **values}))
+
+    shared = {"flip": 0.5, "jitter": 0.8, "strength": (0.4, 0.4, 0.2, 0.1), "grey": 0.2}
+    whole = {**shared, "size": 224, "scale": (0.2, 1.0), "randaugment": (2, 10.0)}
+    first, second = Policy(**whole, blur=1.0), Policy(**whole, blur=0.1, solarise=0.2)
+    local = Policy(**shared, size=96, scale=(0.05, 0.2), blur=0.1)
+    assert found() == found(views="hard") == [first, second, *[local] * 6], "no RandomErasing with multi-crop"
+    hard = [replace(kind, erasing=0.2) for kind in (first, second)]
+    assert found(views="hard", local_crops=0) == hard, "both without it"
+    plain = [replace(kind, randaugment=(0, 0.0)) for kind in (first, second)]
+    assert found(views="base", local_crops=0, randaugment=None) == plain
+
+
+def test_other_recipes_have_one_policy_for_all_views() -> None:
+    for values in ({}, {"views": "hard", "positives": 3}, {"preset": "attentionnce"}):
+        recipe = make_recipe("image", values)
+        assert image.policies(recipe) == [image.published(recipe)] * (2 + recipe.positives)
+
+
 def test_multi_crop_meets_the_keys_of_the_other_view_and_its_own_instance() -> None:
     """Written out: queries of all views but one, against the target's keys of that one."""
     d = domain(pairing="query_key", local_crops=1, local_size=8)
@@ -105,6 +141,13 @@ def test_supervised_positives_are_the_class_and_labels_of_validation_are_not_see
     labels = d.parts["train"].labels[next(iter(d.batches(d.recipe, 0))).rows].repeat(2)
     assert torch.equal(contrast.anchor_id, labels)
     assert (~contrast.padding).sum(dim=1).tolist() == [int((labels == label).sum()) - 1 for label in labels]
+
+
+def test_a_supervised_batch_of_one_class_is_said() -> None:
+    d = domain(pairing="supervised")
+    d.parts["train"].labels.fill_(3)
+    with pytest.raises(UserError, match=r"all 32 images of a batch are of one class: --recipe batch_size=64$"):
+        contrasts(d)
 
 
 def test_unlabelled_images_are_trained_on_beside_the_training_part() -> None:
@@ -177,6 +220,42 @@ def test_a_trained_probe_stands_beside_the_others() -> None:
     assert evaluation.metrics["accuracy"] == evaluation.metrics["strict"]
 
 
+def test_a_trained_probe_gets_the_blur_of_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    d, seen = domain(probe="paper", blur=0.3), []
+
+    def record(probe: Probe, model: Any, images: Any, columns: int, reader: Any, kind: Policy, seed: int) -> Any:
+        seen.append(kind.blur)
+        return model, Classifier(lambda x: torch.zeros(len(x)))
+
+    monkeypatch.setattr(Probe, "train", record)
+    d.evaluate(d.model(d.recipe))
+    assert seen == [0.3]
+
+
+def test_test_images_may_be_larger_than_the_crops_of_the_training(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """STL-10 by the released codes: crops of 32 pixels for encoder and probe, whole images for kNN and score."""
+    whole = {name: torch.randint(0, 256, (n, 3, 96, 96), dtype=torch.uint8) for name, n in (("train", 12), ("test", 8))}
+    stl, _ = on_device({name: (x, torch.arange(len(x)) % 2) for name, x in whole.items()}, ["cat", "dog"], CPU)
+    monkeypatch.setattr(image, "load", lambda *_: (stl, "made"))
+    monkeypatch.setitem(evaluation.PROBES, "paper", replace(evaluation.PROBES["paper"], epochs=2, batch=6))
+    values = {"preset": "adnce", "test_size": 96, "batch_size": 4, "encoder": "resnet18", "width": 0.0625}
+    d, seen = domain(dataset="STL-10", **values), []
+    assert "preset=cpu" not in capsys.readouterr().err, "these crops are what the recipe wants"
+    net = d.model(d.recipe)
+    net.encoder.register_forward_pre_hook(lambda _, x: seen.append((x[0].shape[0], x[0].shape[-1])))
+    d.contrasts(net, next(iter(d.batches(d.recipe, 0))))
+    assert seen == [(4, 32)] * 2
+    seen.clear()
+    metrics = d.evaluate(net).metrics
+    assert set(metrics) == {"accuracy", "lbfgs", "knn", "paper"}
+    assert seen == [(12, 96), (8, 96), *[(6, 32)] * 4, (8, 96)]
+    wanted = normalise(d.parts["test"].pixels / 255, CIFAR_MEAN, CIFAR_STD)
+    with torch.no_grad():
+        assert torch.allclose(d.embeddings(net).x, net.eval().encoder(wanted), atol=1e-4)
+
+
 def test_pixels_are_a_reference() -> None:
     raw = domain(encoder="raw", limit=None)
     assert raw.evaluate(raw.model(raw.recipe)).metrics["lbfgs"] > 93
@@ -223,6 +302,7 @@ def test_a_compiled_encoder_keeps_its_names_and_its_numbers() -> None:
         ({"local_crops": 2}, "local_crops are further queries of pairing=query_key"),
         ({"positives": 2, "pairing": "query_key"}, "positives are further views of pairing=both_views"),
         ({"eval_every": 2, "validation": 0.0}, "give validation=0.1"),
+        ({"asymmetric": True, "blur": 0.5}, "asymmetric views are two with a blur of their own"),
         ({"validation": 1.0}, "validation=1.0"),
         ({"validation": 0.001}, "none of any class"),
         ({"views": "easy"}, "views='easy'"),

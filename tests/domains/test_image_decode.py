@@ -1,6 +1,8 @@
 """Image files: what they hold besides RGB, and what is refused."""
 
+import io
 import os
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -62,8 +64,32 @@ def test_cmyk_is_converted(tmp_path: Path) -> None:
     assert notes == {"CMYK, converted": 1}
 
 
+@pytest.mark.parametrize("suffix", ["gif", "webp", "png", "tiff"])
+def test_of_several_frames_the_first_is_taken_and_said(suffix: str, tmp_path: Path) -> None:
+    levels = (40, 200, 120)
+    first, *others = (Image.fromarray(np.full((16, 16, 3), level, dtype=np.uint8)) for level in levels)
+    options = {"lossless": True} if suffix == "webp" else {}
+    pixels, notes = harmless(first, tmp_path, suffix, save_all=True, append_images=others, **options)
+    assert np.array_equal(pixels, np.asarray(first))
+    assert notes.pop("first of several frames taken") == 1
+    assert set(notes) <= {"palette"}
+
+
 def write(content: bytes, name: str = "train/cat/1.png") -> Callable[[Path], Any]:
     return lambda root: (root / name).write_bytes(content)
+
+
+def two_frames(kind: str) -> bytes:
+    file = io.BytesIO()
+    first, second = (Image.fromarray(noise(16, 16, 3, seed=seed)) for seed in range(2))
+    first.save(file, kind, save_all=True, append_images=[second])
+    return file.getvalue()
+
+
+def second_page_without_height() -> bytes:
+    start, tag, end = two_frames("TIFF").rpartition(struct.pack("<HH", 257, 4))
+    assert tag
+    return start + struct.pack("<HH", 65000, 4) + end
 
 
 BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
@@ -78,6 +104,14 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
         r"train/cat/1\.jpg is damaged \(image file is truncated",
     ),
     "truncated png": (lambda r: shrink(r / "train/dog/2.png"), r"train/dog/2\.png is (damaged|no image)"),
+    "truncated gif": (
+        write(two_frames("GIF")[:-400], "train/cat/1.gif"),
+        r"train/cat/1\.gif is damaged \(",
+    ),
+    "damaged second page": (
+        write(second_page_without_height(), "train/cat/1.tiff"),
+        r"train/cat/1\.tiff is damaged \(",
+    ),
     "float": (
         lambda r: save(r / "train/cat/1.tiff", noise(16, 16).astype(np.float32)),
         r"1\.tiff has pixels of mode F",

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from contrastbench.domains.image import evaluation
+from contrastbench.domains.image import evaluation, published
 from contrastbench.domains.image.encoder import ImageModel
 from contrastbench.domains.image.evaluation import PROBES, Reader, split
 from contrastbench.domains.image.images import Images
@@ -77,12 +77,11 @@ def plain(size: int) -> Policy:
 
 
 @pytest.mark.parametrize("name", PROBES)
-def test_probes_learn_on_views_and_leave_the_encoder_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluation, "policy", lambda kind, size: plain(size))
+def test_probes_learn_on_views_and_leave_the_encoder_alone(name: str) -> None:
     net, whole = model(), images(64)
     columns = READER.features(net, whole).x.shape[1]
     before = {key: tensor.clone() for key, tensor in net.state_dict().items()}
-    moved, classifier = PROBES[name].train(net, whole, columns, READER, 8, 0)
+    moved, classifier = PROBES[name].train(net, whole, columns, READER, plain(8), 0)
     assert all(torch.equal(tensor, before[key]) for key, tensor in net.state_dict().items())
     statistics = [key for key, tensor in moved.state_dict().items() if not torch.equal(tensor, before[key])]
     assert bool(statistics) == (name == "paper")
@@ -92,14 +91,40 @@ def test_probes_learn_on_views_and_leave_the_encoder_alone(name: str, monkeypatc
     assert (classifier.predict(held.x) == held.y).float().mean() > (0.4 if "renyicl" not in name else 0.9)
 
 
+PUBLISHED: dict[str, tuple[type[torch.optim.Optimizer], dict[str, float], dict[str, object]]] = {
+    "paper": (torch.optim.Adam, {"lr": 1e-3, "weight_decay": 1e-6}, {"batch": 512, "epochs": 100, "views": "base"}),
+    "strict": (torch.optim.Adam, {"lr": 1e-3, "weight_decay": 1e-6}, {"batch": 512, "epochs": 100, "views": "base"}),
+    "renyicl": (
+        torch.optim.SGD,
+        {"lr": 0.3, "momentum": 0.9, "weight_decay": 0},
+        {"batch": 512, "epochs": 100, "views": "none"},
+    ),
+    "renyicl-imagenet": (
+        torch.optim.SGD,
+        {"lr": 0.4, "momentum": 0.9, "weight_decay": 0},
+        {"batch": 1024, "epochs": 90, "views": "none"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_probes_have_the_published_numbers(name: str) -> None:
+    """linear.py of DCL, HCL and ADNCE; RényiCL's B.4, and its B.3: 0.1 for 256 images, linearly scaled to 1024."""
+    probe, (kind, numbers, others) = PROBES[name], PUBLISHED[name]
+    optimizer = probe.optimizer([nn.Parameter(torch.zeros(1))])
+    assert type(optimizer) is kind
+    assert {key: optimizer.param_groups[0][key] for key in numbers} == pytest.approx(numbers)
+    assert {key: getattr(probe, key) for key in others} == others
+    assert (probe.cosine, probe.statistics_move) == ("renyicl" in name, name == "paper")
+
+
 def test_a_probe_is_the_loop_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """`strict`, written out: Adam 1e-3 with decay 1e-6 on the cross-entropy of features of the epoch's order."""
-    monkeypatch.setattr(evaluation, "policy", lambda kind, size: plain(size))
     monkeypatch.setattr(evaluation, "augment", lambda images, kind, rng: images.float() / 255)
     net, whole = model().eval(), images(24)
     probe = evaluation.Probe(PROBES["strict"].optimizer, 10, 3, "base")
     columns = READER.features(net, whole).x.shape[1]
-    _, classifier = probe.train(net, whole, columns, READER, 8, 7)
+    _, classifier = probe.train(net, whole, columns, READER, plain(8), 7)
     torch.manual_seed(7)
     head = nn.Linear(columns, 4)
     optimizer = torch.optim.Adam(head.parameters(), lr=1e-3, weight_decay=1e-6)
@@ -113,3 +138,11 @@ def test_a_probe_is_the_loop_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
             optimizer.step()
     probes = torch.randn(500, columns) * x.std() + x.mean()
     assert (classifier.predict(probes) == head(probes).argmax(dim=1)).float().mean() > 0.99
+
+
+def test_probes_of_the_released_codes_train_on_the_views_of_the_training_with_their_blur() -> None:
+    adnce, cifar = (make_recipe("image", {"preset": name}) for name in ("adnce", "renyicl-cifar"))
+    for name in ("paper", "strict"):
+        assert PROBES[name].policy(adnce) == published(adnce)
+        assert PROBES[name].policy(cifar).blur == 0.0
+    assert PROBES["renyicl"].policy(adnce) == Policy(32)

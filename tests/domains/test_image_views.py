@@ -14,8 +14,9 @@ import torchvision.transforms as T
 from torchvision.transforms import functional as F
 from torchvision.transforms.autoaugment import _apply_op
 
-from contrastbench.domains.image import colour, randaugment
+from contrastbench.domains.image import colour, published, randaugment
 from contrastbench.domains.image import views as v
+from contrastbench.domains.recipes import make_recipe
 
 EXACT = 2e-6  # float32 in another order of operations
 N = 24
@@ -113,6 +114,7 @@ def test_evaluation_is_torchvisions(shape: tuple[int, int], size: int) -> None:
 def test_blur_is_torchvisions(size: int) -> None:
     images, sigma = picture(size, size).float() / 255, spread(0.1, 2.0)
     kernel = 2 * max(1, size // 20) + 1
+    assert v.blur(images[:0], sigma[:0]).shape == (0, 3, size, size), "of a small batch none may be chosen"
     close(v.blur(images, sigma), [F.gaussian_blur(x, kernel, s) for x, s in zip(images, sigma.tolist(), strict=True)])
 
 
@@ -284,18 +286,20 @@ def test_published_views() -> None:
     small, large, hard = v.policy("base", 32), v.policy("base", 224), v.policy("hard", 32)
     assert (small.jitter, small.strength, small.grey, small.flip) == (0.8, (0.4, 0.4, 0.4, 0.1), 0.2, 0.5)
     assert (small.scale, small.blur, large.blur) == ((0.08, 1.0), 0.0, 0.5)
+    released, cifar = (published(make_recipe("image", {"preset": name})) for name in ("adnce", "renyicl-cifar"))
+    assert released == replace(small, blur=0.5), "GaussianBlur(kernel_size=int(0.1 * 32)), half of the time"
+    assert cifar == hard
     assert (hard.randaugment, hard.erasing, replace(hard, randaugment=(0, 0.0), erasing=0.0)) == ((3, 5.0), 0.2, small)
     default = inspect.signature(T.RandomResizedCrop).parameters
     assert small.scale == default["scale"].default
     assert small.ratio == pytest.approx(default["ratio"].default)
 
 
-def test_multi_crop_is_two_large_views_and_small_crops_of_small_parts() -> None:
+def test_local_crops_are_of_small_parts() -> None:
     ramp = torch.arange(256, dtype=torch.uint8).expand(N, 3, 256, 256)
-    large, local = v.policy("none", 64), replace(v.policy("none", 24), scale=(0.05, 0.2), flip=0.0)
-    crops = v.multi_crop(ramp, large, local, 6, rng())
-    assert [tuple(c.shape[1:]) for c in crops] == [(3, 64, 64)] * 2 + [(3, 24, 24)] * 6
-    widths = torch.cat([c[:, 0, 0, -1] - c[:, 0, 0, 0] for c in crops[2:]]) * 255 * 24 / 23
+    local = replace(v.policy("none", 24), scale=(0.05, 0.2), flip=0.0)
+    crops = torch.cat([v.augment(ramp, local, rng(seed)) for seed in range(6)])
+    assert tuple(crops.shape) == (6 * N, 3, 24, 24)
+    widths = (crops[:, 0, 0, -1] - crops[:, 0, 0, 0]) * 255 * 24 / 23
     assert (widths.min() / 256) ** 2 > 0.05 * 3 / 4 * 0.97
     assert (widths.max() / 256) ** 2 < 0.2 * 4 / 3 * 1.03
-    assert not torch.equal(crops[0], crops[1])

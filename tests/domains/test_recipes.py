@@ -61,6 +61,8 @@ def test_presets_of_images_are_what_the_papers_say() -> None:
         ("tabular", {"widths": [8, 0]}, "widths"),
         ("tabular", {"projection": [8]}, "projection"),
         ("tabular", {"views": "cutout"}, "views='cutout'"),
+        ("image", {"randaugment": [-1, 5.0]}, "randaugment.*greater than or equal to 0"),
+        ("image", {"randaugment": [2, 100.0]}, "randaugment.*less than or equal to 10"),
     ],
 )
 def test_a_mistake_is_one_line(domain: str, values: dict, message: str) -> None:
