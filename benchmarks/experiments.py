@@ -174,7 +174,7 @@ def own_code(loss: "Loss | None") -> str:
     """Sha256 over losses from outside this package: their classes' names, and their files, which a user may edit."""
     from contrastbench.losses.base import parts
 
-    kinds = [kind for _, part in parts(loss) for kind in type(part).__mro__] if loss else []
+    kinds = [kind for _, part in parts(loss) for kind in type(part).__mro__] if loss is not None else []
     own = [kind for kind in kinds if not kind.__module__.startswith(("contrastbench.", "torch.", "builtins"))]
     files = {f.__code__.co_filename for kind in own for f in vars(kind).values() if inspect.isfunction(f)}
     code = [kind.__qualname__.encode() for kind in own] + [Path(file).read_bytes() for file in sorted(files)]

@@ -90,6 +90,24 @@ def test_a_failure_is_recorded_and_tried_again(tmp_path: Path, monkeypatch: pyte
     assert run(request(tmp_path), seed=0)[0]["status"] == "ok"
 
 
+def test_an_exit_within_a_loss_is_a_failure_and_sigterm_is_not(tmp_path: Path) -> None:
+    for code in (0, 143):
+        file = tmp_path / f"exit{code}.py"
+        file.write_text(OWN.replace("return ", f"raise SystemExit({code})  # "))
+    record, _ = run(request(tmp_path, f"{tmp_path}/exit0.py:Mine"), seed=0)
+    assert (record["status"], record["details"]["error"]) == ("failed", "SystemExit(0)")
+    with pytest.raises(SystemExit):
+        run(request(tmp_path, f"{tmp_path}/exit143.py:Mine"), seed=0)
+
+
+def test_a_loss_that_is_false_is_trained(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(OWN + "\n    def __len__(self):\n        return 0\n")
+    record, _ = run(request(tmp_path, f"{file}:Mine"), seed=0)
+    assert (record["status"], record["loss"], len(record["loss_code"])) == ("ok", "mine", 64)
+    assert len(record["details"]["loss_by_epoch"]) == 2
+
+
 def test_out_of_memory_is_its_own_status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def exhaust(*_: object) -> None:
         raise torch.OutOfMemoryError("no more")
