@@ -1,11 +1,13 @@
 """The registry of losses by name; importing it does not import torch, so that listing stays instant."""
 
 import ast
+import hashlib
 import importlib
 import importlib.util
 import inspect
 import json
 import re
+import sys
 import textwrap
 import warnings
 from collections.abc import Mapping
@@ -254,10 +256,12 @@ def class_in_file(path: Path, attribute: str) -> Any:
     """A user's own loss class, from a file."""
     if not path.is_file():
         raise UserError(f"no file {path}: give --loss as path/to/file.py:Class")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    place = hashlib.sha256(str(path.resolve()).encode()).hexdigest()
+    spec = importlib.util.spec_from_file_location(f"file_{place}.{path.stem}", path)
     assert spec is not None, "a .py file always has a loader"
     assert spec.loader is not None, "a .py file always has a loader"
     module: ModuleType = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where inspect and dataclasses look for a class's module
     with users_code(f"import {path}"):
         spec.loader.exec_module(module)
     if not hasattr(module, attribute):
