@@ -154,8 +154,8 @@ def assign(expression: str, params: Mapping[str, Any], known: Mapping[str, list[
 
 
 def is_sum(name: str) -> bool:
-    """Whether the name is an expression such as `infonce + 0.5*dar`."""
-    return "+" in name or "*" in name
+    """Whether the name is an expression such as `infonce + 0.5*dar`; `c++/mine.py:Mine` is none where that file is."""
+    return ("+" in name or "*" in name) and not Path(name.rpartition(":")[0]).is_file()
 
 
 def split_sum(expression: str) -> dict[str, float]:

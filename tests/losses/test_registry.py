@@ -10,7 +10,7 @@ import pytest
 
 from contrastbench.benchmarks.random_contrasts import random_views
 from contrastbench.losses import LOSSES, UserError, both_views, get_loss, registry
-from contrastbench.losses.registry import describe, resolve_alias
+from contrastbench.losses.registry import complete, describe, resolve_alias
 
 USERS_LOSS = """
 from contrastbench.losses.base import ScoreLoss
@@ -105,6 +105,15 @@ def test_a_users_file_in_a_sum(tmp_path: Path) -> None:
     file.write_text(USERS_LOSS)
     loss = get_loss(f"infonce + 2*{file}:Mine", temperature=0.2, **{"mine.temperature": 0.1})
     assert loss.params == {"infonce.temperature": 0.2, "mine.temperature": 0.1}
+
+
+def test_a_users_file_in_a_folder_that_looks_like_a_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for file in (Path("c++/mine.py"), Path("mine.py")):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(USERS_LOSS)
+    assert complete("c++/mine.py:Mine", {"temperature": 0.1}) == ("mine", {"temperature": 0.1})
+    assert get_loss("infonce+2*mine.py:Mine").name == "infonce + 2*mine"
 
 
 @pytest.mark.parametrize("call", [lambda: get_loss("adnc"), lambda: describe("adnc")])
