@@ -25,13 +25,7 @@ def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> UserE
 
 @contextmanager
 def users_code(action: str) -> Iterator[None]:
-    """Code of the user's own: whatever it raises, `sys.exit` included, is one line on what could not be done and why.
-
-    >>> with users_code("make mine.py:Mine"):
-    ...     {}["margin"]
-    Traceback (most recent call last):
-    contrastbench.losses.errors.UserError: cannot make mine.py:Mine (KeyError: 'margin')
-    """
+    """Code of the user's own: whatever it raises, `sys.exit` included, is one line on what failed and why."""
     try:
         yield
     except UserError:
@@ -39,8 +33,9 @@ def users_code(action: str) -> Iterator[None]:
     except (Exception, SystemExit) as error:
         if is_termination(error):
             raise
-        cause = (str(error).splitlines() or [""])[0]
-        raise UserError(f"cannot {action} ({type(error).__name__}: {cause})") from error
+        text = (str(error).splitlines() or [""])[0]
+        cause = f"{type(error).__name__}: {text}" if text else type(error).__name__
+        raise UserError(f"cannot {action} ({cause})") from error
 
 
 def is_termination(error: BaseException) -> bool:

@@ -155,7 +155,15 @@ def assign(expression: str, params: Mapping[str, Any], known: Mapping[str, list[
 
 def is_sum(name: str) -> bool:
     """Whether the name is an expression such as `infonce + 0.5*dar`; `c++/mine.py:Mine` is none where that file is."""
-    return ("+" in name or "*" in name) and not Path(name.rpartition(":")[0]).is_file()
+    return ("+" in name or "*" in name) and not is_file(name.rpartition(":")[0])
+
+
+def is_file(path: str) -> bool:
+    """Whether there is such a file; a long sum is no name of one."""
+    try:
+        return Path(path).is_file()
+    except OSError:
+        return False
 
 
 def split_sum(expression: str) -> dict[str, float]:
