@@ -22,6 +22,7 @@ from contrastbench.benchmarks.random_contrasts import PAIRINGS, Pairing, random_
 from contrastbench.losses import get_loss
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast
+from contrastbench.losses.errors import is_termination
 
 Build = Callable[..., Loss]
 Check = Callable[[Build, int], None]
@@ -61,7 +62,9 @@ def run(check: Check, build: Build, seeds: Iterable[int]) -> CheckResult:
     try:
         for seed in seeds:
             check(build, seed)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
+        if is_termination(error):
+            raise
         return CheckResult(title, False, f"{type(error).__name__}: {error}".split("\n")[0])
     return CheckResult(title, True, (check.__doc__ or "").split("\n")[0])
 

@@ -63,10 +63,12 @@ def run(
 
     A finished cell is not run again. Example: bench run --domain graph --loss adnce --dataset MUTAG --seeds 0-4
     """
+    from contrastbench.benchmarks.channel import private_channel
     from contrastbench.domains.datasets import default_dataset
     from contrastbench.domains.recipes import tiny as tiny_recipe
     from contrastbench.domains.registry import check_domain
 
+    output = private_channel() if json_ else sys.stdout
     check_domain(domain)
     check_data_root(data_root)
     numbers, params, changes = parse_seeds(seeds), parse_pairs("--set", set_), parse_pairs("--recipe", recipe)
@@ -99,7 +101,7 @@ def run(
     for seed in numbers:
         record, path = run_cell(request, seed)
         done.append(record)
-        typer.echo(json.dumps(record) if json_ else describe(record, path))
+        typer.echo(json.dumps(record) if json_ else describe(record, path), file=output)
     if not json_ and len(done) > 1:
         typer.echo(summary(done))
     if any(record["status"] != "ok" for record in done):

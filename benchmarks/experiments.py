@@ -2,6 +2,7 @@
 
 import hashlib
 import inspect
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -173,11 +174,24 @@ def state(statuses: set[str]) -> State:
 
 
 def own_code(loss: "Loss | None") -> str:
-    """Sha256 over losses from outside this package: their classes' names, and their files, which a user may edit."""
+    """Sha256 over losses from outside this package: their classes' names, and their files, which a user may edit.
+
+    What these files import is not covered, except for classes that the loss is derived from and methods it takes over.
+    """
     from contrastbench.losses.base import parts
 
-    kinds = [kind for _, part in parts(loss) for kind in type(part).__mro__] if loss else []
+    kinds = [kind for _, part in parts(loss) for kind in type(part).__mro__] if loss is not None else []
     own = [kind for kind in kinds if not kind.__module__.startswith(("contrastbench.", "torch.", "builtins"))]
-    files = {f.__code__.co_filename for kind in own for f in vars(kind).values() if inspect.isfunction(f)}
+    files = {file for kind in own for file in source_files(kind)}
     code = [kind.__qualname__.encode() for kind in own] + [Path(file).read_bytes() for file in sorted(files)]
     return hashlib.sha256(b"\0".join(code)).hexdigest() if own else ""
+
+
+def source_files(kind: type) -> Iterator[str]:
+    """The file of a class, which may have no methods, and those of its methods; none of the standard library's."""
+    if kind.__module__.partition(".")[0] in sys.stdlib_module_names:
+        return
+    files = [f.__code__.co_filename for f in vars(kind).values() if inspect.isfunction(f)]
+    for file in [*files, getattr(sys.modules.get(kind.__module__), "__file__", None)]:
+        if file and Path(file).is_file():  # what a decorator makes may be from "<string>"
+            yield file

@@ -22,7 +22,7 @@ from contrastbench.domains.base import Domain
 from contrastbench.domains.recipes import Recipe, make_recipe
 from contrastbench.domains.registry import domain_class
 from contrastbench.losses.base import Loss
-from contrastbench.losses.errors import UserError
+from contrastbench.losses.errors import UserError, is_termination
 from contrastbench.losses.registry import get_loss
 
 
@@ -52,19 +52,19 @@ def run(request: Request, seed: int) -> tuple[Record, Path]:
     """
     recipe = make_recipe(request.domain, request.recipe)
     loss = None if request.loss == "none" else get_loss(request.loss, **request.params)
-    if loss and not recipe.trainable:
+    if loss is not None and not recipe.trainable:
         raise UserError("this recipe has no weights to train: give --loss none")
     device = torch.device(request.device)
     domain = open_domain(request, recipe, seed, device)
     torch.set_num_threads(request.threads or min(domain.threads, request.cores or cpu_count()))
-    if loss:
+    if loss is not None:
         domain.steps(recipe)  # a corpus that is missing is named now, and one that is read belongs to the data's hash
     cell = Cell(
         request.domain,
         request.dataset,
-        loss.name if loss else request.loss,
+        request.loss if loss is None else loss.name,
         own_code(loss),
-        loss.params if loss else {},
+        {} if loss is None else loss.params,
         {**recipe.model_dump(mode="json"), **recipe.contents(request.data_root, trained=loss is not None)},
         recipe.protocol,
         domain.data_hash,
@@ -134,7 +134,9 @@ def attempt(work: Callable[[], Record]) -> Record:
         return {"status": "diverged", "details": {"error": str(error)}}
     except (torch.OutOfMemoryError, MemoryError) as error:
         return {"status": "oom", "details": {"error": str(error)}}
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a user's loss may call sys.exit
+        if is_termination(error):
+            raise
         reason = str(error) if isinstance(error, UserError) else repr(error)
         return {"status": "failed", "details": {"error": reason, "traceback": traceback.format_exc()}}
 

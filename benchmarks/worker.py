@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
-from typing import IO, Any
+from typing import Any
 
 from filelock import FileLock, Timeout
 
+from contrastbench.benchmarks.channel import private_channel
 from contrastbench.benchmarks.environment import choose_device
 from contrastbench.benchmarks.runner import NoData, NotWritten, Request, run
 from contrastbench.losses.errors import UserError
@@ -40,13 +41,6 @@ def main() -> None:
         busy.set()
         reply = answer(json.loads(line))
         busy.clear()
-
-
-def private_channel() -> IO[str]:
-    """What was standard output: a user's loss may print, and its words belong to standard error."""
-    channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    return channel
 
 
 def listen(lines: "SimpleQueue[str | None]", busy: threading.Event) -> None:

@@ -1,7 +1,9 @@
 """What a user did wrong, in one line that names the fix."""
 
 import difflib
-from collections.abc import Iterable
+import signal
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class UserError(ValueError):
@@ -19,3 +21,23 @@ def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> UserE
     near = [folded[k] for k in difflib.get_close_matches(name.casefold(), folded, n=2, cutoff=0.6)]
     fix = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(known) or 'none'}"
     return UserError(f"unknown {kind} {name!r}: {fix}{hint}")
+
+
+@contextmanager
+def users_code(action: str) -> Iterator[None]:
+    """Code of the user's own: whatever it raises, `sys.exit` included, is one line on what failed and why."""
+    try:
+        yield
+    except UserError:
+        raise
+    except (Exception, SystemExit) as error:
+        if is_termination(error):
+            raise
+        text = (str(error).splitlines() or [""])[0]
+        cause = f"{type(error).__name__}: {text}" if text else type(error).__name__
+        raise UserError(f"cannot {action} ({cause})") from error
+
+
+def is_termination(error: BaseException) -> bool:
+    """Whether it is what SIGTERM becomes, exit code 143: nothing may hold that up."""
+    return isinstance(error, SystemExit) and error.code == 128 + signal.SIGTERM

@@ -101,6 +101,29 @@ def test_a_run_prints_its_records_and_goes_on_where_it_stopped(bench, tmp_path: 
     assert len(list(tmp_path.rglob("*.json"))) == 3
 
 
+TALKATIVE = """
+import os
+from contrastbench.losses.infonce import InfoNCE
+
+print("imported")
+
+class Talkative(InfoNCE):
+    def terms(self, scores):
+        print("called")
+        os.system("echo from a process")
+        return super().terms(scores)
+"""
+
+
+def test_what_a_users_loss_prints_stays_out_of_the_records(tmp_path: Path) -> None:
+    (tmp_path / "talkative.py").write_text(TALKATIVE)
+    main = "from contrastbench.benchmarks.cli import main; main()"
+    words = ["run", "--domain", "graph", "--loss", "talkative.py:Talkative", "--tiny", "--json", "--seeds", "0-1"]
+    done = subprocess.run([sys.executable, "-c", main, *words], cwd=tmp_path, capture_output=True, text=True)
+    assert [json.loads(line)["seed"] for line in done.stdout.splitlines()] == [0, 1], done.stderr
+    assert all(text in done.stderr for text in ("imported", "called", "from a process"))
+
+
 def test_tiny_gives_way_to_the_recipe(bench) -> None:
     _, out, _ = bench(*RUN, "--tiny", "--recipe", "epochs=1", "--json", "--set", "mu=0.1")
     record = json.loads(out)

@@ -1,5 +1,6 @@
 """One cell from request to record."""
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -7,12 +8,13 @@ import pytest
 import torch
 
 from contrastbench.benchmarks import runner
+from contrastbench.benchmarks.experiments import own_code
 from contrastbench.benchmarks.records import read
 from contrastbench.benchmarks.runner import Request, run
 from contrastbench.domains.datasets import EMBEDDED
 from contrastbench.domains.recipes import TINY as TINIES
 from contrastbench.domains.registry import DOMAINS
-from contrastbench.losses import LOSSES, UserError, registry
+from contrastbench.losses import LOSSES, UserError, get_loss, registry
 
 TINY = {"epochs": 2, "limit": 60, "folds": 3}
 
@@ -90,6 +92,24 @@ def test_a_failure_is_recorded_and_tried_again(tmp_path: Path, monkeypatch: pyte
     assert run(request(tmp_path), seed=0)[0]["status"] == "ok"
 
 
+def test_an_exit_within_a_loss_is_a_failure_and_sigterm_is_not(tmp_path: Path) -> None:
+    for code in (0, 143):
+        file = tmp_path / f"exit{code}.py"
+        file.write_text(OWN.replace("return ", f"raise SystemExit({code})  # "))
+    record, _ = run(request(tmp_path, f"{tmp_path}/exit0.py:Mine"), seed=0)
+    assert (record["status"], record["details"]["error"]) == ("failed", "SystemExit(0)")
+    with pytest.raises(SystemExit):
+        run(request(tmp_path, f"{tmp_path}/exit143.py:Mine"), seed=0)
+
+
+def test_a_loss_that_is_false_is_trained(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(OWN + "\n    def __len__(self):\n        return 0\n")
+    record, _ = run(request(tmp_path, f"{file}:Mine"), seed=0)
+    assert (record["status"], record["loss"], len(record["loss_code"])) == ("ok", "mine", 64)
+    assert len(record["details"]["loss_by_epoch"]) == 2
+
+
 def test_out_of_memory_is_its_own_status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def exhaust(*_: object) -> None:
         raise torch.OutOfMemoryError("no more")
@@ -154,6 +174,60 @@ def test_a_users_loss_that_was_edited_is_another_cell(tmp_path: Path) -> None:
     assert run(request(tmp_path, spec, scale=2.0), seed=0)[1] == path
     file.write_text(OWN + "\n# an edit")
     assert run(request(tmp_path, spec, scale=2.0), seed=0)[1] != path
+
+
+@pytest.mark.parametrize("loss", ["{}:Mine", "infonce + 2*{}:Mine"])
+def test_the_code_of_a_users_loss_is_its_name_and_its_file(tmp_path: Path, loss: str) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(OWN)
+    assert own_code(get_loss(loss.format(file))) == hashlib.sha256(b"Mine\0" + OWN.encode()).hexdigest()
+
+
+FIXED = """
+from contrastbench.losses.infonce import InfoNCE
+
+class Fixed(InfoNCE):
+    weight = 1.0
+    terms = property(lambda self: lambda scores: self.weight * scores.mean_pos(scores.pos))
+"""
+DATA = """
+from __future__ import annotations
+from abc import ABC
+from dataclasses import dataclass
+from contrastbench.losses import ScoreLoss
+
+@dataclass(eq=False)
+class Fixed(ScoreLoss, ABC):
+    weight: float = 1.0
+
+    def __post_init__(self):
+        super().__init__()
+
+    def terms(self, scores):
+        return self.weight * scores.mean_pos(scores.pos)
+"""
+
+
+@pytest.mark.parametrize("text", [FIXED, DATA], ids=["no methods", "dataclass"])
+def test_an_edited_file_is_another_cell_whatever_its_class_consists_of(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "fixed.py"
+    file.write_text(text)
+    first, path = run(request(tmp_path, f"{file}:Fixed"), seed=0)
+    assert (first["status"], first["loss"]) == ("ok", "fixed")
+    assert run(request(tmp_path, f"{file}:Fixed"), seed=0)[1] == path
+    file.write_text(text.replace("1.0", "-5.0"))
+    second, edited = run(request(tmp_path, f"{file}:Fixed"), seed=0)
+    assert edited != path
+    assert second["details"]["loss_by_epoch"] != first["details"]["loss_by_epoch"]
+
+
+def test_two_files_of_one_name_are_two_cells(tmp_path: Path) -> None:
+    files = [tmp_path / folder / "fixed.py" for folder in ("a", "b")]
+    for file in files:
+        file.parent.mkdir()
+        file.write_text(f"{FIXED}# {file}")
+    losses = [get_loss(f"{file}:Fixed") for file in files]
+    assert own_code(losses[0]) != own_code(losses[1])
 
 
 def test_two_classes_of_one_file_are_two_cells(tmp_path: Path) -> None:

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
 from cases import SUM, random_params
 from contrastbench.benchmarks import battery
 from contrastbench.benchmarks.battery import CHECKS, Check, check_loss, run
-from contrastbench.losses import LOSSES, Loss, get_loss
+from contrastbench.losses import LOSSES, Contrast, Loss, get_loss
 
 NAMES = [*LOSSES, SUM]
 SEEDS = st.integers(0, 2**31)
@@ -49,3 +50,15 @@ def test_every_check_finds_its_mistake(check: Check) -> None:
     broken = f"{Path(__file__).with_name('broken.py')}:{title}"
     assert not run(check, partial(get_loss, broken), range(7)).passed
     assert run(check, partial(get_loss, "infonce"), range(7)).passed
+
+
+def test_an_exit_within_a_loss_is_a_failed_check_and_sigterm_is_not() -> None:
+    class Exits(Loss):
+        def forward(self, contrast: Contrast) -> Tensor:
+            raise SystemExit(code)
+
+    code = 0
+    assert run(CHECKS[0], Exits, [0]).detail == "SystemExit: 0"
+    code = 143
+    with pytest.raises(SystemExit):
+        run(CHECKS[0], Exits, [0])

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from contrastbench.benchmarks.random_contrasts import random_views
-from contrastbench.losses import LOSSES, UserError, both_views, get_loss
-from contrastbench.losses.registry import describe, resolve_alias
+from contrastbench.losses import LOSSES, UserError, both_views, get_loss, registry
+from contrastbench.losses.registry import complete, describe, resolve_alias
 
 USERS_LOSS = """
 from contrastbench.losses.base import ScoreLoss
@@ -107,6 +107,17 @@ def test_a_users_file_in_a_sum(tmp_path: Path) -> None:
     assert loss.params == {"infonce.temperature": 0.2, "mine.temperature": 0.1}
 
 
+def test_a_users_file_in_a_folder_that_looks_like_a_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for file in (Path("c++/mine.py"), Path("mine.py")):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(USERS_LOSS)
+    assert complete("c++/mine.py:Mine", {"temperature": 0.1}) == ("mine", {"temperature": 0.1})
+    assert get_loss("infonce+2*mine.py:Mine").name == "infonce + 2*mine"
+    with pytest.raises(UserError, match="unknown loss 'xxx"):
+        get_loss("x" * 300 + " + mine.py:Mine")
+
+
 @pytest.mark.parametrize("call", [lambda: get_loss("adnc"), lambda: describe("adnc")])
 def test_an_unknown_loss_answers_with_the_closest(call: Callable[[], object]) -> None:
     with pytest.raises(UserError, match="unknown loss 'adnc': did you mean 'adnce'"):
@@ -123,10 +134,54 @@ def test_a_users_own_loss_from_a_file(tmp_path: Path) -> None:
         get_loss(f"{tmp_path}/other.py:Mine")
 
 
-@pytest.mark.parametrize("text", ["def broken(", "import no_such_module", "1 / 0"])
+@pytest.mark.parametrize(
+    "text", ["def broken(", "import no_such_module", "1 / 0", "raise OSError", "raise SystemExit(0)"]
+)
 def test_a_file_that_cannot_be_imported_is_named(tmp_path: Path, text: str) -> None:
     file = tmp_path / "mine.py"
     file.write_text(text)
-    with pytest.raises(UserError, match=r"cannot import .*mine.py \(\w+Error: ") as error:
+    with pytest.raises(UserError, match=r"cannot import .*mine.py \((\w+Error: .+|SystemExit: 0|OSError)\)$") as error:
         get_loss(f"{file}:Mine")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("argument", "body", "message"),
+    [
+        ("t=1.0", "pass", "does not keep its argument t: add self.t = t"),
+        ("t", "self.t = t", "cannot make .*mine.py:Mine .TypeError: .* missing 1 required positional argument: 't'"),
+        ("t=1.0", "{}['x']", "cannot make .*mine.py:Mine .KeyError: 'x'"),
+        ("t=1.0", "raise SystemExit(0)", "cannot make .*mine.py:Mine .SystemExit: 0"),
+        ("t=1.0", "raise ValueError", "cannot make .*mine.py:Mine .ValueError.$"),
+        ("t=torch.ones(2)", "self.t = t", r"a record cannot hold t=tensor\(\[1., 1.\]\): take a finite number"),
+        ("t=float('inf')", "self.t = t", "a record cannot hold t=inf: take a finite number"),
+        ("t=(1, 2)", "self.t = t", r"a record cannot hold t=\(1, 2\): .* or a list"),
+        ("**t", "self.t = t", r"takes \*\*t: write its arguments out by name"),
+    ],
+)
+def test_a_mistake_in_a_users_constructor_is_named(tmp_path: Path, argument: str, body: str, message: str) -> None:
+    head = "import torch\nfrom contrastbench.losses import ScoreLoss\n\nclass Mine(ScoreLoss):\n"
+    init = f"    def __init__(self, {argument}):\n        super().__init__()\n        {body}\n"
+    (tmp_path / "mine.py").write_text(head + init)
+    with pytest.raises(UserError, match=message) as error:
+        get_loss(f"{tmp_path}/mine.py:Mine")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["def mine(): pass", "class mine: pass", "mine = 3"])
+def test_what_is_no_class_of_losses_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "mine.py").write_text(text)
+    with pytest.raises(UserError, match=r"mine in .*mine.py is no loss: write it as a class of"):
+        get_loss(f"{tmp_path}/mine.py:mine")
+
+
+def test_a_plug_in_that_makes_no_loss_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "loss_class", lambda _: lambda: None)
+    with pytest.raises(UserError, match="mine makes a NoneType, which is no loss: name a class"):
+        get_loss("mine")
+
+
+def test_sigterm_is_no_mistake_of_the_users(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("raise SystemExit(143)")
+    with pytest.raises(SystemExit):
+        get_loss(f"{tmp_path}/mine.py:Mine")
