@@ -1,24 +1,20 @@
 """The registry of losses by name; importing it does not import torch, so that listing stays instant."""
 
 import ast
-import hashlib
 import importlib
 import importlib.util
 import inspect
-import json
 import re
-import sys
-import textwrap
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from contrastbench.losses.errors import UserError, unknown, users_code
+from contrastbench.losses.own import class_in_file, make
 
 if TYPE_CHECKING:
     from contrastbench.losses.base import Loss
@@ -82,48 +78,6 @@ def get_loss(name: str, **params: Any) -> "Loss":
         if key not in known:
             raise unknown(f"parameter of {name}", key, known)
     return make(name, factory, params)
-
-
-def make(name: str, factory: Any, params: Mapping[str, Any]) -> "Loss":
-    """The loss, such that a record can name it.
-
-    Raises:
-        UserError: it cannot be made, or not be made again from its `params`.
-    """
-    from contrastbench.losses.base import Loss
-
-    with users_code(f"make {name}"):
-        loss = factory(**params)
-        if not isinstance(loss, Loss):
-            raise UserError(f"{name} makes a {type(loss).__name__}, which is no loss: name a class of Loss")
-        if type(loss).params is Loss.params:
-            check_attributes(name, loss)
-        for key, value in loss.params.items():
-            if not is_plain(value):
-                shown = textwrap.shorten(repr(value), 80, placeholder="...")
-                raise UserError(f"{name}: a record cannot hold {key}={shown}: take a finite number, a text or a list")
-    return loss
-
-
-def check_attributes(name: str, loss: "Loss") -> None:
-    """Raise if an argument of the constructor is not kept under its name."""
-    for key, argument in inspect.signature(type(loss)).parameters.items():
-        if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
-            raise UserError(f"{name} takes {argument}: write its arguments out by name")
-        if not hasattr(loss, key):
-            raise UserError(f"{name} does not keep its argument {key}: add self.{key} = {key} to its constructor")
-
-
-def is_plain(value: Any) -> bool:
-    """Whether JSON gives the value back as it is.
-
-    >>> is_plain([1, 0.5, "a", True, None]), is_plain(float("inf")), is_plain((1, 2))
-    (True, False, False)
-    """
-    try:
-        return bool(json.loads(json.dumps(value, allow_nan=False)) == value)
-    except (TypeError, ValueError):
-        return False
 
 
 def get_sum(expression: str, params: Mapping[str, Any]) -> "Loss":
@@ -204,7 +158,8 @@ def loss_class(name: str) -> Any:
         return class_in_file(Path(match[1]), match[2])
     plugins = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
     if name in plugins:
-        return plugins[name].load()
+        with users_code(f"load {name}"):
+            return plugins[name].load()
     raise unknown("loss", name, [*LOSSES, *ALIASES, *plugins])
 
 
@@ -258,32 +213,6 @@ def weighted(name: str, weight: float) -> str:
     '2*dar'
     """
     return name if weight == 1 else f"{weight!r}".removesuffix(".0") + f"*{name}"
-
-
-def class_in_file(path: Path, attribute: str) -> Any:
-    """A user's own loss class, from a file."""
-    if not path.is_file():
-        raise UserError(f"no file {path}: give --loss as path/to/file.py:Class")
-    place = hashlib.sha256(str(path.resolve()).encode()).hexdigest()
-    spec = importlib.util.spec_from_file_location(f"file_{place}.{path.stem}", path)
-    assert spec is not None, "a .py file always has a loader"
-    assert spec.loader is not None, "a .py file always has a loader"
-    module: ModuleType = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where inspect and dataclasses look for a class's module
-    with users_code(f"import {path}"):
-        spec.loader.exec_module(module)
-    if not hasattr(module, attribute):
-        raise unknown(f"class in {path}", attribute, [k for k, v in vars(module).items() if isinstance(v, type)])
-    return checked_class(getattr(module, attribute), f"{attribute} in {path}")
-
-
-def checked_class(found: Any, where: str) -> Any:
-    """What was found, if it is a class of losses."""
-    from contrastbench.losses.base import Loss
-
-    if not (isinstance(found, type) and issubclass(found, Loss)):
-        raise UserError(f"{where} is no loss: write it as a class of contrastbench.losses.ScoreLoss or Loss")
-    return found
 
 
 def describe(name: str) -> Description:

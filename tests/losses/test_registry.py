@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -185,3 +186,12 @@ def test_sigterm_is_no_mistake_of_the_users(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("raise SystemExit(143)")
     with pytest.raises(SystemExit):
         get_loss(f"{tmp_path}/mine.py:Mine")
+
+
+def test_a_package_that_cannot_be_imported_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = EntryPoint("theirs", "no_such_package:Loss", "contrastbench.losses")
+    monkeypatch.setattr("contrastbench.losses.registry.entry_points", lambda group: [broken])
+    with pytest.raises(
+        UserError, match=r"cannot load theirs \(ModuleNotFoundError: No module named 'no_such_package'\)"
+    ):
+        get_loss("theirs")
