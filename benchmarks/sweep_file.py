@@ -54,7 +54,7 @@ class Method(NamedTuple):
 
     loss: str
     params: Params
-    own: str = ""  # the loss as the file has it, where it was found beside the file
+    own: str = ""  # the loss as a sweep file has it, without the path where it was found
 
     @property
     def label(self) -> str:
