@@ -13,7 +13,9 @@ from contrastbench.losses import ScoreLoss, get_loss
 from contrastbench.losses.base import Scores
 
 FOLDER = Path(__file__).parent
-NEGATIVES = torch.linspace(0, 1, 2001, dtype=torch.float64).pow(3).mul(1.6).sub(0.6).unsqueeze(0)  # few hard ones
+NEGATIVES = (
+    torch.linspace(0, 1, 2001, dtype=torch.float64).pow(3).mul(1.6).sub(0.6).unsqueeze(0)
+)  # few hard ones
 NAMES = {"temperature": "tau"}
 
 
@@ -29,12 +31,29 @@ def weight_curves(axes: Axes) -> None:
     """ADNCE's Figure 3: the weight that the gradient puts on a negative of a score, 1 on average."""
     s = torch.linspace(-1, 1, 201, dtype=torch.float64).unsqueeze(0).requires_grad_()
     settings = [("infonce", {"temperature": t}) for t in (0.07, 0.2, 0.3)]
-    settings += [("adnce", {"temperature": 0.3, "mu": m, "sigma": w}) for m, w in ((0.7, 1.0), (0.4, 1.0), (0.1, 0.5))]
+    settings += [
+        ("adnce", {"temperature": 0.3, "mu": m, "sigma": w})
+        for m, w in ((0.7, 1.0), (0.4, 1.0), (0.1, 0.5))
+    ]
     for name, params in settings:
         (weight,) = torch.autograd.grad(value(name, s, **params), s)
-        label = name + " " + ", ".join(f"{NAMES.get(key, key)} {number:g}" for key, number in params.items())
-        axes.plot(s.detach()[0], (weight / weight.mean())[0], label=label, linestyle="-" if name == "adnce" else "--")
-    axes.set(xlabel="cosine with the anchor", ylabel="weight of a negative", yscale="log", ylim=(1e-3, 60))
+        label = (
+            name
+            + " "
+            + ", ".join(f"{NAMES.get(key, key)} {number:g}" for key, number in params.items())
+        )
+        axes.plot(
+            s.detach()[0],
+            (weight / weight.mean())[0],
+            label=label,
+            linestyle="-" if name == "adnce" else "--",
+        )
+    axes.set(
+        xlabel="cosine with the anchor",
+        ylabel="weight of a negative",
+        yscale="log",
+        ylim=(1e-3, 60),
+    )
 
 
 def optimal_temperature(axes: Axes) -> None:
@@ -49,7 +68,9 @@ def optimal_temperature(axes: Axes) -> None:
 def best_alpha(eta: float) -> float:
     """The minimiser of alpha eta + alpha log E exp(s / alpha)."""
     found = minimize_scalar(
-        lambda a: a * eta + a * value("infonce", NEGATIVES, temperature=a).item(), bounds=(0.02, 50), method="bounded"
+        lambda a: a * eta + a * value("infonce", NEGATIVES, temperature=a).item(),
+        bounds=(0.02, 50),
+        method="bounded",
     )
     return float(found.x)
 
@@ -60,7 +81,10 @@ def expansion(axes: Axes) -> None:
     exact = [t * value("infonce", NEGATIVES, temperature=t).item() for t in taus]
     axes.plot(taus, exact, label="tau infonce")
     axes.plot(
-        taus, [value("mean_variance", NEGATIVES, temperature=t).item() for t in taus], "--", label="mean_variance"
+        taus,
+        [value("mean_variance", NEGATIVES, temperature=t).item() for t in taus],
+        "--",
+        label="mean_variance",
     )
     chi2 = [value("phi_dro", NEGATIVES, temperature=t, phi="chi2").item() for t in taus]
     axes.plot(taus, chi2, ":", label="phi_dro chi2")

@@ -1,77 +1,138 @@
 """What every domain is: data, a model, batches that become contrasts, and a score."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    Protocol,
+    TypeVar,
+    runtime_checkable,
+)
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from contrastbench.domains.recipes import Recipe
+from contrastbench.domains.recipe import Recipe
 from contrastbench.losses.contrast import Contrast
 
 if TYPE_CHECKING:
-    from contrastbench.domains.classifiers import Labelled
+    from contrastbench.domains.scoring.classifiers import Labelled
+
+RecipeT = TypeVar("RecipeT", bound=Recipe)
+ModelT = TypeVar("ModelT", bound=nn.Module)
+BatchT = TypeVar("BatchT")
+
+TestPart = Literal["folds", "redrawn", "fixed"]
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a domain measured on a model."""
+    """What a domain measured on a model; accuracies and correlations in percent."""
 
-    metrics: dict[str, float]  # accuracies and correlations in percent
+    metrics: dict[str, float]
     main: str  # the metric that tables show
-    details: dict[str, Any] = field(default_factory=dict)  # "validation": what may choose hyperparameters, percent
+    validation: float | None = None  # what may choose hyperparameters
+    folds: Sequence[float] = ()  # the main metric on each fold, where it is their mean
+    samples: dict[str, int] = field(default_factory=dict)  # of train, validation and test part
+    test_part: TestPart = "fixed"  # the set's own, drawn anew by each seed, or all samples in turn
+    details: dict[str, Any] = field(
+        default_factory=dict
+    )  # for people: nothing here is read by other parts
 
 
-class Domain(Protocol):
+class Domain(ABC, Generic[RecipeT, ModelT, BatchT]):
     """One dataset of one kind of data, ready to train and score models on.
 
-    `contrasts` decides who meets whom and knows no loss; a loss gets a `Contrast` and knows no domain. A class is made
-    as `kind(dataset, recipe, seed, data_root, device)`. One that a package announces in the entry-point group
-    `contrastbench.domains` also has the class attributes `summary`, `recipe` (its subclass of `Recipe`), `default` (the
-    dataset that needs no file) and `tiny` (recipe values of a smoke test).
+    `contrasts` decides who meets whom and knows no loss; a loss gets a `Contrast` and knows no domain. What only some
+    domains can do are the protocols below. `bench check-domain NAME` holds a domain to all of it.
+
+    Args:
+        dataset: its name, one that the domain declares or a user's own.
+        recipe: how it is trained and scored on.
+        seed: of everything that is drawn.
+        data_root: a folder that already holds the data files.
+        device: where models and batches live.
+
+    Raises:
+        UserError: the dataset cannot be had, or not by this recipe.
     """
 
-    threads: int  # CPU threads that suit the domain's model
-    data_hash: str
+    threads: ClassVar[int] | int = 1  # CPU threads that suit the domain's model
 
-    def model(self, recipe: Recipe) -> nn.Module:
+    def __init__(
+        self, dataset: str, recipe: RecipeT, seed: int, data_root: Path | None, device: torch.device
+    ) -> None:
+        self.dataset, self.recipe, self.seed = dataset, recipe, seed
+        self.data_root, self.device = data_root, device
+
+    @abstractmethod
+    def data_hash(self, trained: bool) -> str:
+        """Sha256 over the content that scores the model, and over what it is trained on if it is trained."""
+
+    @abstractmethod
+    def model(self) -> ModelT:
         """A freshly initialised model; the same for the same seed."""
-        ...
 
-    def batches(self, recipe: Recipe, epoch: int) -> Iterable[Any]:
-        """The training batches of an epoch; the same for the same seed and epoch."""
-        ...
-
-    def steps(self, recipe: Recipe) -> int:
+    @abstractmethod
+    def steps(self) -> int:
         """Number of batches in an epoch."""
-        ...
 
-    def contrasts(self, model: nn.Module, batch: Any) -> Sequence[Contrast]:
+    @abstractmethod
+    def batches(self, epoch: int) -> Iterable[BatchT]:
+        """The training batches of an epoch; the same for the same seed and epoch."""
+
+    @abstractmethod
+    def contrasts(self, model: ModelT, batch: BatchT) -> Sequence[Contrast]:
         """Who meets whom in a batch."""
-        ...
 
-    def evaluate(self, model: nn.Module) -> Evaluation:
+    @abstractmethod
+    def evaluate(self, model: ModelT) -> Evaluation:
         """The score of the model's encoder by the domain's protocol."""
-        ...
 
-    def export(self, model: nn.Module, folder: Path) -> None:
-        """Write the model for other libraries; others need not have it, nor `check_export` before the training."""
-        ...
+    def notes(self, trained: bool) -> dict[str, Any]:
+        """What reading the data showed, for the record."""
+        return {}
 
-    def validate(self, model: nn.Module) -> float:
-        """What chooses the best model where the recipe has `validate_every`; others need not have it."""
-        ...
+    def check_untrained(self) -> None:
+        """Raise UserError if the model cannot be scored as it is initialised; most can."""
+        return
+
+
+@runtime_checkable
+class Validates(Protocol):
+    """A domain that can choose the best model where the recipe has `validate_every`."""
+
+    def validate(self, model: Any) -> float:
+        """The score of the model on validation data; larger is better."""
+
+
+@runtime_checkable
+class Exports(Protocol):
+    """A domain whose models other libraries can load."""
+
+    def check_export(self) -> None:
+        """Raise UserError unless models of this recipe can be exported."""
+
+    def export(self, model: Any, folder: Path) -> None:
+        """Write the model into the folder."""
+
+
+@runtime_checkable
+class HasClasses(Protocol):
+    """A domain whose samples have classes."""
 
     def classes(self, batch: Any) -> Tensor:
-        """(N,) class of each sample of a batch, 0, 1, ...; domains without classes need not have it."""
-        ...
+        """(N,) class of each sample of a batch, 0, 1, ...; -1 where it has none."""
 
-    def embeddings(self, model: nn.Module) -> "Labelled":
-        """What the reported score is measured on, with classes; domains without classes need not have it."""
-        ...
+    def embeddings(self, model: Any) -> "Labelled":
+        """What the reported score is measured on, with classes."""
 
 
 def generator(device: torch.device, *key: int) -> torch.Generator:

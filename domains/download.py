@@ -7,7 +7,7 @@ from pathlib import Path
 
 import platformdirs
 
-from contrastbench.domains.datasets import Dataset
+from contrastbench.domains.declaration import Dataset
 from contrastbench.losses.errors import UserError
 
 
@@ -47,9 +47,18 @@ def fetch(dataset: Dataset) -> Path:
     if not known:
         raise UserError(f"{dataset.name} is not downloaded unhashed: get {dataset.url}, {fix}")
     try:
-        path = pooch.retrieve(dataset.url, f"sha256:{known}", fname=name, path=cache_folder(), progressbar=True)
-    except (OSError, ValueError) as error:  # requests' errors are OSErrors, a wrong hash is a ValueError
-        reason = type(error).__name__ if isinstance(error, OSError) else "its sha256 is not the declared one"
+        path = pooch.retrieve(
+            dataset.url, f"sha256:{known}", fname=name, path=cache_folder(), progressbar=True
+        )
+    except (
+        OSError,
+        ValueError,
+    ) as error:  # requests' errors are OSErrors, a wrong hash is a ValueError
+        reason = (
+            type(error).__name__
+            if isinstance(error, OSError)
+            else "its sha256 is not the declared one"
+        )
         raise UserError(f"cannot download {dataset.url} ({reason}): {fix}") from None
     return Path(path)
 
@@ -65,7 +74,9 @@ def hub_sha256(dataset: Dataset, fix: str) -> str:
     tags = [step.headers.get("X-Linked-ETag", "").strip('"') for step in (*answer.history, answer)]
     found = next((tag for tag in tags if re.fullmatch("[0-9a-f]{64}", tag)), None)
     if found is None:
-        raise UserError(f"cannot download {dataset.url} ({answer.status_code}, and no sha256 beforehand): {fix}")
+        raise UserError(
+            f"cannot download {dataset.url} ({answer.status_code}, and no sha256 beforehand): {fix}"
+        )
     kept = sidecar(dataset)
     kept.parent.mkdir(parents=True, exist_ok=True)
     part = kept.with_suffix(f".{os.getpid()}")

@@ -20,14 +20,22 @@ class Progress:
         self.total, self.what, self.done = total, what, done
         self.last_line = time.monotonic()
         self.bar = tqdm(
-            total=total, initial=done, desc=what, file=sys.stderr, leave=False, disable=not sys.stderr.isatty()
+            total=total,
+            initial=done,
+            desc=what,
+            file=sys.stderr,
+            leave=False,
+            disable=not sys.stderr.isatty(),
         )
 
     def __enter__(self) -> "Progress":
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.bar.close()
 
@@ -47,4 +55,8 @@ class Progress:
         """Off a terminal: a line, if it is time for one."""
         if self.bar.disable and time.monotonic() - self.last_line >= SECONDS_BETWEEN_LINES:
             self.last_line = time.monotonic()
-            print(f"{self.what}: {self.done} of {self.total} {note}".rstrip(), file=sys.stderr, flush=True)
+            print(
+                f"{self.what}: {self.done} of {self.total} {note}".rstrip(),
+                file=sys.stderr,
+                flush=True,
+            )

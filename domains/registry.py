@@ -1,76 +1,104 @@
-"""The registry of domains by name; importing it does not import torch."""
+"""The registry of domains by name, ours and those that packages announce; importing it does not import torch."""
 
 import importlib
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from contrastbench.domains.declaration import Datasets, Declaration
+from contrastbench.domains.recipe import Recipe
 from contrastbench.losses.errors import UserError, unknown
 
-DOMAINS: Mapping[str, tuple[str, str]] = {  # name -> "module:Class", what it is
-    "graph": ("contrastbench.domains.graph:GraphDomain", "GraphCL's GIN on the TU collection, SVM 10-fold"),
-    "image": ("contrastbench.domains.image:ImageDomain", "ResNets by SimCLR or MoCo v3, linear probe and kNN"),
-    "sentence": (
-        "contrastbench.domains.sentence:SentenceDomain",
-        "SimCSE on any BERT-type encoder, Spearman on STS",
-    ),
-    "tabular": ("contrastbench.domains.tabular:TabularDomain", "RényiCL's MLP on tables of numbers, linear probe"),
+if TYPE_CHECKING:
+    from contrastbench.domains.base import Domain
+
+ENTRY_POINTS = "contrastbench.domains"  # each names a Declaration
+DOMAINS: Mapping[str, EntryPoint] = {  # ours, as a package would announce them
+    name: EntryPoint(name, f"contrastbench.domains.{name}:DECLARATION", ENTRY_POINTS)
+    for name in ("graph", "image", "sentence", "tabular")
 }
 
 
-ENTRY_POINTS = "contrastbench.domains"  # each names a class like ours that also has summary, recipe, default and tiny
-
-
-def plugins() -> dict[str, EntryPoint]:
-    """Domains that installed packages announce, by name; none of their code is run.
+def domains() -> dict[str, EntryPoint]:
+    """All domains by name, ours first; none of the packages' code is run.
 
     Raises:
         UserError: two domains have one name.
     """
-    found: dict[str, EntryPoint] = {}
+    found = dict(DOMAINS)
     for entry in entry_points(group=ENTRY_POINTS):
-        if entry.name in DOMAINS or entry.name in found:
-            other = DOMAINS[entry.name][0] if entry.name in DOMAINS else found[entry.name].value
-            raise UserError(f"two domains are named {entry.name}: {other} and {entry.value}: uninstall one")
+        if entry.name in found:
+            other = found[entry.name].value
+            raise UserError(
+                f"two domains are named {entry.name}: {other} and {entry.value}: uninstall one"
+            )
         found[entry.name] = entry
     return found
 
 
-def is_domain(name: str) -> bool:
-    """Whether a domain has that name."""
-    return name in DOMAINS or name in plugins()
-
-
 def check_domain(name: str) -> None:
     """Raise unless a domain has that name."""
-    if not is_domain(name):
-        raise unknown("domain", name, [*DOMAINS, *plugins()])
+    if name not in DOMAINS and name not in (known := domains()):
+        raise unknown("domain", name, known)
 
 
-def domain_class(name: str) -> Any:
+def declaration(name: str) -> Declaration:
+    """What the domain of that name says of itself.
+
+    Raises:
+        UserError: unknown name, or what a package announces is no declaration.
+    """
+    check_domain(name)
+    entry = DOMAINS.get(name) or domains()[name]
+    try:
+        found = entry.load()
+    except (ImportError, AttributeError) as error:
+        raise UserError(f"domain {name}: cannot import {entry.value} ({error})") from None
+    if not isinstance(found, Declaration):
+        raise UserError(
+            f"domain {name}: {entry.value} is no Declaration; see contrastbench.domains.declaration"
+        )
+    return found
+
+
+def domain_class(name: str) -> "type[Domain]":
     """The adapter of a domain.
 
     Raises:
         UserError: unknown name, or a library that the domain needs is not installed.
     """
-    check_domain(name)
-    if name not in DOMAINS:
-        return load(plugins()[name])
-    module, attribute = DOMAINS[name][0].split(":")
+    about = declaration(name)
+    module, _, attribute = about.adapter.partition(":")
     try:
-        return getattr(importlib.import_module(module), attribute)
+        found: type[Domain] = getattr(importlib.import_module(module), attribute)
     except ModuleNotFoundError as error:
-        fix = f'pip install "contrastbench[{name}]"'
-        raise UserError(f"domain {name} needs {error.name}, which is not installed: {fix}") from None
+        fix = f'pip install "{about.extra}"' if about.extra else f"pip install {error.name}"
+        raise UserError(
+            f"domain {name} needs {error.name}, which is not installed: {fix}"
+        ) from None
+    return found
 
 
-def load(entry: EntryPoint) -> Any:
-    """The class that a package announces."""
-    try:
-        kind = entry.load()
-    except (ImportError, AttributeError) as error:
-        raise UserError(f"domain {entry.name}: cannot import {entry.value} ({error})") from None
-    for part in ("summary", "recipe", "default", "tiny"):
-        if not hasattr(kind, part):
-            raise UserError(f"domain {entry.name}: {entry.value} has no attribute {part}; see domains/base.py")
-    return kind
+def make_recipe(domain: str, values: dict[str, Any]) -> Recipe:
+    """The domain's recipe with these values in place of the defaults; see `Recipe.of`.
+
+    >>> make_recipe("graph", {"epoch": 3})
+    Traceback (most recent call last):
+    contrastbench.losses.errors.UserError: unknown recipe key of domain graph 'epoch': did you mean 'epochs'?
+    """
+    return declaration(domain).recipe.of(domain, values)
+
+
+def datasets() -> dict[str, Datasets]:
+    """The datasets of every domain."""
+    return {name: declaration(name).datasets for name in domains()}
+
+
+def known_data() -> Datasets:
+    """Every dataset and corpus by name."""
+    parts = [
+        part
+        for name in domains()
+        for part in (declaration(name).datasets, declaration(name).corpora)
+    ]
+    return {name: dataset for part in parts for name, dataset in part.items()}

@@ -15,7 +15,14 @@ from contrastbench.losses.registry import LOSSES, get_loss
 
 if TYPE_CHECKING:
     from contrastbench.losses.base import Loss, ScoreLoss, Scores
-    from contrastbench.losses.contrast import Contrast, both_views, other_view, query_key, same_class, whole_row
+    from contrastbench.losses.contrast import (
+        Contrast,
+        both_views,
+        other_view,
+        query_key,
+        same_class,
+        whole_row,
+    )
 
 __all__ = [
     "LOSSES",

@@ -56,7 +56,9 @@ class ADNCE(ExponentialLoss):
 
     def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
         argument = s if self.variant == "official_code" else (s / self.temperature).exp()
-        log_w = self.log_weight(argument).clamp_min(-1e30).detach()  # the clamp keeps a row of tiny weights finite
+        log_w = (
+            self.log_weight(argument).clamp_min(-1e30).detach()
+        )  # the clamp keeps a row of tiny weights finite
         return s / self.temperature + log_w, log_w
 
     def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:

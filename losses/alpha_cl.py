@@ -37,4 +37,6 @@ class AlphaCL(ScoreLoss):
     def terms(self, scores: Scores) -> Tensor:
         distance = (1 - scores.neg).clamp_min(0).sqrt()  # inf in the holes
         alpha = torch.softmax(-(distance**self.p) / self.temperature, dim=1).detach()
-        return (alpha * scores.neg.masked_fill(scores.hole, 0)).sum(dim=1) - scores.mean_pos(scores.pos)
+        return (alpha * scores.neg.masked_fill(scores.hole, 0)).sum(dim=1) - scores.mean_pos(
+            scores.pos
+        )

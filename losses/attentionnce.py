@@ -35,7 +35,11 @@ class AttentionNCE(ScoreLoss):
     """
 
     def __init__(
-        self, temperature: float = 0.5, d_pos: float = 1.0, d_neg: float = 1.0, variant: str = "official_code"
+        self,
+        temperature: float = 0.5,
+        d_pos: float = 1.0,
+        d_neg: float = 1.0,
+        variant: str = "official_code",
     ) -> None:
         super().__init__()
         self.temperature = in_range("temperature", temperature, low=0)
@@ -44,7 +48,9 @@ class AttentionNCE(ScoreLoss):
         self.variant = one_of("variant", variant, ("official_code", "paper"))
 
     def terms(self, scores: Scores) -> Tensor:
-        alpha = torch.exp(scores.pos / self.d_pos - scores.log_mean_pos(scores.pos / self.d_pos)).detach()
+        alpha = torch.exp(
+            scores.pos / self.d_pos - scores.log_mean_pos(scores.pos / self.d_pos)
+        ).detach()
         beta = torch.softmax(scores.neg / self.d_neg, dim=1).detach()
         beta = scores.count * (beta + (1e-6 if self.variant == "official_code" else 0))
         pos = scores.mean_pos(alpha * scores.pos).unsqueeze(1) / self.temperature

@@ -81,7 +81,9 @@ class Loss(nn.Module):
 
     ordered = False  # whether the order of the anchors matters
 
-    def __init__(self) -> None:  # without it the signature, which names the parameters, would be nn.Module's
+    def __init__(
+        self,
+    ) -> None:  # without it the signature, which names the parameters, would be nn.Module's
         super().__init__()
 
     def forward(self, contrast: Contrast) -> Tensor:
@@ -131,7 +133,11 @@ class Sum(Loss):
     @property
     def params(self) -> dict[str, Any]:
         """The arguments of every term, as `term.argument`; the weights are in the name."""
-        return {f"{loss.name}.{key}": value for _, loss in parts(self) for key, value in loss.params.items()}
+        return {
+            f"{loss.name}.{key}": value
+            for _, loss in parts(self)
+            for key, value in loss.params.items()
+        }
 
 
 def parts(loss: Loss) -> list[tuple[float, Loss]]:
@@ -166,7 +172,9 @@ class ScoreLoss(Loss):
         with torch.autocast(contrast.anchor.device.type, enabled=False):
             if len(blocks) == 1:
                 return self.combine(self.block_terms(contrast, blocks[0]))
-            values = [checkpoint(self.block_terms, contrast, rows, use_reentrant=False) for rows in blocks]
+            values = [
+                checkpoint(self.block_terms, contrast, rows, use_reentrant=False) for rows in blocks
+            ]
             return self.combine(torch.cat(values))
 
     def block_terms(self, contrast: Contrast, rows: slice) -> Tensor:
@@ -179,17 +187,23 @@ def block_scores(contrast: Contrast, rows: slice) -> Scores:
     same = contrast.anchor_id[rows].unsqueeze(1) == contrast.key_id  # (a, K)
     scores = contrast.anchor[rows] @ contrast.keys.T
     pos = None if contrast.positive_key is None else scores.gather(1, contrast.positive_key[rows])
-    return with_positives(contrast, rows, scores.masked_fill(same, -math.inf), (~same).sum(dim=1, keepdim=True), pos)
+    return with_positives(
+        contrast, rows, scores.masked_fill(same, -math.inf), (~same).sum(dim=1, keepdim=True), pos
+    )
 
 
-def with_positives(contrast: Contrast, rows: slice, neg: Tensor, count: Tensor, pos: Tensor | None = None) -> Scores:
+def with_positives(
+    contrast: Contrast, rows: slice, neg: Tensor, count: Tensor, pos: Tensor | None = None
+) -> Scores:
     """The scores of some rows of anchors, from those with their negatives and the (a, 1) number of these.
 
     Raises:
         ValueError: an anchor has no negative, so no contrastive loss is defined.
     """
     if not bool((count > 0).all()):
-        raise UserError("an anchor has no negatives: a contrastive batch needs at least two different samples")
+        raise UserError(
+            "an anchor has no negatives: a contrastive batch needs at least two different samples"
+        )
     if pos is None:
         pos = torch.linalg.vecdot(contrast.anchor[rows].unsqueeze(1), contrast.positive[rows])
     padding = None if contrast.padding is None else contrast.padding[rows]
@@ -198,7 +212,11 @@ def with_positives(contrast: Contrast, rows: slice, neg: Tensor, count: Tensor, 
 
 
 def in_range(
-    name: str, value: Any, low: float = -math.inf, high: float = math.inf, closed: bool | str = False
+    name: str,
+    value: Any,
+    low: float = -math.inf,
+    high: float = math.inf,
+    closed: bool | str = False,
 ) -> float:
     """The value if it is a finite number between low and high.
 
@@ -214,11 +232,22 @@ def in_range(
     Traceback (most recent call last):
     contrastbench.losses.errors.UserError: temperature must be a finite number > 0, got nan
     """
-    low_sign, high_sign = ">" + "=" * (closed in (True, "low")), "<" + "=" * (closed in (True, "high"))
+    low_sign, high_sign = (
+        ">" + "=" * (closed in (True, "low")),
+        "<" + "=" * (closed in (True, "high")),
+    )
     number = not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
-    if number and (low < value < high or (value == low and "=" in low_sign) or (value == high and "=" in high_sign)):
+    if number and (
+        low < value < high
+        or (value == low and "=" in low_sign)
+        or (value == high and "=" in high_sign)
+    ):
         return float(value)
-    bounds = [f"{sign} {bound:g}" for sign, bound in ((low_sign, low), (high_sign, high)) if math.isfinite(bound)]
+    bounds = [
+        f"{sign} {bound:g}"
+        for sign, bound in ((low_sign, low), (high_sign, high))
+        if math.isfinite(bound)
+    ]
     expected = " ".join(["a finite number", " and ".join(bounds)]).strip()
     raise UserError(f"{name} must be {expected}, got {value!r}")
 

@@ -24,9 +24,13 @@ class Contrast:
     anchor_id: Tensor  # (A,)
     key_id: Tensor  # (K,)
     positive_in_denominator: bool = True
-    mean_over_negatives: bool = False  # the denominator's mean instead of its sum over the negatives
+    mean_over_negatives: bool = (
+        False  # the denominator's mean instead of its sum over the negatives
+    )
     padding: Tensor | None = None  # (A, P) True where a row of positive is none
-    positive_key: Tensor | None = None  # (A, P) which negatives the positives are, where they are: one score, not two
+    positive_key: Tensor | None = (
+        None  # (A, P) which negatives the positives are, where they are: one score, not two
+    )
 
     def __post_init__(self) -> None:
         """Shapes are checked here, once, and half precision is widened: bf16 cosines over 0.05 are 20 times wrong."""
@@ -86,7 +90,9 @@ def both_views(
     same_shape(z1, z2, *(positives or ()))
     keys = unit(torch.cat([widen(z1), widen(z2)]))
     if positives:
-        positive = unit(torch.stack([widen(z) for z in positives], dim=1)).repeat(2, 1, 1)  # (2N, P, D)
+        positive = unit(torch.stack([widen(z) for z in positives], dim=1)).repeat(
+            2, 1, 1
+        )  # (2N, P, D)
     else:
         positive = keys.roll(len(z1), 0).unsqueeze(1)
     ids = (rows(z1) if labels is None else class_ids(labels, z1)).repeat(2)
@@ -149,7 +155,9 @@ def whole_row(z1: Tensor, z2: Tensor) -> Contrast:
     same_shape(z1, z2)
     ids, keys = rows(z1), unit(z2)
     everybody = torch.full_like(ids, -1)
-    return Contrast(unit(z1), keys.unsqueeze(1), keys, ids, everybody, False, positive_key=ids.unsqueeze(1))
+    return Contrast(
+        unit(z1), keys.unsqueeze(1), keys, ids, everybody, False, positive_key=ids.unsqueeze(1)
+    )
 
 
 def query_key(queries: Tensor | Sequence[Tensor], keys: Tensor) -> Contrast:
@@ -164,7 +172,9 @@ def query_key(queries: Tensor | Sequence[Tensor], keys: Tensor) -> Contrast:
     >>> query_key([torch.eye(4), torch.eye(4)], torch.eye(4)).anchor.shape
     torch.Size([8, 4])
     """
-    crops = queries if isinstance(queries, Tensor) else torch.stack([widen(crop) for crop in queries])
+    crops = (
+        queries if isinstance(queries, Tensor) else torch.stack([widen(crop) for crop in queries])
+    )
     crops = crops.unsqueeze(0) if crops.ndim == 2 else crops
     same_shape(*crops, keys)
     key, key_id = unit(keys), rows(keys)

@@ -44,7 +44,10 @@ class DAR(Loss):
         differences = first_order(contrast, self.form)
         n, dim = differences.shape
         step = max(1, self.block_elements // (n * dim))
-        norms = [checkpoint(total_norm, differences, start, step, use_reentrant=False) for start in range(0, n, step)]
+        norms = [
+            checkpoint(total_norm, differences, start, step, use_reentrant=False)
+            for start in range(0, n, step)
+        ]
         return torch.stack(norms).sum() / max(1, n * (n - 1) // 2)
 
 
@@ -54,7 +57,9 @@ def first_order(contrast: Contrast, form: str) -> Tensor:
     start = slice(0, -1) if form == "chain" else slice(0, 1)
     differences = (z[start] - z[1:])[ids[start] != ids[1:]]
     if len(differences) == 0:
-        raise UserError("no two different samples among the anchors: there is no difference to align")
+        raise UserError(
+            "no two different samples among the anchors: there is no difference to align"
+        )
     return differences
 
 

@@ -41,7 +41,9 @@ class Debiased(ExponentialLoss):
 
     def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
         pos, (neg,) = scores.pos / self.temperature, log_sums
-        log_g = log_debias(neg - scores.count.log(), scores.log_mean_pos(pos), self.tau_plus, self.temperature)
+        log_g = log_debias(
+            neg - scores.count.log(), scores.log_mean_pos(pos), self.tau_plus, self.temperature
+        )
         return -scores.mean_pos(scores.log_share(pos, log_g + scores.count.log()))
 
 
@@ -51,7 +53,9 @@ def log_debias(log_neg: Tensor, log_pos: Tensor, tau_plus: float, temperature: f
     >>> log_debias(torch.tensor([[0.0]]), torch.tensor([[-1.0]]), 0.5, 1.0).exp()
     tensor([[1.6321]])
     """
-    share = log_pos - log_neg + (math.log(tau_plus) if tau_plus else -math.inf)  # of the positives in the mean
+    share = (
+        log_pos - log_neg + (math.log(tau_plus) if tau_plus else -math.inf)
+    )  # of the positives in the mean
     least = math.log1p(-tau_plus) - 1 / temperature - log_neg
     above = share.exp() < 1 - least.exp()
     # the branch that is not taken gets a harmless argument: its gradient would be nan, which zero does not cancel

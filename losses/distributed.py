@@ -27,7 +27,10 @@ class Gather(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, z: Tensor) -> Tensor:
-        parts = [torch.empty_like(z, memory_format=torch.contiguous_format) for _ in range(dist.get_world_size())]
+        parts = [
+            torch.empty_like(z, memory_format=torch.contiguous_format)
+            for _ in range(dist.get_world_size())
+        ]
         dist.all_gather(parts, z.contiguous())
         return torch.cat(parts)
 

@@ -19,7 +19,11 @@ def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> UserE
     known = sorted(known)
     folded = {k.casefold(): k for k in known}
     near = [folded[k] for k in difflib.get_close_matches(name.casefold(), folded, n=2, cutoff=0.6)]
-    fix = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(known) or 'none'}"
+    fix = (
+        f"did you mean {' or '.join(map(repr, near))}?"
+        if near
+        else f"known: {', '.join(known) or 'none'}"
+    )
     return UserError(f"unknown {kind} {name!r}: {fix}{hint}")
 
 

@@ -34,12 +34,22 @@ class ExponentialLoss(ScoreLoss):
 
     def forward(self, contrast: Contrast) -> Tensor:
         symmetric = contrast.anchor is contrast.keys and contrast.anchor_id is contrast.key_id
-        peaks = largest(self.log_summands, contrast.anchor) if symmetric and len(contrast.anchor) > self.tile else None
+        peaks = (
+            largest(self.log_summands, contrast.anchor)
+            if symmetric and len(contrast.anchor) > self.tile
+            else None
+        )
         if peaks is None:
             return super().forward(contrast)
         with torch.autocast(contrast.anchor.device.type, enabled=False):
-            sums = log_sums(contrast.anchor, contrast.anchor_id, self.log_summands, peaks, self.tile)
-            _, sample, size = torch.unique(contrast.anchor_id, return_inverse=True, return_counts=True)
+            sums = log_sums(
+                contrast.anchor, contrast.anchor_id, self.log_summands, peaks, self.tile
+            )
+            _, sample, size = torch.unique(
+                contrast.anchor_id, return_inverse=True, return_counts=True
+            )
             count = (len(sample) - size[sample]).unsqueeze(1)
             no_scores = contrast.anchor.new_empty(len(count), 0)
-            return self.combine(self.row_terms(with_positives(contrast, slice(None), no_scores, count), *sums))
+            return self.combine(
+                self.row_terms(with_positives(contrast, slice(None), no_scores, count), *sums)
+            )

@@ -45,5 +45,7 @@ class HCL(ExponentialLoss):
 
     def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
         pos, (weighted, weights) = scores.pos / self.temperature, log_sums
-        log_g = log_debias(weighted - weights, scores.log_mean_pos(pos), self.tau_plus, self.temperature)
+        log_g = log_debias(
+            weighted - weights, scores.log_mean_pos(pos), self.tau_plus, self.temperature
+        )
         return -scores.mean_pos(scores.log_share(pos, log_g + scores.count.log()))

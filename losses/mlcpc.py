@@ -36,7 +36,11 @@ class MLCPC(ScoreLoss):
 
     def terms(self, scores: Scores) -> Tensor:
         pos, neg = scores.pos / self.temperature, scores.neg / self.temperature
-        means = [scores.mean_pos(pos).unsqueeze(1), scores.log_mean_pos(pos), scores.log_mean_neg(neg)]
+        means = [
+            scores.mean_pos(pos).unsqueeze(1),
+            scores.log_mean_pos(pos),
+            scores.log_mean_neg(neg),
+        ]
         return torch.cat(means, dim=1)
 
     def combine(self, terms: Tensor) -> Tensor:

@@ -30,7 +30,11 @@ def class_in_file(path: Path, attribute: str) -> Any:
     with users_code(f"import {path}"):
         spec.loader.exec_module(module)
     if not hasattr(module, attribute):
-        raise unknown(f"class in {path}", attribute, [k for k, v in vars(module).items() if isinstance(v, type)])
+        raise unknown(
+            f"class in {path}",
+            attribute,
+            [k for k, v in vars(module).items() if isinstance(v, type)],
+        )
     return checked_class(getattr(module, attribute), f"{attribute} in {path}")
 
 
@@ -39,7 +43,9 @@ def checked_class(found: Any, where: str) -> Any:
     from contrastbench.losses.base import Loss
 
     if not (isinstance(found, type) and issubclass(found, Loss)):
-        raise UserError(f"{where} is no loss: write it as a class of contrastbench.losses.ScoreLoss or Loss")
+        raise UserError(
+            f"{where} is no loss: write it as a class of contrastbench.losses.ScoreLoss or Loss"
+        )
     return found
 
 
@@ -54,13 +60,17 @@ def make(name: str, factory: Any, params: Mapping[str, Any]) -> "Loss":
     with users_code(f"make {name}"):
         loss = factory(**params)
         if not isinstance(loss, Loss):
-            raise UserError(f"{name} makes a {type(loss).__name__}, which is no loss: name a class of Loss")
+            raise UserError(
+                f"{name} makes a {type(loss).__name__}, which is no loss: name a class of Loss"
+            )
         if type(loss).params is Loss.params:
             check_attributes(name, loss)
         for key, value in loss.params.items():
             if not is_plain(value):
                 shown = textwrap.shorten(repr(value), 80, placeholder="...")
-                raise UserError(f"{name}: a record cannot hold {key}={shown}: take a finite number, a text or a list")
+                raise UserError(
+                    f"{name}: a record cannot hold {key}={shown}: take a finite number, a text or a list"
+                )
     return loss
 
 
@@ -70,7 +80,9 @@ def check_attributes(name: str, loss: "Loss") -> None:
         if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
             raise UserError(f"{name} takes {argument}: write its arguments out by name")
         if not hasattr(loss, key):
-            raise UserError(f"{name} does not keep its argument {key}: add self.{key} = {key} to its constructor")
+            raise UserError(
+                f"{name} does not keep its argument {key}: add self.{key} = {key} to its constructor"
+            )
 
 
 def is_plain(value: Any) -> bool:

@@ -76,5 +76,7 @@ def worst_lambda(scores: Scores, s: Tensor, tau: float, k: float) -> Tensor:
     for x in (fixed, fixed, s):
         weight = base(fixed, lam)
         slope = (weight ** ((2 - k) / (k - 1))).where(weight > 0, 0)
-        lam = lam + tau * (scores.mean_neg(base(x, lam) ** (1 / (k - 1))) - 1) / scores.mean_neg(slope)
+        lam = lam + tau * (scores.mean_neg(base(x, lam) ** (1 / (k - 1))) - 1) / scores.mean_neg(
+            slope
+        )
     return lam

@@ -40,7 +40,10 @@ LOSSES: Mapping[str, str] = {  # name -> "module:Class", the module inside contr
     "dar": "dar:DAR",
 }
 ALIASES: Mapping[str, tuple[str, str]] = {  # name -> its name in LOSSES, what to know about it
-    "dcl": ("debiased", "the loss 'dcl' is 'debiased' contrastive learning; lightly's DCL is 'decoupled'"),
+    "dcl": (
+        "debiased",
+        "the loss 'dcl' is 'debiased' contrastive learning; lightly's DCL is 'decoupled'",
+    ),
 }
 ENTRY_POINTS = "contrastbench.losses"
 
@@ -90,7 +93,9 @@ def get_sum(expression: str, params: Mapping[str, Any]) -> "Loss":
     return Sum(*((weight, get_loss(term, **shared[term])) for term, weight in terms.items()))
 
 
-def assign(expression: str, params: Mapping[str, Any], known: Mapping[str, list[str]]) -> dict[str, dict[str, Any]]:
+def assign(
+    expression: str, params: Mapping[str, Any], known: Mapping[str, list[str]]
+) -> dict[str, dict[str, Any]]:
     """Each term's own parameters: a plain name goes to every term that has it, `term.name` to one and comes first.
 
     >>> assign("a + b", {"t": 1, "b.t": 2}, {"a": ["t"], "b": ["t"]})
@@ -99,9 +104,15 @@ def assign(expression: str, params: Mapping[str, Any], known: Mapping[str, list[
     full = {f"{short(term)}.{key}": (term, key) for term, keys in known.items() for key in keys}
     shared: dict[str, dict[str, Any]] = {term: {} for term in known}
     for name, value in sorted(params.items(), key=lambda item: item[0] in full):
-        targets = [full[name]] if name in full else [(term, key) for term, key in full.values() if key == name]
+        targets = (
+            [full[name]]
+            if name in full
+            else [(term, key) for term, key in full.values() if key == name]
+        )
         if not targets:
-            raise unknown(f"parameter of {expression}", name, [*full, *(key for _, key in full.values())])
+            raise unknown(
+                f"parameter of {expression}", name, [*full, *(key for _, key in full.values())]
+            )
         for term, key in targets:
             shared[term][key] = value
     return shared
@@ -130,7 +141,9 @@ def split_sum(expression: str) -> dict[str, float]:
     for part in expression.split("+"):
         match = re.fullmatch(r"(?:(\d*\.?\d+(?:e-?\d+)?)\s*\*\s*)?([^\s*+]+)", part.strip())
         if not match:
-            raise UserError(f"cannot read {part.strip()!r} in the loss {expression!r}: write it as infonce + 0.5*dar")
+            raise UserError(
+                f"cannot read {part.strip()!r} in the loss {expression!r}: write it as infonce + 0.5*dar"
+            )
         weight, term = float(match[1] or 1), ALIASES.get(match[2], (match[2],))[0]
         if term in terms:
             raise UserError(f"{term} is twice in the loss {expression!r}: add its weights")
@@ -187,7 +200,11 @@ def complete(name: str, params: Mapping[str, Any]) -> tuple[str, dict[str, Any]]
     known = {term: describe(term).params for term in terms}
     if is_sum(name):
         given = assign(name, params, {term: list(keys) for term, keys in known.items()})
-        full = {f"{term}.{key}": value for term in terms for key, value in {**known[term], **given[term]}.items()}
+        full = {
+            f"{term}.{key}": value
+            for term in terms
+            for key, value in {**known[term], **given[term]}.items()
+        }
         return " + ".join(weighted(term, weight) for term, weight in terms.items()), full
     (term,) = terms
     for key in params:
@@ -225,7 +242,11 @@ def describe(name: str) -> Description:
     """
     if is_sum(name):
         terms = {term: describe(term) for term in split_sum(name)}
-        params = {f"{term}.{key}": value for term, about in terms.items() for key, value in about.params.items()}
+        params = {
+            f"{term}.{key}": value
+            for term, about in terms.items()
+            for key, value in about.params.items()
+        }
         return Description(" + ".join(about.summary for about in terms.values()), params)
     name = ALIASES.get(name, (name,))[0]
     if name not in LOSSES:
@@ -236,4 +257,6 @@ def describe(name: str) -> Description:
     init = next(n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
     names = [a.arg for a in init.args.args[1:]]
     defaults = [ast.literal_eval(d) for d in init.args.defaults]
-    return Description((ast.get_docstring(node) or "").split("\n")[0], dict(zip(names, defaults, strict=True)))
+    return Description(
+        (ast.get_docstring(node) or "").split("\n")[0], dict(zip(names, defaults, strict=True))
+    )

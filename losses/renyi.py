@@ -37,7 +37,10 @@ class Renyi(ScoreLoss):
 
     def terms(self, scores: Scores) -> Tensor:
         pos, neg = scores.pos / self.temperature, scores.neg / self.temperature
-        return torch.cat([scores.log_mean_pos((self.gamma - 1) * pos), scores.log_mean_neg(self.gamma * neg)], dim=1)
+        return torch.cat(
+            [scores.log_mean_pos((self.gamma - 1) * pos), scores.log_mean_neg(self.gamma * neg)],
+            dim=1,
+        )
 
     def combine(self, terms: Tensor) -> Tensor:
         tilted, log_q = log_mean(terms)

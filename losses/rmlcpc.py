@@ -33,7 +33,9 @@ class RMLCPC(ScoreLoss):
     tensor(-0.3375)
     """
 
-    def __init__(self, temperature: float = 0.5, alpha: float = 1.52587890625e-05, gamma: float = 2.0) -> None:
+    def __init__(
+        self, temperature: float = 0.5, alpha: float = 1.52587890625e-05, gamma: float = 2.0
+    ) -> None:
         super().__init__()
         self.temperature = in_range("temperature", temperature, low=0)
         self.alpha = in_range("alpha", alpha, low=0, high=1, closed=True)

@@ -17,14 +17,18 @@ LogSummands = Callable[[Tensor], tuple[Tensor, ...]]
 def largest(log_summands: LogSummands, like: Tensor) -> list[float] | None:
     """The largest value of each summand over all cosines; None if the smallest is too small beside it to be summed."""
     found = log_summands(torch.linspace(-1, 1, 129, dtype=like.dtype, device=like.device))
-    room = math.log(torch.finfo(like.dtype).max) - 28  # the rest is for the number of keys and for the gradient's scale
+    room = (
+        math.log(torch.finfo(like.dtype).max) - 28
+    )  # the rest is for the number of keys and for the gradient's scale
     values = torch.stack([x.detach().expand(129) for x in found])
     if not bool((values.amax(dim=1) - values.amin(dim=1) < room).all()):
         return None
     return cast("list[float]", values.amax(dim=1).tolist())
 
 
-def log_sums(z: Tensor, ids: Tensor, log_summands: LogSummands, peaks: list[float], tile: int) -> tuple[Tensor, ...]:
+def log_sums(
+    z: Tensor, ids: Tensor, log_summands: LogSummands, peaks: list[float], tile: int
+) -> tuple[Tensor, ...]:
     """(A, 1) each: log sum_j exp(log_summands(z_i z_j)[k]) over the j of other ids.
 
     Args:
@@ -52,7 +56,9 @@ class TiledLogSums(torch.autograd.Function):
                 total[rows] += summand.sum(dim=1)
                 if rows != columns:
                     total[columns] += summand.sum(dim=0)
-        found = tuple((total.log() + peak).unsqueeze(1) for total, peak in zip(sums, peaks, strict=True))
+        found = tuple(
+            (total.log() + peak).unsqueeze(1) for total, peak in zip(sums, peaks, strict=True)
+        )
         ctx.save_for_backward(z, ids, *found)
         ctx.options = log_summands, peaks, tile
         return found
@@ -65,11 +71,24 @@ class TiledLogSums(torch.autograd.Function):
             if torch.is_grad_enabled():
                 plain = zip(plain_log_sums(z, ids, log_summands), gradients, strict=True)
                 sums, upstream = zip(*((x, g) for x, g in plain if x.requires_grad), strict=True)
-                return *torch.autograd.grad(sums, z, upstream, create_graph=True), None, None, None, None
-            scales = [g * (peak - f).exp() for g, f, peak in zip(gradients, found, peaks, strict=True)]  # (A, 1)
+                return (
+                    *torch.autograd.grad(sums, z, upstream, create_graph=True),
+                    None,
+                    None,
+                    None,
+                    None,
+                )
+            scales = [
+                g * (peak - f).exp() for g, f, peak in zip(gradients, found, peaks, strict=True)
+            ]  # (A, 1)
             total = torch.zeros_like(z)
             for rows, columns, same in tiles(ids, tile):
-                slope = tile_slope(z[rows] @ z[columns].T, log_summands, peaks, [(s[rows], s[columns]) for s in scales])
+                slope = tile_slope(
+                    z[rows] @ z[columns].T,
+                    log_summands,
+                    peaks,
+                    [(s[rows], s[columns]) for s in scales],
+                )
                 slope = masked(slope, same)
                 total[rows].addmm_(slope, z[columns])
                 if rows != columns:
@@ -77,7 +96,9 @@ class TiledLogSums(torch.autograd.Function):
         return total, None, None, None, None
 
 
-def tile_slope(s: Tensor, log_summands: LogSummands, peaks: list[float], scales: list[tuple[Tensor, Tensor]]) -> Tensor:
+def tile_slope(
+    s: Tensor, log_summands: LogSummands, peaks: list[float], scales: list[tuple[Tensor, Tensor]]
+) -> Tensor:
     """Gradient by each cosine of a tile, which its row's and its column's sums both contain."""
     with torch.enable_grad():
         s = s.detach().requires_grad_()

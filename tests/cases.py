@@ -4,8 +4,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from contrastbench.benchmarks.random_contrasts import PAIRINGS, random_views
 from contrastbench.losses import Contrast
+from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
 
 SUM = "infonce + 0.5*dar"
 VARIANTS = ("official_code", "paper")
@@ -14,26 +14,45 @@ VARIANTS = ("official_code", "paper")
 def adnce(r: Random) -> dict[str, Any]:
     weight = r.choice(["gaussian", "gamma", "rayleigh", "chi2"])
     mu = r.uniform(-0.5, 2) if weight == "gaussian" else r.uniform(0.3, 4)
-    return {"temperature": r.uniform(0.2, 1), "mu": mu, "sigma": r.uniform(0.3, 2), "weight": weight}
+    return {
+        "temperature": r.uniform(0.2, 1),
+        "mu": mu,
+        "sigma": r.uniform(0.3, 2),
+        "weight": weight,
+    }
 
 
 def adnce_or_pseudo_code(r: Random) -> dict[str, Any]:
     if r.random() < 0.7:
         return adnce(r)
     # exp(s / tau) runs up to 20 here; a narrower weight would leave the oracle's row without any
-    return {"temperature": r.uniform(0.33, 1), "mu": r.uniform(0, 2), "sigma": r.uniform(2, 5), "variant": "paper"}
+    return {
+        "temperature": r.uniform(0.33, 1),
+        "mu": r.uniform(0, 2),
+        "sigma": r.uniform(2, 5),
+        "variant": "paper",
+    }
 
 
 PARAMETERS: dict[str, Callable[[Random], dict[str, Any]]] = {
     "infonce": lambda r: {},
     "debiased": lambda r: {"tau_plus": r.choice([0, r.uniform(0, 0.5)])},
     "decoupled": lambda r: {},
-    "hcl": lambda r: {"tau_plus": r.choice([0, r.uniform(0, 0.5)]), "beta": r.choice([0, r.uniform(0, 2)])},
-    "rince": lambda r: {"q": r.choice([1, r.uniform(0.01, 1)]), "lam": r.choice([1, r.uniform(0.01, 1)])},
+    "hcl": lambda r: {
+        "tau_plus": r.choice([0, r.uniform(0, 0.5)]),
+        "beta": r.choice([0, r.uniform(0, 2)]),
+    },
+    "rince": lambda r: {
+        "q": r.choice([1, r.uniform(0.01, 1)]),
+        "lam": r.choice([1, r.uniform(0.01, 1)]),
+    },
     "alpha_cl": lambda r: {"p": r.choice([2, 4, r.uniform(1, 6)])},
     "mean_variance": lambda r: {},
     "adnce": adnce_or_pseudo_code,
-    "phi_dro": lambda r: {"phi": r.choice(["kl", "chi2", "cressie_read"]), "k": r.choice([2, r.uniform(1.05, 2)])},
+    "phi_dro": lambda r: {
+        "phi": r.choice(["kl", "chi2", "cressie_read"]),
+        "k": r.choice([2, r.uniform(1.05, 2)]),
+    },
     "attentionnce": lambda r: {
         "d_pos": r.uniform(0.1, 4),
         "d_neg": r.uniform(0.1, 10),
@@ -41,7 +60,10 @@ PARAMETERS: dict[str, Callable[[Random], dict[str, Any]]] = {
     },
     "cpc": lambda r: {"alpha": r.choice([0, 1, 2**-16, r.random()])},
     "mlcpc": lambda r: {"alpha": r.choice([0, 1, 2**-16, r.random()])},
-    "rmlcpc": lambda r: {"alpha": r.choice([0, 1, 2**-16, r.random()]), "gamma": r.choice([0.5, r.uniform(1.1, 3)])},
+    "rmlcpc": lambda r: {
+        "alpha": r.choice([0, 1, 2**-16, r.random()]),
+        "gamma": r.choice([0.5, r.uniform(1.1, 3)]),
+    },
     "renyi": lambda r: {"gamma": r.choice([0.5, r.uniform(1.1, 3)])},
     "nwj": lambda r: {"alpha": r.choice([0, 1, 2**-16, r.random()])},
     "dv": lambda r: {},

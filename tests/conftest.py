@@ -16,7 +16,9 @@ def shared() -> Callable[..., Path]:
     def find(*parts: str) -> Path:
         path = SHARED.joinpath(*parts)
         if not path.exists():
-            pytest.skip(f"optional material is not here: {path}; CONTRASTBENCH_SHARED names its folder")
+            pytest.skip(
+                f"optional material is not here: {path}; CONTRASTBENCH_SHARED names its folder"
+            )
         return path
 
     return find
@@ -31,7 +33,9 @@ def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     for name in ("pooch.retrieve", "requests.head"):
         monkeypatch.setattr(name, refuse)
-    monkeypatch.setattr("contrastbench.domains.download.cache_folder", lambda: tmp_path / "no cache")
+    monkeypatch.setattr(
+        "contrastbench.domains.download.cache_folder", lambda: tmp_path / "no cache"
+    )
 
 
 @pytest.fixture

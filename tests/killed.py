@@ -6,10 +6,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from contrastbench.benchmarks import checkpoints, training
-from contrastbench.benchmarks.runner import Request, run
+from contrastbench.benchmarks.running import checkpoints, training
+from contrastbench.benchmarks.running.runner import Request, run
 
-REQUEST = ("sentence", "graded", "adnce", {"mu": 0.6}, {"epochs": 2, "limit": 48, "batch_size": 16, "eval_every": 2})
+REQUEST = (
+    "sentence",
+    "graded",
+    "adnce",
+    {"mu": 0.6},
+    {"epochs": 2, "limit": 48, "batch_size": 16, "eval_every": 2},
+)
 
 
 def kill(*_: Any) -> None:

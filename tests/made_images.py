@@ -26,12 +26,16 @@ def save(path: Path, array: Any, **options: Any) -> None:
     Image.fromarray(array).save(path, **options)
 
 
-def folder(root: Path, parts: tuple[str, ...] = ("train", "test"), count: int = 3, side: int = 16) -> Path:
+def folder(
+    root: Path, parts: tuple[str, ...] = ("train", "test"), count: int = 3, side: int = 16
+) -> Path:
     """Two classes with some images each, all different."""
     for p, part in enumerate(parts):
         for c, name in enumerate(("cat", "dog")):
             for k in range(count):
-                save(root / part / name / f"{k}.png", noise(side, side, 3, seed=100 * p + 10 * c + k))
+                save(
+                    root / part / name / f"{k}.png", noise(side, side, 3, seed=100 * p + 10 * c + k)
+                )
     return root
 
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from contrastbench.benchmarks.experiments import Experiment
-from contrastbench.benchmarks.records import FINAL, SCHEMA, Cell, publish
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.store import FINAL, SCHEMA, Cell, publish
 
 ENVIRONMENT = {
     "commit": "0" * 40,
@@ -49,6 +49,16 @@ def made(results: Path, work: Experiment, seed: int, **change: Any) -> Path:
 
 def add(results: Path, seed: int, accuracy: float, loss: str = "infonce", **change: Any) -> Path:
     """A record of graphs; `dataset`, `params`, `recipe` and `details` may be given in part."""
-    work = Experiment("graph", change.pop("dataset", "MUTAG"), loss, change.pop("params", {}), change.pop("recipe", {}))
-    details = {"folds": [accuracy, accuracy], "loss_by_epoch": [3.0, 2.0, 1.0], **change.pop("details", {})}
+    work = Experiment(
+        "graph",
+        change.pop("dataset", "MUTAG"),
+        loss,
+        change.pop("params", {}),
+        change.pop("recipe", {}),
+    )
+    details = {
+        "folds": [accuracy, accuracy],
+        "loss_by_epoch": [3.0, 2.0, 1.0],
+        **change.pop("details", {}),
+    }
     return made(results, work, seed, metrics={"accuracy": accuracy}, details=details, **change)

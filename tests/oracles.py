@@ -18,7 +18,11 @@ Oracle = Callable[..., Tensor]
 def anchors(contrast: Contrast) -> Iterator[tuple[Tensor, Tensor]]:
     """Cosines of each anchor with its positives and with its negatives."""
     for i, anchor in enumerate(contrast.anchor):
-        positive = contrast.positive[i] if contrast.padding is None else contrast.positive[i][~contrast.padding[i]]
+        positive = (
+            contrast.positive[i]
+            if contrast.padding is None
+            else contrast.positive[i][~contrast.padding[i]]
+        )
         yield positive @ anchor, contrast.keys[contrast.key_id != contrast.anchor_id[i]] @ anchor
 
 
@@ -63,7 +67,9 @@ def debiased(contrast: Contrast, temperature: float, tau_plus: float) -> Tensor:
     terms = []
     for s_pos, s_neg in anchors(contrast):
         pos, neg = torch.exp(s_pos / temperature), torch.exp(s_neg / temperature)
-        g = torch.clamp((neg.mean() - tau_plus * pos.mean()) / (1 - tau_plus), min=math.exp(-1 / temperature))
+        g = torch.clamp(
+            (neg.mean() - tau_plus * pos.mean()) / (1 - tau_plus), min=math.exp(-1 / temperature)
+        )
         terms.append(share(contrast, pos, over(contrast, g.repeat(len(neg)))))
     return torch.stack(terms).mean()
 
@@ -87,7 +93,10 @@ def alpha_cl(contrast: Contrast, temperature: float, p: float) -> Tensor:
 
 
 def mean_variance(contrast: Contrast, temperature: float) -> Tensor:
-    terms = [-pos.mean() + neg.mean() + neg.var(correction=0) / (2 * temperature) for pos, neg in anchors(contrast)]
+    terms = [
+        -pos.mean() + neg.mean() + neg.var(correction=0) / (2 * temperature)
+        for pos, neg in anchors(contrast)
+    ]
     return torch.stack(terms).mean()
 
 
@@ -115,7 +124,9 @@ def adnce(
     for s_pos, s_neg in anchors(contrast):
         pos, neg = torch.exp(s_pos / temperature), torch.exp(s_neg / temperature)
         arguments = (s_neg if variant == "official_code" else neg).tolist()
-        weights = torch.tensor([adnce_weight(x, mu, sigma, weight) for x in arguments], dtype=neg.dtype)
+        weights = torch.tensor(
+            [adnce_weight(x, mu, sigma, weight) for x in arguments], dtype=neg.dtype
+        )
         terms.append(share(contrast, pos, over(contrast, weights / weights.mean() * neg)))
     return torch.stack(terms).mean()
 
@@ -154,7 +165,11 @@ def worst_ratio(neg: Tensor, temperature: float, phi: str, k: float) -> Tensor:
 
 
 def attentionnce(
-    contrast: Contrast, temperature: float, d_pos: float, d_neg: float, variant: str = "official_code"
+    contrast: Contrast,
+    temperature: float,
+    d_pos: float,
+    d_neg: float,
+    variant: str = "official_code",
 ) -> Tensor:
     terms = []
     for pos, neg in anchors(contrast):
@@ -162,7 +177,9 @@ def attentionnce(
         beta = torch.softmax(neg.detach() / d_neg, dim=0)
         beta = (beta + (1e-6 if variant == "official_code" else 0)) * len(neg)
         prototype = torch.exp((alpha * pos).sum() / temperature)
-        terms.append(share(contrast, prototype, over(contrast, torch.exp(beta * neg / temperature))))
+        terms.append(
+            share(contrast, prototype, over(contrast, torch.exp(beta * neg / temperature)))
+        )
     return torch.stack(terms).mean()
 
 
@@ -176,13 +193,17 @@ def cpc(contrast: Contrast, temperature: float, alpha: float) -> Tensor:
 
 def expectation(contrast: Contrast, positive: bool, f: Callable[[Tensor], Tensor]) -> Tensor:
     """E over all positive, or all negative, pairs of the batch: an anchor, then one of its pairs."""
-    return torch.stack([f(pos if positive else neg).mean() for pos, neg in anchors(contrast)]).mean()
+    return torch.stack(
+        [f(pos if positive else neg).mean() for pos, neg in anchors(contrast)]
+    ).mean()
 
 
 def mlcpc(contrast: Contrast, temperature: float, alpha: float) -> Tensor:
     p = expectation(contrast, True, lambda s: torch.exp(s / temperature))
     q = expectation(contrast, False, lambda s: torch.exp(s / temperature))
-    return -expectation(contrast, True, lambda s: s / temperature) + torch.log(alpha * p + (1 - alpha) * q)
+    return -expectation(contrast, True, lambda s: s / temperature) + torch.log(
+        alpha * p + (1 - alpha) * q
+    )
 
 
 def rmlcpc(contrast: Contrast, temperature: float, alpha: float, gamma: float) -> Tensor:
@@ -215,7 +236,11 @@ def npair(contrast: Contrast, temperature: float, similarity: str = "cosine") ->
     for pos, neg in anchors(contrast):
         if similarity == "distance":
             pos, neg = -torch.sqrt(2 - 2 * pos), -torch.sqrt(2 - 2 * neg)
-        terms += [torch.stack([torch.log(1 + torch.exp((neg - p) / temperature).sum()) for p in pos]).mean()]
+        terms += [
+            torch.stack(
+                [torch.log(1 + torch.exp((neg - p) / temperature).sum()) for p in pos]
+            ).mean()
+        ]
     return torch.stack(terms).mean()
 
 

@@ -24,11 +24,23 @@ def make(root: Path, odd: list[str]) -> None:
     pairs = [(text, sentence(i + i % 3), str(i % 6)) for i, text in enumerate(texts)]
     for year, subsets in STS_YEARS.items():
         for subset in subsets:
-            write(root, f"STS/{year}-en-test/STS.input.{subset}.txt", [f"{a}\t{b}" for a, b, _ in pairs])
+            write(
+                root,
+                f"STS/{year}-en-test/STS.input.{subset}.txt",
+                [f"{a}\t{b}" for a, b, _ in pairs],
+            )
             write(root, f"STS/{year}-en-test/STS.gs.{subset}.txt", [gold for *_, gold in pairs])
     for part in ("dev", "test"):
-        write(root, f"STS/STSBenchmark/sts-{part}.csv", [f"g\tf\ty\t1\t{gold}\t{a}\t{b}" for a, b, gold in pairs])
-    write(root, "SICK/SICK_test_annotated.txt", ["head"] + [f"1\t{a}\t{b}\t{gold}\tN\tM" for a, b, gold in pairs])
+        write(
+            root,
+            f"STS/STSBenchmark/sts-{part}.csv",
+            [f"g\tf\ty\t1\t{gold}\t{a}\t{b}" for a, b, gold in pairs],
+        )
+    write(
+        root,
+        "SICK/SICK_test_annotated.txt",
+        ["head"] + [f"1\t{a}\t{b}\t{gold}\tN\tM" for a, b, gold in pairs],
+    )
     for i, name in enumerate(name for names in TWO_FILES.values() for name in names):
         write(root, name, [sentence(i % 2 + 2 * k) for k in range(20)])
     for part in ("train", "dev", "test"):

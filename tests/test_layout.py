@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks.battery import check_loss
+from contrastbench.losses.laws.battery import check_loss
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("losses", "domains", "benchmarks")
@@ -22,24 +22,40 @@ def imports(path: Path) -> set[str]:
             names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
-    return {name.removeprefix("contrastbench.") for name in names if name.startswith("contrastbench.")}
+    return {
+        name.removeprefix("contrastbench.") for name in names if name.startswith("contrastbench.")
+    }
 
 
 def test_the_package_list_is_the_folders() -> None:
-    found = {".".join(path.relative_to(ROOT).parent.parts) for path in SOURCES if path.name == "__init__.py"}
-    assert {f"contrastbench.{name}" for name in found} == set(PROJECT["tool"]["setuptools"]["packages"])
-    assert {path.parent for path in SOURCES} == {path.parent for path in SOURCES if path.name == "__init__.py"}
+    found = {
+        ".".join(path.relative_to(ROOT).parent.parts)
+        for path in SOURCES
+        if path.name == "__init__.py"
+    }
+    assert {f"contrastbench.{name}" for name in found} == set(
+        PROJECT["tool"]["setuptools"]["packages"]
+    )
+    assert {path.parent for path in SOURCES} == {
+        path.parent for path in SOURCES if path.name == "__init__.py"
+    }
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports_point_one_way(path: Path) -> None:
     folder = path.relative_to(ROOT).parts[0]
     used = {name.split(".")[0] for name in imports(path)}
-    allowed = {"losses": {"losses"}, "domains": {"losses", "domains"}, "benchmarks": set(FOLDERS)}[folder]
+    allowed = {"losses": {"losses"}, "domains": {"losses", "domains"}, "benchmarks": set(FOLDERS)}[
+        folder
+    ]
     assert used <= allowed
     if folder == "domains":
-        modules = {".".join(name.split(".")[:2]) for name in imports(path) if name.startswith("losses.")}
-        assert modules <= {"losses.contrast", "losses.errors"}, "a domain knows pairings, never a loss"
+        modules = {
+            ".".join(name.split(".")[:2]) for name in imports(path) if name.startswith("losses.")
+        }
+        assert modules <= {"losses.contrast", "losses.errors"}, (
+            "a domain knows pairings, never a loss"
+        )
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "losses").glob("*.py")), ids=lambda path: path.name)
@@ -47,7 +63,13 @@ def test_losses_need_torch_alone(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text())):
         modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        assert not {m.split(".")[0] for m in modules} & {"numpy", "scipy", "sklearn", "pydantic", "torchvision"}
+        assert not {m.split(".")[0] for m in modules} & {
+            "numpy",
+            "scipy",
+            "sklearn",
+            "pydantic",
+            "torchvision",
+        }
 
 
 def test_the_readme_shows_a_table_of_ours() -> None:
@@ -58,7 +80,11 @@ def test_the_readme_shows_a_table_of_ours() -> None:
 
 def test_the_readmes_own_loss_passes_the_battery(tmp_path: Path) -> None:
     code = next(
-        block for block in (ROOT / "README.md").read_text().split("```python\n") if block.startswith("# mine.py")
+        block
+        for block in (ROOT / "README.md").read_text().split("```python\n")
+        if block.startswith("# mine.py")
     )
     (tmp_path / "mine.py").write_text(code.split("```")[0])
-    assert [result for result in check_loss(f"{tmp_path / 'mine.py'}:Mine") if not result.passed] == []
+    assert [
+        result for result in check_loss(f"{tmp_path / 'mine.py'}:Mine") if not result.passed
+    ] == []

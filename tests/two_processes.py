@@ -7,9 +7,9 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from contrastbench.benchmarks.random_contrasts import PAIRINGS, random_views
 from contrastbench.losses import LOSSES, get_loss
 from contrastbench.losses.distributed import gather
+from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
 
 NAMES = [*LOSSES, "infonce + 0.5*dar"]
 PAIRS = ["both_views", "both_views with positives", "other_view", "query_key"]
@@ -37,7 +37,9 @@ def gradients(model: nn.Module, views: Sequence[Tensor]) -> Gradients:
 
 def worker(rank: int, folder: str) -> None:
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=WORLD)
+    dist.init_process_group(
+        "gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=WORLD
+    )
     views = [v.chunk(WORLD)[rank] for v in random_views(0, 6)]
     torch.save(gradients(DistributedDataParallel(encoder()), views), f"{folder}/{rank}.pt")
     dist.destroy_process_group()

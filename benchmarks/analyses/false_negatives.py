@@ -30,8 +30,8 @@ from contrastbench.benchmarks.analyses import output
 from contrastbench.benchmarks.analyses.laboratory import Laboratory
 from contrastbench.benchmarks.analyses.plots import figure, legend
 from contrastbench.benchmarks.report.plots import COLORS, MARKERS
-from contrastbench.benchmarks.sweep_file import Method
-from contrastbench.benchmarks.training import Diverged
+from contrastbench.benchmarks.running.training import Diverged
+from contrastbench.benchmarks.tables.sweep_file import Method
 from contrastbench.domains.base import generator
 from contrastbench.domains.progress import Progress
 from contrastbench.losses.base import Loss, ScoreLoss, Scores, block_scores, parts
@@ -58,14 +58,20 @@ class Point(NamedTuple):
 
 
 def analyse(
-    laboratory: Laboratory, method: Method, kept: Sequence[float], temperatures: Sequence[float], folder: Path
+    laboratory: Laboratory,
+    method: Method,
+    kept: Sequence[float],
+    temperatures: Sequence[float],
+    folder: Path,
 ) -> Iterator[Path]:
     """Train with each share of false negatives and each temperature, write and draw scores and shares.
 
     Raises:
         UserError: no temperature, no classes or no scores, or every training diverged.
     """
-    losses = [get_loss(method.loss, **{**method.params, "temperature": value}) for value in temperatures]
+    losses = [
+        get_loss(method.loss, **{**method.params, "temperature": value}) for value in temperatures
+    ]
     check(laboratory, losses[0])
     found = []
     with Progress(len(kept) * len(losses), "trainings") as progress:
@@ -75,9 +81,20 @@ def analyse(
     points = [point for _, point in found]
     metric = next((name for name, _ in found if name), None)
     if metric is None:
-        raise UserError("every training diverged: give larger --temperatures or a smaller --recipe lr")
-    columns = ("kept", "temperature", metric, f"relative_{metric}", "weighted_share", "uniform_share")
-    rows = [(p.kept, p.temperature, p.score, relative(points, p), p.weighted, p.uniform) for p in points]
+        raise UserError(
+            "every training diverged: give larger --temperatures or a smaller --recipe lr"
+        )
+    columns = (
+        "kept",
+        "temperature",
+        metric,
+        f"relative_{metric}",
+        "weighted_share",
+        "uniform_share",
+    )
+    rows = [
+        (p.kept, p.temperature, p.score, relative(points, p), p.weighted, p.uniform) for p in points
+    ]
     title = f"{method.label}: {laboratory.title}"
     yield from output.write(folder, "false-negatives", columns, rows, plot(points, metric, title))
 
@@ -86,13 +103,17 @@ def check(laboratory: Laboratory, loss: Loss) -> None:
     """Raise unless there can be false negatives, and the loss can say what they weigh."""
     laboratory.with_classes("classes")
     if getattr(laboratory.recipe, "pairing", "") == "supervised":
-        raise UserError("the supervised pairing has no false negatives: leave --recipe pairing=supervised out")
+        raise UserError(
+            "the supervised pairing has no false negatives: leave --recipe pairing=supervised out"
+        )
     for _, part in parts(loss):
         if not isinstance(part, ScoreLoss):
             raise UserError(f"{part.name} is no loss of scores: its negatives have no weights")
 
 
-def measure(laboratory: Laboratory, loss: Loss, kept: float, temperature: float) -> tuple[str, Point]:
+def measure(
+    laboratory: Laboratory, loss: Loss, kept: float, temperature: float
+) -> tuple[str, Point]:
     """The main metric's name, and what a training has shown."""
     thinned = Thinned(loss, kept, laboratory.seed)
     classes = laboratory.with_classes("classes")
@@ -106,7 +127,9 @@ def measure(laboratory: Laboratory, loss: Loss, kept: float, temperature: float)
         return "", Point(kept, temperature)
     last = thinned.shares[-(len(thinned.shares) // laboratory.recipe.epochs) :]
     weighted, uniform = torch.stack(last).mean(dim=0).tolist()
-    return evaluation.main, Point(kept, temperature, evaluation.metrics[evaluation.main], weighted, uniform)
+    return evaluation.main, Point(
+        kept, temperature, evaluation.metrics[evaluation.main], weighted, uniform
+    )
 
 
 def classed(contrast: Contrast, classes: Tensor) -> ClassedContrast:
@@ -148,14 +171,17 @@ def without(scores: Scores, dropped: Tensor) -> Scores:
     neg = scores.neg.masked_fill(dropped, -torch.inf)
     count = (~neg.isneginf()).sum(dim=1, keepdim=True)
     if not bool((count > 0).all()):
-        raise UserError("an anchor has no true negatives in its batch: give a larger --recipe batch_size")
+        raise UserError(
+            "an anchor has no true negatives in its batch: give a larger --recipe batch_size"
+        )
     return replace(scores, neg=neg, count=count.to(neg.dtype))
 
 
 def value(loss: Loss, scores: Scores) -> Tensor:
     """The loss of all anchors' scores."""
     terms = [
-        weight * cast(ScoreLoss, part).combine(cast(ScoreLoss, part).terms(scores)) for weight, part in parts(loss)
+        weight * cast(ScoreLoss, part).combine(cast(ScoreLoss, part).terms(scores))
+        for weight, part in parts(loss)
     ]
     return torch.stack(terms).sum()
 
@@ -164,7 +190,9 @@ def weighted_share(loss: Loss, scores: Scores, false: Tensor) -> Tensor:
     """Mean over the anchors of the share of the loss's gradient that lies on false negatives, a scalar."""
     with torch.enable_grad():
         neg = scores.neg.detach().requires_grad_()
-        (pull,) = torch.autograd.grad(value(loss, replace(scores, pos=scores.pos.detach(), neg=neg)), neg)
+        (pull,) = torch.autograd.grad(
+            value(loss, replace(scores, pos=scores.pos.detach(), neg=neg)), neg
+        )
     pull = pull.abs().masked_fill(scores.hole, 0)
     total = pull.sum(dim=1)
     return (pull.masked_fill(~false, 0).sum(dim=1)[total > 0] / total[total > 0]).mean()
@@ -172,7 +200,11 @@ def weighted_share(loss: Loss, scores: Scores, false: Tensor) -> Tensor:
 
 def relative(points: Sequence[Point], point: Point) -> float | None:
     """The score as a share of the best with the same share of false negatives."""
-    best = max(p.score for p in points if p.kept == point.kept and p.score is not None) if point.score else None
+    best = (
+        max(p.score for p in points if p.kept == point.kept and p.score is not None)
+        if point.score
+        else None
+    )
     return point.score / best if point.score and best else None
 
 
@@ -186,9 +218,15 @@ def plot(points: Sequence[Point], metric: str, title: str) -> Figure:
     drawing, (left, right) = figure(title, 2)
     for k, kept in enumerate(dict.fromkeys(point.kept for point in points)):
         line = [point for point in points if point.kept == kept and point.score is not None]
-        style: dict[str, Any] = {"color": COLORS[k % len(COLORS)], "marker": MARKERS[k % len(MARKERS)], "markersize": 4}
+        style: dict[str, Any] = {
+            "color": COLORS[k % len(COLORS)],
+            "marker": MARKERS[k % len(MARKERS)],
+            "markersize": 4,
+        }
         x = [point.temperature for point in line]
-        left.plot(x, numbers(relative(points, point) for point in line), label=f"r = {kept:g}", **style)
+        left.plot(
+            x, numbers(relative(points, point) for point in line), label=f"r = {kept:g}", **style
+        )
         right.plot(x, numbers(point.weighted for point in line), **style)
         right.plot(x, numbers(point.uniform for point in line), color=style["color"], linestyle=":")
     left.set_ylabel(f"{metric} / best of the same r", parse_math=False)

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 from contrastbench.benchmarks.analyses import output
 from contrastbench.benchmarks.analyses.plots import figure
-from contrastbench.benchmarks.experiments import Experiment
-from contrastbench.benchmarks.statistics import mean_std
+from contrastbench.benchmarks.comparison.statistics import mean_std
+from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.losses.errors import UserError, unknown
 
 Grid = Mapping[str, Sequence[Any]]  # two parameters of the loss, with their values
@@ -27,22 +27,33 @@ class Square(NamedTuple):
     scores: list[float]  # of the seeds that are asked for and have one
 
 
-def analyse(work: Experiment, grid: Grid, seeds: Sequence[int], results: Path, folder: Path) -> Iterator[Path | str]:
+def analyse(
+    work: Experiment, grid: Grid, seeds: Sequence[int], results: Path, folder: Path
+) -> Iterator[Path | str]:
     """Read the squares, write and draw them, and say what would fill those that lack seeds.
 
     Raises:
         UserError: the grid is not two parameters of the loss, or there is no record.
     """
     check(work, grid)
-    squares = [square(work, dict(zip(grid, values, strict=True)), seeds, results) for values in pairs(grid)]
+    squares = [
+        square(work, dict(zip(grid, values, strict=True)), seeds, results) for values in pairs(grid)
+    ]
     sweep = folder / "heatmap.yaml"
-    sweep.write_text(yaml.safe_dump(sweep_file(work, grid, seeds), sort_keys=False), encoding="utf-8")
+    sweep.write_text(
+        yaml.safe_dump(sweep_file(work, grid, seeds), sort_keys=False), encoding="utf-8"
+    )
     metric = next((found.metric for found in squares if found.metric), None)
     if metric is None:
         raise UserError(f"no records of {work.label} on this grid: bench sweep {sweep} runs it")
     columns = (*grid, f"{metric}_mean", f"{metric}_std", "n", "seeds_asked_for")
-    rows = [(*found.values, *mean_and_std(found.scores), len(found.scores), len(seeds)) for found in squares]
-    yield from output.write(folder, "heatmap", columns, rows, plot(work, grid, squares, seeds, metric))
+    rows = [
+        (*found.values, *mean_and_std(found.scores), len(found.scores), len(seeds))
+        for found in squares
+    ]
+    yield from output.write(
+        folder, "heatmap", columns, rows, plot(work, grid, squares, seeds, metric)
+    )
     missing = sum(len(found.scores) < len(seeds) for found in squares)
     if missing:
         yield f"{missing} of {len(squares)} squares lack seeds: bench sweep {sweep} runs what is missing"
@@ -65,7 +76,9 @@ def check(work: Experiment, grid: Grid) -> None:
             raise UserError(f"{key} is in --grid and in --set: leave one out")
 
 
-def square(work: Experiment, values: Mapping[str, Any], seeds: Sequence[int], results: Path) -> Square:
+def square(
+    work: Experiment, values: Mapping[str, Any], seeds: Sequence[int], results: Path
+) -> Square:
     """The scores of those values by the records."""
     found = replace(work, params={**work.params, **values}).ok_by_seed(results)
     records = [found[seed] for seed in seeds if seed in found]
@@ -90,10 +103,14 @@ def sweep_file(work: Experiment, grid: Grid, seeds: Sequence[int]) -> dict[str, 
     }
 
 
-def plot(work: Experiment, grid: Grid, squares: Sequence[Square], seeds: Sequence[int], metric: str) -> Figure:
+def plot(
+    work: Experiment, grid: Grid, squares: Sequence[Square], seeds: Sequence[int], metric: str
+) -> Figure:
     """The means as colours and numbers; where seeds are lacking their number is said."""
     (rows, down), (columns, across) = grid.items()
-    means = np.array([mean_and_std(found.scores)[0] for found in squares], dtype=float).reshape(len(down), len(across))
+    means = np.array([mean_and_std(found.scores)[0] for found in squares], dtype=float).reshape(
+        len(down), len(across)
+    )
     drawing, (axes,) = figure(work.label, 1)
     drawing.set_size_inches(1.9 + 0.75 * len(across), 1.5 + 0.45 * len(down))
     image = axes.imshow(means, cmap="viridis", aspect="auto")
@@ -110,9 +127,15 @@ def plot(work: Experiment, grid: Grid, squares: Sequence[Square], seeds: Sequenc
     return drawing
 
 
-def write_number(axes: Axes, place: tuple[int, int], scores: Sequence[float], wanted: int, middle: float) -> None:
+def write_number(
+    axes: Axes, place: tuple[int, int], scores: Sequence[float], wanted: int, middle: float
+) -> None:
     """The mean in its square, white where the colour is dark."""
     mean, _ = mean_and_std(scores)
-    text = "missing" if mean is None else f"{mean:.2f}" + (f"\nn = {len(scores)}" if len(scores) < wanted else "")
+    text = (
+        "missing"
+        if mean is None
+        else f"{mean:.2f}" + (f"\nn = {len(scores)}" if len(scores) < wanted else "")
+    )
     color = "white" if mean is not None and mean < middle else "black"
     axes.text(place[1], place[0], text, ha="center", va="center", color=color, fontsize=8)

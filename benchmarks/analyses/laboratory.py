@@ -9,15 +9,18 @@ import torch
 from joblib import cpu_count
 from torch import nn
 
-from contrastbench.benchmarks.runner import Request, open_domain
-from contrastbench.benchmarks.training import train
+from contrastbench.benchmarks.running.runner import Request, open_domain
+from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.base import Domain
-from contrastbench.domains.recipes import Recipe, make_recipe
+from contrastbench.domains.recipe import Recipe
+from contrastbench.domains.registry import make_recipe
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.errors import UserError
 
-Look = Callable[[Sequence[Contrast], Any], Sequence[Contrast]]  # contrasts and batch of a step -> contrasts
+Look = Callable[
+    [Sequence[Contrast], Any], Sequence[Contrast]
+]  # contrasts and batch of a step -> contrasts
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,9 @@ class Laboratory:
             UserError: this one has none.
         """
         if not hasattr(self.domain, method):
-            raise UserError("this analysis needs classes, which this domain has not: try graph, image or tabular")
+            raise UserError(
+                "this analysis needs classes, which this domain has not: try graph, image or tabular"
+            )
         return getattr(self.domain, method)
 
 
@@ -83,10 +88,14 @@ def open_laboratory(
     """
     full = make_recipe(domain, recipe)
     if not full.trainable or full.epochs == 0:
-        raise UserError("this recipe trains nothing: give it an encoder with weights and epochs of at least 1")
+        raise UserError(
+            "this recipe trains nothing: give it an encoder with weights and epochs of at least 1"
+        )
     request = Request(domain, dataset, "none", {}, recipe, data_root=data_root, device=device)
     opened = open_domain(request, full, seed, torch.device(device))
     if opened.steps(full) == 0:
-        raise UserError(f"{dataset} has no full batch of {full.batch_size}: give a smaller --recipe batch_size")
+        raise UserError(
+            f"{dataset} has no full batch of {full.batch_size}: give a smaller --recipe batch_size"
+        )
     torch.set_num_threads(threads or min(opened.threads, cpu_count()))
     return Laboratory(opened, full, seed, f"{domain} {dataset}, seed {seed}")

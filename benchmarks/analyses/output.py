@@ -20,19 +20,30 @@ def prepare(out: Path | None, analysis: str, *names: str) -> Path:
         UserError: matplotlib is missing, or the folder cannot be written.
     """
     if find_spec("matplotlib") is None:
-        raise UserError('the plot needs matplotlib, which is not installed: pip install "contrastbench[report]"')
-    plain = ("".join(c if c.isalnum() or c in "-_.+" else "_" for c in name) for name in (analysis, *names))
+        raise UserError(
+            'the plot needs matplotlib, which is not installed: pip install "contrastbench[report]"'
+        )
+    plain = (
+        "".join(c if c.isalnum() or c in "-_.+" else "_" for c in name)
+        for name in (analysis, *names)
+    )
     folder = out or Path("results", "analyses", "-".join(plain))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
-        raise UserError(f"cannot write to {folder} ({error.strerror}): name another folder with --out") from None
+        raise UserError(
+            f"cannot write to {folder} ({error.strerror}): name another folder with --out"
+        ) from None
     return folder
 
 
 def write(
-    folder: Path, analysis: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], figure: "Figure"
+    folder: Path,
+    analysis: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    figure: "Figure",
 ) -> Iterator[Path]:
     """Write both, and name them; numbers that are not there are empty cells."""
     table = folder / f"{analysis}.csv"

@@ -9,7 +9,9 @@ from matplotlib.figure import Figure
 
 from contrastbench.benchmarks.report.plots import RC
 
-matplotlib.rcParams.update({**RC, "svg.fonttype": "path"})  # files stand alone: letters look the same everywhere
+matplotlib.rcParams.update(
+    {**RC, "svg.fonttype": "path"}
+)  # files stand alone: letters look the same everywhere
 ROW = 4  # panels beside each other
 
 
@@ -29,7 +31,11 @@ def figure(title: str, panels: int, square: bool = False) -> tuple[Figure, Seque
 def legend(drawing: Figure, axes: Axes, title: str | None = None, columns: int = 4) -> None:
     """One legend below all panels."""
     handles, labels = axes.get_legend_handles_labels()
-    where: dict[str, Any] = {"loc": "outside lower center", "ncols": min(len(labels), columns), "frameon": False}
+    where: dict[str, Any] = {
+        "loc": "outside lower center",
+        "ncols": min(len(labels), columns),
+        "frameon": False,
+    }
     box = drawing.legend(handles, labels, title=title, **where)
     for text in box.get_texts():
         text.set_parse_math(False)

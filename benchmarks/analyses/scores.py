@@ -14,14 +14,18 @@ from contrastbench.benchmarks.analyses import output
 from contrastbench.benchmarks.analyses.laboratory import Laboratory
 from contrastbench.benchmarks.analyses.plots import figure, legend
 from contrastbench.benchmarks.report.plots import COLORS, LINES
-from contrastbench.benchmarks.sweep_file import Method
-from contrastbench.benchmarks.training import Diverged
+from contrastbench.benchmarks.running.training import Diverged
+from contrastbench.benchmarks.tables.sweep_file import Method
 from contrastbench.losses.base import Scores, block_scores
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.registry import get_loss
 
 COLUMNS = ("negatives_mean", "negatives_variance", "positives_mean")
-NAMES = ("mean of the negatives' cosines", "variance of the negatives' cosines", "mean of the positives' cosines")
+NAMES = (
+    "mean of the negatives' cosines",
+    "variance of the negatives' cosines",
+    "mean of the positives' cosines",
+)
 ROWS = 1024  # anchors at once
 
 
@@ -39,7 +43,9 @@ def analyse(laboratory: Laboratory, methods: Sequence[Method], folder: Path) -> 
     for method, loss in zip(methods, losses, strict=True):
         seen: list[Tensor] = []
 
-        def look(contrasts: Sequence[Contrast], batch: Any, seen: list[Tensor] = seen) -> Sequence[Contrast]:
+        def look(
+            contrasts: Sequence[Contrast], batch: Any, seen: list[Tensor] = seen
+        ) -> Sequence[Contrast]:
             seen.append(torch.stack([moments(contrast) for contrast in contrasts]).mean(dim=0))
             return contrasts
 
@@ -49,8 +55,14 @@ def analyse(laboratory: Laboratory, methods: Sequence[Method], folder: Path) -> 
         except Diverged as error:
             print(f"{name}: {error}; the curve ends there", file=sys.stderr)
         curves.append(Curve(name, torch.stack(seen).cpu()))
-    rows = [(c.label, step + 1, *values) for c in curves for step, values in enumerate(c.values.tolist())]
-    yield from output.write(folder, "scores", ("loss", "step", *COLUMNS), rows, plot(curves, laboratory.title))
+    rows = [
+        (c.label, step + 1, *values)
+        for c in curves
+        for step, values in enumerate(c.values.tolist())
+    ]
+    yield from output.write(
+        folder, "scores", ("loss", "step", *COLUMNS), rows, plot(curves, laboratory.title)
+    )
 
 
 @torch.no_grad()
@@ -65,13 +77,18 @@ def moments(contrast: Contrast) -> Tensor:
     `whole_row` the positive is among the keys; it is not counted as a negative here. Cosines, no unit.
     """
     starts = range(0, len(contrast.anchor), ROWS)
-    return torch.cat([row_moments(negatives(contrast, slice(i, i + ROWS))) for i in starts]).mean(dim=0)
+    return torch.cat([row_moments(negatives(contrast, slice(i, i + ROWS))) for i in starts]).mean(
+        dim=0
+    )
 
 
 def row_moments(scores: Scores) -> Tensor:
     """(a, 3) mean and variance of each anchor's negatives, mean of its positives."""
     mean = scores.mean_neg(scores.neg)
-    return torch.cat([mean, scores.mean_neg((scores.neg - mean).square()), scores.mean_pos(scores.pos)[:, None]], dim=1)
+    return torch.cat(
+        [mean, scores.mean_neg((scores.neg - mean).square()), scores.mean_pos(scores.pos)[:, None]],
+        dim=1,
+    )
 
 
 def negatives(contrast: Contrast, rows: slice) -> Scores:

@@ -13,8 +13,8 @@ from torch import Tensor
 from contrastbench.benchmarks.analyses import output
 from contrastbench.benchmarks.analyses.laboratory import Laboratory
 from contrastbench.benchmarks.analyses.plots import figure, legend
-from contrastbench.benchmarks.sweep_file import Method
-from contrastbench.benchmarks.training import Diverged
+from contrastbench.benchmarks.running.training import Diverged
+from contrastbench.benchmarks.tables.sweep_file import Method
 from contrastbench.domains.base import generator
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.registry import get_loss
@@ -33,7 +33,9 @@ class Panel(NamedTuple):
     plane: Tensor  # (n, 2)
 
 
-def analyse(laboratory: Laboratory, methods: Sequence[Method], points: int, folder: Path) -> Iterator[Path]:
+def analyse(
+    laboratory: Laboratory, methods: Sequence[Method], points: int, folder: Path
+) -> Iterator[Path]:
     """Embed the scored samples by the untrained encoder and by each trained one."""
     embeddings = laboratory.with_classes("embeddings")
     losses = [("untrained", None)] + [(m.label, get_loss(m.loss, **m.params)) for m in methods]
@@ -42,7 +44,9 @@ def analyse(laboratory: Laboratory, methods: Sequence[Method], points: int, fold
         try:
             x, y = embeddings(laboratory.train(loss))
         except Diverged as error:
-            raise UserError(f"{name}: {error}: leave it out or change its temperature or learning rate") from None
+            raise UserError(
+                f"{name}: {error}: leave it out or change its temperature or learning rate"
+            ) from None
         rows = choose(len(y), points, laboratory.seed)
         panels.append(Panel(name, rows, y.cpu()[rows], plane(x.cpu()[rows], laboratory.seed)))
     title = f"t-SNE of embeddings: {laboratory.title}"
@@ -58,9 +62,13 @@ def choose(samples: int, points: int, seed: int) -> Tensor:
 def plane(x: Tensor, seed: int) -> Tensor:
     """(n, 2) t-SNE of (n, d) embeddings (van der Maaten and Hinton 2008), scikit-learn's with its defaults."""
     if len(x) < 5:
-        raise UserError(f"t-SNE needs at least 5 samples, got {len(x)}: give more --points or a larger limit")
+        raise UserError(
+            f"t-SNE needs at least 5 samples, got {len(x)}: give more --points or a larger limit"
+        )
     perplexity = min(PERPLEXITY, (len(x) - 1) / 3)
-    return torch.from_numpy(TSNE(perplexity=perplexity, random_state=seed).fit_transform(x.float().numpy()))
+    return torch.from_numpy(
+        TSNE(perplexity=perplexity, random_state=seed).fit_transform(x.float().numpy())
+    )
 
 
 def table(panels: Sequence[Panel]) -> Iterator[tuple[str, int, int, float, float]]:

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from contrastbench.benchmarks.comparison import Comparison, baseline_row, compare, counts, ranks
-from contrastbench.benchmarks.statistics import ALPHA, Ranking
-from contrastbench.benchmarks.tables import Entry, Table, entries
+from contrastbench.benchmarks.comparison import compare
+from contrastbench.benchmarks.comparison.compare import Comparison, baseline_row, counts, ranks
+from contrastbench.benchmarks.comparison.statistics import ALPHA, Ranking
 from contrastbench.benchmarks.tables.formats import as_table
+from contrastbench.benchmarks.tables.table import Entry, Table, entries
 from contrastbench.losses.errors import UserError, unknown
 
 LEGEND = """\
@@ -21,7 +22,12 @@ untested: no p, or so few pairs that none could be that small."""
 
 
 def render(
-    table: Table, results: Path, format_: str, baseline: str | None = None, test: str = "t", alpha: float = ALPHA
+    table: Table,
+    results: Path,
+    format_: str,
+    baseline: str | None = None,
+    test: str = "t",
+    alpha: float = ALPHA,
 ) -> str:
     """The comparison as text.
 
@@ -53,7 +59,19 @@ def render(
 def markdown(table: Table, base: str, found: list[Comparison]) -> Iterator[str]:
     """For people."""
     yield from (f"### {table.name} against {base}", "")
-    header = ["Method", "Column", "Pairs", "Baseline", "Ours", "Difference", "Wilcoxon p", "t p", "over", "Holm p", ""]
+    header = [
+        "Method",
+        "Column",
+        "Pairs",
+        "Baseline",
+        "Ours",
+        "Difference",
+        "Wilcoxon p",
+        "t p",
+        "over",
+        "Holm p",
+        "",
+    ]
     yield from as_table([header, *(cells(comparison, table.decimals) for comparison in found)])
     yield ""
     names = ("win", "tie", "loss", "untested")
@@ -103,12 +121,18 @@ def p_text(p: float | None) -> str:
 def legend(found: list[Comparison], test: str, alpha: float) -> str:
     """How to read it."""
     sizes = sorted({len(comparison.seeds) for comparison in found})
-    smallest = ", ".join(f"{n} pairs cannot give less than {2.0 ** (1 - n):.4g}" for n in sizes if n > 1)
+    smallest = ", ".join(
+        f"{n} pairs cannot give less than {2.0 ** (1 - n):.4g}" for n in sizes if n > 1
+    )
     m = sum(comparison.holm is not None for comparison in found)
     domains = ", ".join(sorted({comparison.domain for comparison in found}))
     columns = len({comparison.column for comparison in found})
     counted = f"Wins, ties and losses are over {columns} column{'s' * (columns > 1)} of: {domains}."
-    return counted + " " + LEGEND.format(wilcoxon=smallest or "one pair has no p", test=test, m=m, alpha=alpha)
+    return (
+        counted
+        + " "
+        + LEGEND.format(wilcoxon=smallest or "one pair has no p", test=test, m=m, alpha=alpha)
+    )
 
 
 def ranked(table: Table, lines: list[list[Entry]], alpha: float) -> Iterator[str]:
@@ -119,9 +143,15 @@ def ranked(table: Table, lines: list[list[Entry]], alpha: float) -> Iterator[str
         return
     order = sorted(zip(found.ranking.ranks, found.rows, strict=True))
     yield (
-        "Average ranks over " + ", ".join(found.columns) + ": " + ", ".join(f"{row} {r:.2f}" for r, row in order) + "."
+        "Average ranks over "
+        + ", ".join(found.columns)
+        + ": "
+        + ", ".join(f"{row} {r:.2f}" for r, row in order)
+        + "."
     )
-    yield ranks_text(found.ranking, alpha) + (f" Left out: {', '.join(found.left_out)}." if found.left_out else "")
+    yield ranks_text(found.ranking, alpha) + (
+        f" Left out: {', '.join(found.left_out)}." if found.left_out else ""
+    )
 
 
 def ranks_text(ranking: Ranking, alpha: float) -> str:

@@ -21,5 +21,7 @@ def write(names: Sequence[str], results: Path, output: Path) -> str:
     try:
         output.write_text(page, encoding="utf-8")
     except OSError as error:
-        raise UserError(f"cannot write {output} ({error.strerror}): name another file with --output") from None
+        raise UserError(
+            f"cannot write {output} ({error.strerror}): name another file with --output"
+        ) from None
     return f"{output}: {summary}, {output.stat().st_size / 1e6:.1f} MB"

@@ -6,11 +6,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from contrastbench.benchmarks import comparison, records, selections, sweep_file, table_files, tables
-from contrastbench.benchmarks.comparison import Comparison, Ranks, formats
-from contrastbench.benchmarks.records import Record
-from contrastbench.benchmarks.statistics import ALPHA, mean_std
-from contrastbench.benchmarks.tables import Entry, Table, Value
+from contrastbench.benchmarks.comparison import compare as comparison
+from contrastbench.benchmarks.comparison import formats
+from contrastbench.benchmarks.comparison.compare import Comparison, Ranks
+from contrastbench.benchmarks.comparison.statistics import ALPHA, mean_std
+from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.tables import catalogue, selections, sweep_file
+from contrastbench.benchmarks.tables import table as tables
+from contrastbench.benchmarks.tables.table import Entry, Table, Value
 from contrastbench.losses.errors import UserError
 
 ORDER = ("ok", "diverged", "oom", "failed", "skipped")  # the best first
@@ -34,13 +38,23 @@ class Group:
     def statuses(self, but: Sequence[int] = ()) -> Counter[str]:
         """How the seeds ended; a try that failed is forgotten where a later one did not."""
         worst_first = sorted(self.records, key=lambda record: -ORDER.index(record["status"]))
-        by_seed = {record["seed"]: record["status"] for record in worst_first if record["seed"] not in but}
-        return Counter({status: list(by_seed.values()).count(status) for status in ORDER if status in by_seed.values()})
+        by_seed = {
+            record["seed"]: record["status"] for record in worst_first if record["seed"] not in but
+        }
+        return Counter(
+            {
+                status: list(by_seed.values()).count(status)
+                for status in ORDER
+                if status in by_seed.values()
+            }
+        )
 
     @property
     def scores(self) -> list[float]:
         """The main metric of each ok record."""
-        return [record["metrics"][record["main"]] for record in self.records if record["status"] == "ok"]
+        return [
+            record["metrics"][record["main"]] for record in self.records if record["status"] == "ok"
+        ]
 
 
 @dataclass(frozen=True)
@@ -50,7 +64,9 @@ class Place:
     entry: Entry
     groups: list[int]
     statuses: Counter[str]  # of its seeds
-    tuned: tuple[int, ...] = ()  # seeds of the groups that are not its own: they chose the parameters
+    tuned: tuple[
+        int, ...
+    ] = ()  # seeds of the groups that are not its own: they chose the parameters
     why: str = ""  # there is nothing
 
     @property
@@ -74,7 +90,9 @@ class Shown:
     @property
     def name(self) -> str:
         """The table's, which may be there a second time with parameters that validation data chose."""
-        return self.table.name + (", validation selection" if self.table.selection.startswith("validation") else "")
+        return self.table.name + (
+            ", validation selection" if self.table.selection.startswith("validation") else ""
+        )
 
 
 def read_groups(results: Path) -> list[Group]:
@@ -85,12 +103,14 @@ def read_groups(results: Path) -> list[Group]:
     """
     groups: dict[str, Group] = {}
     for path in sorted(results.glob("runs/*/*/*/*.json")):
-        record = records.read(path)
+        record = store.read(path)
         group = groups.setdefault(record["key"], Group(len(groups), path.parent))
         group.records.append(record)
         group.paths.append(path.relative_to(results).as_posix())
     if not groups:
-        raise UserError(f"no records under {results / 'runs'}: bench run makes them, --results names another folder")
+        raise UserError(
+            f"no records under {results / 'runs'}: bench run makes them, --results names another folder"
+        )
     return list(groups.values())
 
 
@@ -106,7 +126,15 @@ def show(table: Table, results: Path, groups: Sequence[Group]) -> Shown:
     found = comparison.compare(table, results)
     base = comparison.baseline_row(table).name
     legend = formats.legend(found, "t", ALPHA) if found else ""
-    return Shown(table, lines, base, found, legend, comparison.counts(found), comparison.ranks(table, entries))
+    return Shown(
+        table,
+        lines,
+        base,
+        found,
+        legend,
+        comparison.counts(found),
+        comparison.ranks(table, entries),
+    )
 
 
 def place(table: Table, entry: Entry, results: Path, by_folder: dict[Path, list[Group]]) -> Place:
@@ -116,30 +144,42 @@ def place(table: Table, entry: Entry, results: Path, by_folder: dict[Path, list[
     work = tables.experiment(table, entry.row, entry.column)
     if work.undecided:
         return Place(entry, [], Counter(), why=entry.row.undecided[entry.column])
-    found = [group for group in by_folder.get(work.folder(results), []) if work.matches(group.first)]
+    found = [
+        group for group in by_folder.get(work.folder(results), []) if work.matches(group.first)
+    ]
     statuses = sum((group.statuses(work.tuned) for group in found), Counter())
     return Place(entry, [group.number for group in found], statuses, work.tuned)
 
 
 def choose(names: Sequence[str], results: Path, groups: Sequence[Group]) -> list[Shown]:
     """The named tables, or every one that has a record; under both selections where both have records."""
-    loaded = [sweep_file.load(name) for name in names or table_files.names()]
-    shown = [(show(table, results, groups), first) for one in loaded for table, first in variants(one, results)]
+    loaded = [sweep_file.load(name) for name in names or catalogue.names()]
+    shown = [
+        (show(table, results, groups), first)
+        for one in loaded
+        for table, first in variants(one, results)
+    ]
     return [
-        one for one, first in shown if (names and first) or any(place.groups for line in one.lines for place in line)
+        one
+        for one, first in shown
+        if (names and first) or any(place.groups for line in one.lines for place in line)
     ]
 
 
 def variants(table: Table, results: Path) -> Iterator[tuple[Table, bool]]:
     """The table by its own selection, and by validation data where rows have grids to choose from."""
     yield selections.resolve(table, None, results), True
-    if selections.default(table) == "paper" and any(row.grid or row.grid_by_column for row in table.rows):
+    if selections.default(table) == "paper" and any(
+        row.grid or row.grid_by_column for row in table.rows
+    ):
         yield selections.resolve(table, "validation", results), False
 
 
 def related(shown: Iterable[Shown], groups: Sequence[Group]) -> set[int]:
     """Groups of the tables, and those of the same losses on the same data with other parameters."""
-    used = {number for one in shown for line in one.lines for place in line for number in place.groups}
+    used = {
+        number for one in shown for line in one.lines for place in line for number in place.groups
+    }
     folders = {groups[number].folder for number in used}
     return {group.number for group in groups if group.folder in folders}
 
@@ -164,7 +204,8 @@ def as_data(group: Group, environments: list[dict[str, Any]]) -> dict[str, Any]:
         "n": len(group.scores),
         "statuses": list(group.statuses().items()),
         "runs": sorted(
-            (run(*pair, environments) for pair in zip(group.records, group.paths, strict=True)), key=by_seed
+            (run(*pair, environments) for pair in zip(group.records, group.paths, strict=True)),
+            key=by_seed,
         ),
     }
 

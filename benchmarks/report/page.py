@@ -9,8 +9,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from contrastbench.benchmarks.comparison.formats import p_text, ranks_text, signed
+from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.report import contents, plots
-from contrastbench.benchmarks.statistics import ALPHA
 
 HERE = Path(__file__).parent
 
@@ -41,12 +41,18 @@ def render(names: Sequence[str], results: Path) -> tuple[str, str]:
 def environment() -> Environment:
     """Autoescape is on for all that is not marked as ours."""
     made = Environment(
-        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader(HERE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     made.globals |= {
         "ours": lambda name: Markup((HERE / name).read_text(encoding="utf-8")),
         "sensitivity_plot": lambda what: Markup(plots.sensitivity_plot(what)),
-        "critical_difference": lambda ranks: Markup(plots.critical_difference(ranks.rows, ranks.ranking)),
+        "critical_difference": lambda ranks: Markup(
+            plots.critical_difference(ranks.rows, ranks.ranking)
+        ),
         "ranks_text": ranks_text,
         "colors": plots.COLORS,
     }

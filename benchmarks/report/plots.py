@@ -11,11 +11,18 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from contrastbench.benchmarks.records import Record, canonical
+from contrastbench.benchmarks.comparison.statistics import Ranking, mean_std
+from contrastbench.benchmarks.records.store import Record, canonical
 from contrastbench.benchmarks.report.contents import Group
-from contrastbench.benchmarks.statistics import Ranking, mean_std
 
-COLORS = ("#2f7fd1", "#d9822b", "#3a9a6b", "#a45cc0", "#cf4b5a", "#7a7f87")  # readable on white and on black
+COLORS = (
+    "#2f7fd1",
+    "#d9822b",
+    "#3a9a6b",
+    "#a45cc0",
+    "#cf4b5a",
+    "#7a7f87",
+)  # readable on white and on black
 MARKERS = "os^Dvp"
 LINES = ("-", "--", "-.", ":", "-", "--")
 SVG = "{http://www.w3.org/2000/svg}"
@@ -65,7 +72,11 @@ class Sensitivity:
     def differing(self) -> list[str]:
         """Held settings in which the lines differ."""
         names = sorted({name for line in self.lines for name in line.held})
-        return [name for name in names if len({canonical(line.held.get(name)) for line in self.lines}) > 1]
+        return [
+            name
+            for name in names
+            if len({canonical(line.held.get(name)) for line in self.lines}) > 1
+        ]
 
     def label(self, line: Line) -> str:
         """The line's values where lines differ."""
@@ -78,18 +89,25 @@ def sensitivities(groups: Iterable[Group]) -> Iterator[Sensitivity]:
     for group in groups:
         if group.scores:
             first = group.first
-            families[first["domain"], first["dataset"], first["loss"], first["data_hash"]].append(group)
+            families[first["domain"], first["dataset"], first["loss"], first["data_hash"]].append(
+                group
+            )
     for (domain, dataset, loss, _), members in families.items():
         for name in varying(members):
             lines = list(lines_of(members, name))
             if lines:
-                main = next(record["main"] for record in members[0].records if record["status"] == "ok")
+                main = next(
+                    record["main"] for record in members[0].records if record["status"] == "ok"
+                )
                 yield Sensitivity(domain, dataset, loss, name, main, lines)
 
 
 def settings(record: Record) -> dict[str, Any]:
     """Parameters of the loss and values of the recipe."""
-    return {**{f"recipe.{name}": value for name, value in record["recipe"].items()}, **record["params"]}
+    return {
+        **{f"recipe.{name}": value for name, value in record["recipe"].items()},
+        **record["params"],
+    }
 
 
 def varying(members: Sequence[Group]) -> list[str]:
@@ -155,7 +173,10 @@ def sensitivity_plot(what: Sensitivity) -> str:
 def summary(what: Sensitivity) -> str:
     """The plot in words."""
     line = what.lines[0]
-    points = ", ".join(f"{mean:.2f} at {x:g} (n = {n})" for x, mean, n in zip(line.x, line.mean, line.n, strict=True))
+    points = ", ".join(
+        f"{mean:.2f} at {x:g} (n = {n})"
+        for x, mean, n in zip(line.x, line.mean, line.n, strict=True)
+    )
     return f"{what.title}. {'First line: ' if len(what.lines) > 1 else ''}{points}."
 
 
@@ -175,14 +196,28 @@ def critical_difference(names: Sequence[str], ranking: Ranking) -> str:
         for place, i in enumerate(order):
             left = place < half
             y = below + 0.22 * (place if left else k - 1 - place)
-            draw_method(axes, f"{names[i]}  {ranking.ranks[i]:.2f}", ranking.ranks[i], y, 1 if left else k, left)
+            draw_method(
+                axes,
+                f"{names[i]}  {ranking.ranks[i]:.2f}",
+                ranking.ranks[i],
+                y,
+                1 if left else k,
+                left,
+            )
         for level, group in enumerate(ranking.groups):
             ends = [ranking.ranks[group[0]], ranking.ranks[group[-1]]]
             axes.plot(
-                ends, [0.72 + 0.12 * level] * 2, color="black", linewidth=3, solid_capstyle="round", clip_on=False
+                ends,
+                [0.72 + 0.12 * level] * 2,
+                color="black",
+                linewidth=3,
+                solid_capstyle="round",
+                clip_on=False,
             )
         ranks = ", ".join(f"{names[i]} {ranking.ranks[i]:.2f}" for i in order)
-        joined = "; ".join(" and ".join(names[i] for i in group) for group in ranking.groups) or "none"
+        joined = (
+            "; ".join(" and ".join(names[i] for i in group) for group in ranking.groups) or "none"
+        )
         difference = f"Critical difference {ranking.critical_difference:.2f}"
         return svg(figure, f"Average ranks, best first: {ranks}. {difference}. Joined: {joined}.")
 
@@ -195,7 +230,9 @@ def draw_scale(axes: Axes, k: int, difference: float) -> None:
         axes.text(rank, 0.46, str(rank), ha="center", va="bottom")
     shown = min(difference, k - 1)
     axes.plot([1, 1 + shown], [0.2, 0.2], color="black", linewidth=1.6, clip_on=False)
-    axes.text(1 + shown / 2, 0.15, f"critical difference {difference:.2f}", ha="center", va="bottom")
+    axes.text(
+        1 + shown / 2, 0.15, f"critical difference {difference:.2f}", ha="center", va="bottom"
+    )
 
 
 def draw_method(axes: Axes, label: str, rank: float, y: float, side: float, left: bool) -> None:
@@ -219,7 +256,9 @@ def svg(figure: Figure, text: str) -> str:
     figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     root = ElementTree.fromstring(out.getvalue())
     for child in [*root.iter(f"{SVG}metadata"), *root.iter(f"{SVG}defs")]:
-        if child in list(root):  # the licence of nothing, and a style that would reach the whole page
+        if child in list(
+            root
+        ):  # the licence of nothing, and a style that would reach the whole page
             root.remove(child)
     for element in root.iter():
         if element.tag == f"{SVG}g":

@@ -5,8 +5,8 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
-from contrastbench.benchmarks import sweep_file, table_files
-from contrastbench.benchmarks.tables import Entry, Table, Value, entries, latex
+from contrastbench.benchmarks.tables import catalogue, latex, sweep_file
+from contrastbench.benchmarks.tables.table import Entry, Table, Value, entries
 from contrastbench.losses.errors import UserError, unknown
 
 
@@ -36,9 +36,19 @@ def legend(table: Table) -> str:
 def markdown(table: Table, lines: list[list[Entry]]) -> str:
     """A table for people."""
     header = ["Method", *(entry.column for entry in lines[0])]
-    body = [[line[0].row.name, *(italic(entry, entry.text(table.decimals)) for entry in line)] for line in lines]
-    foot = [legend(table), f"Selection: {table.selection}.", f"Source: {table.source}. {table.notes}".strip(), ""]
-    return "\n".join([f"### {table.name}: {table.title}", "", *as_table([header, *body]), "", *foot])
+    body = [
+        [line[0].row.name, *(italic(entry, entry.text(table.decimals)) for entry in line)]
+        for line in lines
+    ]
+    foot = [
+        legend(table),
+        f"Selection: {table.selection}.",
+        f"Source: {table.source}. {table.notes}".strip(),
+        "",
+    ]
+    return "\n".join(
+        [f"### {table.name}: {table.title}", "", *as_table([header, *body]), "", *foot]
+    )
 
 
 def as_table(lines: list[list[str]]) -> Iterator[str]:
@@ -77,10 +87,14 @@ def comma_separated(table: Table, lines: list[list[Entry]]) -> str:
         paper, mine = entry.paper or nothing, entry.ours or nothing
         seeds = entry.seeds if entry.paper else None
         numbers = [paper.mean, paper.std, seeds, mine.mean, mine.std, mine.n, entry.difference]
-        cells = ["" if v is None or v != v else v if isinstance(v, int) else f"{v:.4f}" for v in numbers]
+        cells = [
+            "" if v is None or v != v else v if isinstance(v, int) else f"{v:.4f}" for v in numbers
+        ]
         quoted = "no" if entry.run else "yes"
         kind = table.selection.partition(":")[0]
-        writer.writerow([table.name, kind, entry.row.name, entry.column, entry.row.loss or "", quoted, *cells])
+        writer.writerow(
+            [table.name, kind, entry.row.name, entry.column, entry.row.loss or "", quoted, *cells]
+        )
     return out.getvalue()
 
 
@@ -88,7 +102,9 @@ def for_papers(table: Table, lines: list[list[Entry]]) -> str:
     """A table for LaTeX, with one row below the other for the paper's values, ours and the differences."""
     header = [latex.text(name) for name in ["Method", *(entry.column for entry in lines[0])]]
     body = [cells for line in lines for cells in stacked(table, line)]
-    caption = f"{table.title}. {legend(table)} Selection: {table.selection}. Source: {table.source}."
+    caption = (
+        f"{table.title}. {legend(table)} Selection: {table.selection}. Source: {table.source}."
+    )
     return latex.tabular(table.name, latex.text(caption), header, body)
 
 
@@ -97,7 +113,8 @@ def stacked(table: Table, line: list[Entry]) -> Iterator[list[str]]:
     rows = list(zip(*(entry.parts(table.decimals) for entry in line), strict=True))
     quoted = [entry.paper is not None and not entry.run for entry in line]
     papers = [
-        latex.italic(value) if italics else latex.text(value) for value, italics in zip(rows[0], quoted, strict=True)
+        latex.italic(value) if italics else latex.text(value)
+        for value, italics in zip(rows[0], quoted, strict=True)
     ]
     yield [latex.text(line[0].row.name), *papers]
     for name, values in (("ours", rows[1]), ("difference", rows[2])):
@@ -111,7 +128,7 @@ def write_all(results: Path) -> Iterator[Path]:
     Raises:
         UserError: a table's file is wrong, or the folder cannot be written.
     """
-    for name in [*table_files.names(), *map(str, sorted(results.glob("*.yaml")))]:
+    for name in [*catalogue.names(), *map(str, sorted(results.glob("*.yaml")))]:
         table = sweep_file.load(name)
         for format_ in ("md", "csv"):
             path = results / f"{table.name}.{format_}"
@@ -129,4 +146,6 @@ def write(path: Path, text: str) -> None:
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:
-        raise UserError(f"cannot write {path} ({error.strerror}): make room or name another --results") from None
+        raise UserError(
+            f"cannot write {path} ({error.strerror}): make room or name another --results"
+        ) from None

@@ -6,8 +6,20 @@ GREEK = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu x
 SPECIAL = {
     **{c: f"\\{c}" for c in "&%$#_{}"},
     **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", '"': "''"},
-    **{"<": "$<$", ">": "$>$", "|": "$|$", "[": "{[}", "]": "{]}", "*": "{*}", "±": r"$\pm$", "−": "$-$"},
-    **{letter: f"$\\{name}$" for letter, name in zip("αβγδεζηθικλμνξπρστυφχψ", GREEK.split(), strict=True)},
+    **{
+        "<": "$<$",
+        ">": "$>$",
+        "|": "$|$",
+        "[": "{[}",
+        "]": "{]}",
+        "*": "{*}",
+        "±": r"$\pm$",
+        "−": "$-$",
+    },
+    **{
+        letter: f"$\\{name}$"
+        for letter, name in zip("αβγδεζηθικλμνξπρστυφχψ", GREEK.split(), strict=True)
+    },
 }
 
 
@@ -17,7 +29,11 @@ def text(plain: str) -> str:
     >>> print(text("50 % of a_b: -0.5 ± 0.1"))
     50 \% of a\_b: $-$0.5 $\pm$ 0.1
     """
-    return re.sub(r"(?<![\w.])-(?=\d)", "$-$", "".join(SPECIAL.get(c, c) for c in " ".join(plain.splitlines())))
+    return re.sub(
+        r"(?<![\w.])-(?=\d)",
+        "$-$",
+        "".join(SPECIAL.get(c, c) for c in " ".join(plain.splitlines())),
+    )
 
 
 def italic(plain: str) -> str:

@@ -1,108 +1,141 @@
-"""Graphs: GraphCL's unsupervised protocol on the TU collection, any registered loss in place of its own."""
+"""Graphs: GraphCL's unsupervised protocol on the TU collection.
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import ClassVar, cast
+This is the domain's face: its recipe and its datasets. Importing it imports no numerics; the adapter is in `domain.py`.
+"""
 
-import torch
-from torch import Tensor, nn
-from torch.nn.functional import one_hot
+from typing import Literal
 
-from contrastbench.domains.base import Evaluation, generator
-from contrastbench.domains.classifiers import Labelled
-from contrastbench.domains.graph.data import MAX_DEGREE, Graphs, load
-from contrastbench.domains.graph.encoder import GraphModel
-from contrastbench.domains.graph.views import add_loops, augment
-from contrastbench.domains.probes import check_folds, svm_folds
-from contrastbench.domains.recipes import GraphRecipe, Recipe
-from contrastbench.losses.contrast import Contrast, other_view
+from pydantic import Field
 
-CHUNK_EDGES = 2**22  # views are made for so many edges at once: small sets in one pass, large ones in bounded memory
+from contrastbench.domains.declaration import Dataset, Declaration, by_name
+from contrastbench.domains.recipe import Recipe
+
+Augmentation = Literal["drop", "edges", "mask", "subgraph", "random2", "random3", "random4"]
+TU_URL = "https://www.chrsmrrs.com/graphkerneldatasets/{}.zip"
+TU_CITATION = (
+    "Morris et al., TUDataset: A collection of benchmark datasets for learning with graphs, 2020"
+)
 
 
-class GraphDomain:
-    """A graph dataset under GraphCL's protocol (You et al. 2020, unsupervised_TU).
+class GraphRecipe(Recipe):
+    """GraphCL's unsupervised_TU protocol, which ADNCE's graph code shares.
 
-    The first view is the graph itself, the second an augmented one. The set is permuted once by the seed and not
-    shuffled again; all graphs are embedded for evaluation, and an SVM is scored by stratified folds.
+    >>> GraphRecipe(augmentation="random4").epochs
+    20
     """
 
-    threads: ClassVar[int] = 1
+    augmentation: Augmentation = "random2"
+    subgraph: Literal["official", "fixed"] = Field(
+        "official", description="1-hop as released, or a random walk"
+    )
+    drop_ratio: float = Field(0.1, ge=0, lt=1)
+    edge_ratio: float = Field(0.1, ge=0, lt=1)
+    mask_ratio: float = Field(0.1, ge=0, le=1)
+    subgraph_ratio: float = Field(0.2, ge=0, le=1)
+    features: Literal["labels", "degree"] = Field(
+        "labels", description="node labels or 1 where there are none; degree"
+    )
+    layers: int = Field(3, ge=1)
+    hidden: int = Field(32, ge=1)
+    folds: int = Field(10, ge=2)
 
-    def __init__(
-        self, dataset: str, recipe: GraphRecipe, seed: int, data_root: Path | None, device: torch.device
-    ) -> None:
-        graphs, self.data_hash = load(dataset, data_root)
-        order = torch.randperm(len(graphs), generator=generator(torch.device("cpu"), seed))
-        graphs = with_features(graphs.select(order[: recipe.limit]), recipe.features)
-        check_folds(graphs.y.numpy(), recipe.folds)
-        self.graphs, self.seed, self.recipe, self.device = add_loops(graphs.to(device)), seed, recipe, device
-
-    def model(self, recipe: Recipe) -> GraphModel:
-        """GIN and projection, initialised by the seed."""
-        recipe = cast(GraphRecipe, recipe)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
-            return GraphModel(self.graphs.x.shape[1], recipe.hidden, recipe.layers).to(self.device)
-
-    def batches(self, recipe: Recipe, epoch: int) -> Iterator[tuple[Graphs, Graphs]]:
-        """Consecutive graphs and their augmented views."""
-        for start, stop in chunks(self.graphs, recipe.batch_size):
-            graphs = self.graphs[start:stop]
-            views = augment(graphs, cast(GraphRecipe, recipe), generator(self.device, self.seed, epoch, start))
-            for first in range(0, stop - start, recipe.batch_size):
-                part = slice(first, first + recipe.batch_size)
-                if len(graphs[part]) > 1:  # a last graph alone has no negatives
-                    yield graphs[part], views[part]
-
-    def steps(self, recipe: Recipe) -> int:
-        """Number of batches in an epoch."""
-        full, rest = divmod(len(self.graphs), recipe.batch_size)
-        return full + (rest > 1)
-
-    def contrasts(self, model: nn.Module, batch: tuple[Graphs, Graphs]) -> list[Contrast]:
-        """GraphCL's pairing."""
-        graphs, views = batch
-        return [other_view(model(graphs), model(views, symmetric=False))]
-
-    def classes(self, batch: tuple[Graphs, Graphs]) -> Tensor:
-        """The class of each graph."""
-        return batch[0].y
-
-    @torch.no_grad()
-    def embeddings(self, model: nn.Module) -> Labelled:
-        """The embeddings of all graphs, before the projection."""
-        encoder = cast(GraphModel, model).encoder.eval()
-        size = self.recipe.batch_size
-        x = torch.cat([encoder(self.graphs[i : i + size]) for i in range(0, len(self.graphs), size)])
-        return Labelled(x, self.graphs.y)
-
-    def evaluate(self, model: nn.Module) -> Evaluation:
-        """Stratified k-fold accuracy of an SVM on the embeddings."""
-        x, y = self.embeddings(model)
-        scores = svm_folds(x.cpu().numpy(), y.cpu().numpy(), self.recipe.folds, self.seed)
-        metrics = {"accuracy": scores.mean, "accuracy_std_over_folds": scores.std}
-        details = {"folds": scores.accuracy, "folds_ddof": 0, "folds_n": self.recipe.folds, "C": scores.c}
-        # no test fold is scored, but the folds turn: every graph is in some training part
-        validation = sum(scores.inner) / len(scores.inner)
-        return Evaluation(metrics, "accuracy", {**details, "validation": validation})
+    @property
+    def protocol(self) -> str:
+        """GraphCL's unsupervised_TU as described in the graph domain; degree features make it another protocol."""
+        return "graphcl-unsupervised-tu/1" + ("+degree" if self.features == "degree" else "")
 
 
-def with_features(graphs: Graphs, features: str) -> Graphs:
-    """Node features of the recipe: labels as they are, 1 where the set has none, or the degree one-hot."""
-    x = graphs.x
-    if features == "degree":
-        x = one_hot(graphs.row_ptr.diff().clamp_max(MAX_DEGREE), MAX_DEGREE + 1).float()
-    elif x.shape[1] == 0:
-        x = x.new_ones(len(x), 1)
-    return Graphs(x, graphs.edge_index, graphs.node_ptr, graphs.edge_ptr, graphs.y)
+def tu(
+    name: str, summary: str, sha256: str, sizes: tuple[int, ...], node_labels: bool = False
+) -> Dataset:
+    """A set of the TU collection; the hash is that of the server's zip."""
+    url = TU_URL.format(name)
+    return Dataset(
+        name, summary, url, sha256, citation=TU_CITATION, sizes=sizes, node_labels=node_labels
+    )
 
 
-def chunks(graphs: Graphs, batch_size: int) -> Iterator[tuple[int, int]]:
-    """Runs of whole batches with at most CHUNK_EDGES edges each, or of one batch."""
-    ends = [*graphs.edge_ptr[torch.arange(0, len(graphs), batch_size)].tolist(), int(graphs.edge_ptr[-1])]
-    first = 0
-    for last in range(1, len(ends)):
-        if last == len(ends) - 1 or ends[last + 1] - ends[first] > CHUNK_EDGES:
-            yield first * batch_size, min(last * batch_size, len(graphs))
-            first = last
+DATASETS = by_name(
+    Dataset(
+        "motifs",
+        "embedded: random trees with planted motifs, 4 classes",
+        citation="generated by contrastbench, seeded",
+        licence="MIT",
+    ),
+    tu(
+        "MUTAG",
+        "188 molecules, 2 classes",
+        "c419bdc853c367d2d83da4973c45100954ae15e10f5ae2cddde6ca431f8207f6",
+        (188, 3371, 7442),
+        node_labels=True,
+    ),
+    tu(
+        "PROTEINS",
+        "1,113 proteins, 2 classes",
+        "2da8de15284b88edabca2888ce5444d62f364ed41159260977088c4e53d4d848",
+        (1113, 43471, 162088),
+        node_labels=True,
+    ),
+    tu(
+        "NCI1",
+        "4,110 molecules, 2 classes",
+        "10e1458f3bd9224f14e6d7627e74dcfd13e48d376d73935e7bd2900590ef1d82",
+        (4110, 122747, 265506),
+        node_labels=True,
+    ),
+    tu(
+        "NCI109",
+        "4,127 molecules, 2 classes",
+        "96e521a294e3e9c088540e9e9caccf55e4ca6e97cf468d68445814467956abaf",
+        (4127,),
+        node_labels=True,
+    ),
+    tu(
+        "PTC_MR",
+        "344 molecules, 2 classes",
+        "5699a6d9f1bc5b3d71495f09ef50de53fa3e6bb24ead1150da678500229f5237",
+        (344,),
+        node_labels=True,
+    ),
+    tu(
+        "DD",
+        "1,178 proteins, 2 classes",
+        "d033d7aeb1a48c4b2b47cf0390e7fc9671de70d98c8df5b11e458d2ec5515cd2",
+        (1178, 334925, 1686092),
+        node_labels=True,
+    ),
+    tu(
+        "COLLAB",
+        "5,000 collaboration ego-nets, 3 classes",
+        "cb5b772bc4f3a4690d0601378a3fc993b092aeafd63e2b0f2330137dda1cdcc6",
+        (5000, 372474),
+    ),
+    tu(
+        "IMDB-BINARY",
+        "1,000 film ego-nets, 2 classes",
+        "b291ec8b26d85c70faa2ba0a2433e1f407ed2ef5d0fc072d36b9a95e49a1bb27",
+        (1000, 19773, 193062),
+    ),
+    tu(
+        "REDDIT-BINARY",
+        "2,000 discussion threads, 2 classes",
+        "982dc64ddade42a6365ba9c93f5080d0b9d315df0df492b57fd9fbb7e40dbe16",
+        (2000, 859254, 1991016),
+    ),
+    tu(
+        "REDDIT-MULTI-5K",
+        "4,999 discussion threads, 5 classes",
+        "68587783c33d54dd6107a1fc101594fd2b9d1af4e99cafe733636f383ae0c8ee",
+        (4999,),
+    ),
+)
+
+DECLARATION = Declaration(
+    summary="GraphCL's GIN on the TU collection, SVM 10-fold",
+    adapter="contrastbench.domains.graph.domain:GraphDomain",
+    recipe=GraphRecipe,
+    datasets=DATASETS,
+    default="motifs",
+    tiny={"epochs": 2, "limit": 60, "folds": 3},
+    extra="contrastbench[graph]",
+)

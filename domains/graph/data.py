@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from contrastbench.domains.datasets import DATASETS, TU_URL, Dataset
+from contrastbench.domains.declaration import Dataset
 from contrastbench.domains.download import fetch
+from contrastbench.domains.graph import DATASETS, TU_URL
 from contrastbench.domains.graph.motifs import motif_graphs
 from contrastbench.losses.errors import UserError, unknown
 
@@ -40,7 +41,10 @@ class Graphs:
     def __getitem__(self, part: slice) -> "Graphs":
         """Consecutive graphs."""
         start, stop, _ = part.indices(len(self))
-        (n0, n1), (e0, e1) = (self.node_ptr[[start, stop]].tolist(), self.edge_ptr[[start, stop]].tolist())
+        (n0, n1), (e0, e1) = (
+            self.node_ptr[[start, stop]].tolist(),
+            self.edge_ptr[[start, stop]].tolist(),
+        )
         edges = self.edge_index[:, e0:e1] - n0
         ptrs = (self.node_ptr[start : stop + 1] - n0, self.edge_ptr[start : stop + 1] - e0)
         return Graphs(self.x[n0:n1], edges, *ptrs, self.y[start:stop])
@@ -50,11 +54,15 @@ class Graphs:
         nodes, node_ptr = ranges(self.node_ptr, order)
         edges, edge_ptr = ranges(self.edge_ptr, order)
         shift = (node_ptr[:-1] - self.node_ptr[order]).repeat_interleave(edge_ptr.diff())
-        return Graphs(self.x[nodes], self.edge_index[:, edges] + shift, node_ptr, edge_ptr, self.y[order])
+        return Graphs(
+            self.x[nodes], self.edge_index[:, edges] + shift, node_ptr, edge_ptr, self.y[order]
+        )
 
     def to(self, device: torch.device) -> "Graphs":
         """The same graphs on a device."""
-        return Graphs(*(t.to(device) for t in (self.x, self.edge_index, self.node_ptr, self.edge_ptr, self.y)))
+        return Graphs(
+            *(t.to(device) for t in (self.x, self.edge_index, self.node_ptr, self.edge_ptr, self.y))
+        )
 
     @cached_property
     def graph_of_node(self) -> Tensor:
@@ -72,7 +80,9 @@ class Graphs:
         items = list(dataset)
         nodes = torch.tensor([data.num_nodes for data in items])
         ptr = pointers(nodes)
-        edges = torch.cat([data.edge_index + start for data, start in zip(items, ptr, strict=False)], dim=1)
+        edges = torch.cat(
+            [data.edge_index + start for data, start in zip(items, ptr, strict=False)], dim=1
+        )
         x = torch.cat([data.x for data in items]).float()
         return union(x, edges, ptr, torch.cat([data.y.view(1) for data in items]))
 
@@ -138,7 +148,9 @@ def content_hash(graphs: Graphs) -> str:
     return digest.hexdigest()
 
 
-Reader = Callable[[str], bytes | None]  # suffix such as "A" -> the raw file's bytes, None where there is none
+Reader = Callable[
+    [str], bytes | None
+]  # suffix such as "A" -> the raw file's bytes, None where there is none
 
 
 def open_raw(name: str, data_root: Path | None) -> Reader:
@@ -152,9 +164,16 @@ def open_raw(name: str, data_root: Path | None) -> Reader:
             return zip_reader(root / f"{name}.zip", name)
         found += [path.stem for path in root.glob("*.zip")]
     if name not in DATASETS:
-        hint = f" ({data_root} has no {name}.zip)" if data_root else "; others need --data-root with NAME.zip"
+        hint = (
+            f" ({data_root} has no {name}.zip)"
+            if data_root
+            else "; others need --data-root with NAME.zip"
+        )
         raise unknown(
-            "graph dataset", name, {*found, *(d.name for d in DATASETS.values() if d.domain == "graph")}, hint
+            "graph dataset",
+            name,
+            {*found, *(d.name for d in DATASETS.values() if d.domain == "graph")},
+            hint,
         )
     return zip_reader(fetch(DATASETS[name]), name)
 
@@ -175,7 +194,9 @@ def zip_reader(path: Path, name: str) -> Reader:
     def read(suffix: str) -> bytes | None:
         try:
             with zipfile.ZipFile(path) as archive:
-                member = next((m for m in archive.namelist() if Path(m).name == f"{name}_{suffix}.txt"), None)
+                member = next(
+                    (m for m in archive.namelist() if Path(m).name == f"{name}_{suffix}.txt"), None
+                )
                 return archive.read(member) if member else None
         except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError) as error:
             fix = f"delete it and download {TU_URL.format(name)} again"
@@ -189,7 +210,9 @@ def parse_tu(name: str, read: Reader, declared: Dataset | None) -> Graphs:
     indicator = column(name, "graph_indicator", read)
     _, y = np.unique(column(name, "graph_labels", read), return_inverse=True)
     edges = integers(name, "A", read)
-    labels = integers(name, "node_labels", read, required=declared is not None and declared.node_labels)
+    labels = integers(
+        name, "node_labels", read, required=declared is not None and declared.node_labels
+    )
     check_indicator(name, indicator, len(y))
     check_edges(name, edges, indicator)
     if labels is not None and len(labels) != len(indicator):
@@ -214,7 +237,9 @@ def node_features(labels: Array | None, nodes: int) -> Tensor:
 
 def damaged(name: str, suffix: str, what: str) -> UserError:
     """The error for a raw file that cannot be right."""
-    again = f"; get {TU_URL.format(name)} again" if name in DATASETS else ""  # nobody has a user's own set
+    again = (
+        f"; get {TU_URL.format(name)} again" if name in DATASETS else ""
+    )  # nobody has a user's own set
     return UserError(f"{name}_{suffix}.txt is missing or damaged: {what}{again}")
 
 
@@ -257,13 +282,19 @@ def check_edges(name: str, edges: Array, indicator: Array) -> None:
     if edges.shape[1] != 2:
         raise damaged(name, "A", f"{edges.shape[1]} columns instead of two")
     if edges.min() < 1 or edges.max() > len(indicator):
-        raise damaged(name, "A", f"node numbers {edges.min()}..{edges.max()}, but there are {len(indicator)} nodes")
+        raise damaged(
+            name,
+            "A",
+            f"node numbers {edges.min()}..{edges.max()}, but there are {len(indicator)} nodes",
+        )
     source, target = edges.T
     crossing = indicator[source - 1] != indicator[target - 1]
     if crossing.any():
         raise damaged(name, "A", f"line {crossing.argmax() + 1} joins two graphs")
     n = len(indicator) + 1
-    forward, backward = (torch.from_numpy(key).unique() for key in (source * n + target, target * n + source))
+    forward, backward = (
+        torch.from_numpy(key).unique() for key in (source * n + target, target * n + source)
+    )
     if not torch.equal(forward, backward):
         lonely = int(forward[~torch.isin(forward, backward)][0])
         raise damaged(name, "A", f"edge {lonely // n}, {lonely % n} is there in one direction only")
@@ -276,6 +307,8 @@ def check_sizes(name: str, graphs: Graphs, declared: Dataset | None) -> None:
         "graph_indicator": (len(graphs.x), "nodes"),
         "A": (graphs.edge_index.shape[1], "edges"),
     }
-    for (suffix, (count, what)), known in zip(found.items(), declared.sizes if declared else (), strict=False):
+    for (suffix, (count, what)), known in zip(
+        found.items(), declared.sizes if declared else (), strict=False
+    ):
         if count != known:
             raise damaged(name, suffix, f"{count} {what}, {name} has {known}")

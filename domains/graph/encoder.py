@@ -28,7 +28,9 @@ def csr(row_ptr: Tensor, columns: Tensor) -> Tensor:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta", UserWarning)
         values = torch.ones(len(columns), device=columns.device)
-        return torch.sparse_csr_tensor(row_ptr, columns, values, (len(row_ptr) - 1,) * 2, check_invariants=False)
+        return torch.sparse_csr_tensor(
+            row_ptr, columns, values, (len(row_ptr) - 1,) * 2, check_invariants=False
+        )
 
 
 class NeighbourSum(torch.autograd.Function):

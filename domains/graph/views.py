@@ -6,10 +6,15 @@ The operations are GraphCL's (You et al. 2020, section 3.1) as its unsupervised_
 import torch
 from torch import Tensor
 
+from contrastbench.domains.graph import GraphRecipe
 from contrastbench.domains.graph.data import Graphs, pointers, ranges, segments
-from contrastbench.domains.recipes import GraphRecipe
 
-OPERATIONS = ("drop", "subgraph", "edges", "mask")  # randomN draws among the first N, graph by graph
+OPERATIONS = (
+    "drop",
+    "subgraph",
+    "edges",
+    "mask",
+)  # randomN draws among the first N, graph by graph
 
 
 def augment(graphs: Graphs, recipe: GraphRecipe, generator: torch.Generator) -> Graphs:
@@ -42,7 +47,9 @@ def draw_operation(graphs: int, augmentation: str, generator: torch.Generator) -
     device = generator.device
     if augmentation in OPERATIONS:
         return torch.full((graphs,), OPERATIONS.index(augmentation), device=device)
-    return torch.randint(int(augmentation.removeprefix("random")), (graphs,), generator=generator, device=device)
+    return torch.randint(
+        int(augmentation.removeprefix("random")), (graphs,), generator=generator, device=device
+    )
 
 
 def share(sizes: Tensor, ratio: float, chosen: Tensor) -> Tensor:
@@ -57,13 +64,17 @@ def sample(ptr: Tensor, count: Tensor, generator: torch.Generator) -> Tensor:
     items, item_ptr = ranges(ptr, busy)
     segment = segments(item_ptr)
     draw = torch.randint(2**32, segment.shape, generator=generator, device=ptr.device)
-    order = (segment * 2**32 + draw).argsort()  # sorts inside each segment: integers sort six times faster than floats
+    order = (
+        segment * 2**32 + draw
+    ).argsort()  # sorts inside each segment: integers sort six times faster than floats
     rank = torch.arange(len(segment), device=ptr.device) - item_ptr[:-1][segment]
     mask[items[order[rank < count[busy][segment]]]] = True
     return mask
 
 
-def first_nodes(graphs: Graphs, chosen: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+def first_nodes(
+    graphs: Graphs, chosen: Tensor, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
     """The chosen graphs that have nodes, and one random node of each."""
     graph = (chosen & (graphs.node_ptr.diff() > 0)).nonzero().squeeze(1)
     draw = torch.rand(len(graph), generator=generator, device=chosen.device, dtype=torch.float64)
@@ -82,13 +93,17 @@ def one_hop(graphs: Graphs, chosen: Tensor, count: Tensor, generator: torch.Gene
     centre = start.repeat_interleave(edge_ptr.diff())
     neighbour = graphs.edge_index[1, edges]
     real = neighbour != centre
-    degree = torch.zeros_like(start).index_add(0, segments(edge_ptr)[real], torch.ones_like(neighbour[real]))
+    degree = torch.zeros_like(start).index_add(
+        0, segments(edge_ptr)[real], torch.ones_like(neighbour[real])
+    )
     inside[start] = True
     inside[neighbour[real][sample(pointers(degree), count[graph], generator)]] = True
     return inside
 
 
-def random_walk(graphs: Graphs, chosen: Tensor, count: Tensor, generator: torch.Generator) -> Tensor:
+def random_walk(
+    graphs: Graphs, chosen: Tensor, count: Tensor, generator: torch.Generator
+) -> Tensor:
     """Mask of the nodes of a random walk in each chosen graph, all walks in lock step.
 
     A walk ends when it has met `count` nodes besides its first, or after as many steps as its graph has edges.
@@ -103,7 +118,9 @@ def random_walk(graphs: Graphs, chosen: Tensor, count: Tensor, generator: torch.
         draw = torch.rand(len(node), generator=generator, device=node.device, dtype=torch.float64)
         edge = graphs.row_ptr[node] + (draw * degree).long()
         moves = degree > 0
-        node = torch.where(moves, graphs.edge_index[1, edge.clamp_max(graphs.edge_index.shape[1] - 1)], node)
+        node = torch.where(
+            moves, graphs.edge_index[1, edge.clamp_max(graphs.edge_index.shape[1] - 1)], node
+        )
         missing = missing - (~inside[node]).long()
         inside[node] = True
     return inside
@@ -141,7 +158,9 @@ def add_loops(graphs: Graphs) -> Graphs:
     """
     source, target = graphs.edge_index
     last_edge = graphs.edge_ptr[1:].clamp_min(1) - 1
-    highest = torch.where(graphs.edge_ptr.diff() > 0, torch.cat([source, source.new_zeros(1)])[last_edge], -1)
+    highest = torch.where(
+        graphs.edge_ptr.diff() > 0, torch.cat([source, source.new_zeros(1)])[last_edge], -1
+    )
     node = torch.arange(len(graphs.x), device=source.device)
     loops = node[node < highest[graphs.graph_of_node]]
     n = max(1, len(graphs.x))

@@ -1,218 +1,250 @@
-"""Images: SimCLR, MoCo v3 and multi-crop with any registered loss, linear and kNN evaluation."""
+"""Images: SimCLR, MoCo v3 and multi-crop, scored by linear probes and nearest neighbours.
 
-import os
-import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate
-from pathlib import Path
-from typing import Any, cast
+This is the domain's face: its recipe and its datasets. Importing it imports no numerics; the adapter is in `domain.py`.
+"""
 
-import torch
-from torch import Tensor, nn
+from typing import Annotated, Any, ClassVar, Literal
 
-from contrastbench.domains.base import Evaluation, generator
-from contrastbench.domains.classifiers import Labelled, accuracy, neighbours, regularised
-from contrastbench.domains.image.data import load
-from contrastbench.domains.image.encoder import ImageModel
-from contrastbench.domains.image.evaluation import PROBES, Model, Reader, Split, split
-from contrastbench.domains.image.views import Policy, augment, normalise, pair, policy, with_blur
-from contrastbench.domains.model import Raw
-from contrastbench.domains.recipes import ImageRecipe, Recipe
-from contrastbench.losses.contrast import Contrast, both_views, query_key, same_class
-from contrastbench.losses.errors import UserError
+from pydantic import Field, model_validator
 
-TINY_SIZE = 16  # pixels a side up to which one thread is the fastest
-LOCAL_SCALE = (0.05, 0.2)  # share of a picture that RényiCL's local crops show
+from contrastbench.domains.declaration import Dataset, Declaration, by_name
+from contrastbench.domains.recipe import Recipe, Width
 
-
-@dataclass(frozen=True)
-class Batch:
-    """Images of a step, by number, and the step's random numbers."""
-
-    rows: Tensor
-    rng: torch.Generator
+Operations = Annotated[int, Field(ge=0)]
+Magnitude = Annotated[float, Field(ge=0, le=10)]
+CIFAR: dict[str, Any] = {"size": 32, "min_scale": 0.08, "flip": 0.5, "knn_k": 200}
+SIMCLR: dict[
+    str, Any
+] = {  # for small images, as DCL's, HCL's, ADNCE's and AttentionNCE's code has it
+    **CIFAR,
+    "blur": 0.5,
+    "epochs": 400,
+    "batch_size": 256,
+    "lr": 1e-3,
+    "schedule": "constant",
+    "encoder": "resnet50",
+    "width": 1.0,
+    "probe": "paper",
+    "validation": 0.0,
+}
 
 
-class ImageDomain:
-    """Images under the protocols of SimCLR and MoCo v3, by the released code of ADNCE and by RényiCL's appendix.
+class ImageRecipe(Recipe):
+    """SimCLR, MoCo v3 and supervised pairs on images; the defaults suit the embedded digits on a CPU.
 
-    An encoder is trained on the training images but those of the validation part, and on unlabelled ones if there are
-    any; classifiers are fitted on its features, before the projection. What is chosen is chosen on the validation
-    images, and the accuracies are those on the test images, which are seen once.
+    Presets: `cpu` is a narrow network for real images. `adnce` is Wu et al. 2023 by the released code, which is that of
+    DCL and HCL too, with Gaussian blur of every second image; `attentionnce` adds four further views as positives.
+    `renyicl-cifar` (Lee and Shin 2022, appendix B.4, which lists no blur) leaves open the batch size (256) and the
+    schedule (cosine); `renyicl-imagenet` (B.3: 100 epochs, six local crops, learning rate 0.15 times the root of the
+    batch size) the warm-up and the rates of blur and solarisation (5 epochs and MoCo v3's, as in the released code,
+    which applies RandAugment after the blur, not before the jitter as here, and erases in one of the two views only).
+
+    >>> ImageRecipe(encoder="resnet50").width
+    0.25
     """
 
-    def __init__(
-        self, dataset: str, recipe: ImageRecipe, seed: int, data_root: Path | None, device: torch.device
-    ) -> None:
-        data, self.data_hash = load(dataset, recipe.size, data_root, device)
-        side = data.train.batch(torch.zeros(1, dtype=torch.long, device=device)).shape[-1]
-        if recipe.size <= min(TINY_SIZE, side // 2):
-            print(
-                f"{dataset}: images of {side} pixels, views of {recipe.size}: try --recipe preset=cpu", file=sys.stderr
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "small": {},
+        "cpu": {**CIFAR, "epochs": 12, "batch_size": 128, "lr": 2e-3, "precision": "bf16"},
+        "adnce": SIMCLR,
+        "attentionnce": {**SIMCLR, "positives": 4},
+        "renyicl-cifar": {
+            **CIFAR,
+            "epochs": 500,
+            "batch_size": 256,
+            "optimizer": "sgd",
+            "lr": 0.5,
+            "weight_decay": 5e-4,
+            "views": "hard",
+            "width": 1.0,
+            "projection": (2048, 128),
+            "probe": "renyicl",
+            "validation": 0.0,
+        },
+        "renyicl-imagenet": {
+            **CIFAR,
+            "size": 224,
+            "epochs": 100,
+            "batch_size": 512,
+            "optimizer": "lars",
+            "lr": 0.15 * 512**0.5,
+            "weight_decay": 1.5e-6,
+            "warmup": 5,
+            "min_scale": 0.2,
+            "asymmetric": True,
+            "randaugment": (2, 10.0),
+            "local_crops": 6,
+            "pairing": "query_key",
+            "encoder": "resnet50",
+            "width": 1.0,
+            "projection": (4096, 256),
+            "projection_norm": True,
+            "precision": "bf16",
+            "probe": "renyicl-imagenet",
+            "validation": 0.0,
+        },
+    }
+
+    epochs: int = Field(25, ge=0)
+    batch_size: int = Field(64, ge=2)
+    lr: float = Field(2e-3, gt=0)
+    weight_decay: float = Field(1e-6, ge=0)
+    schedule: Literal["constant", "cosine", "linear"] = "cosine"
+    warmup: float = Field(
+        0.0, ge=0, description="epochs over which the learning rate rises from zero"
+    )
+    eval_every: int | None = Field(
+        None, ge=1, description="steps between choices of the best model by validation kNN"
+    )
+    validation: float = Field(
+        0.1, ge=0, lt=1, description="share of the training images kept out to choose by"
+    )
+    size: int = Field(8, ge=8, description="of views, in pixels")
+    test_size: int | None = Field(
+        None, ge=8, description="of scored images; as the views unless given"
+    )
+    views: Literal["none", "base", "hard"] = Field(
+        "base", description="none: crops and flips alone"
+    )
+    min_scale: float = Field(
+        0.4, gt=0, lt=1, description="smallest share of a picture that a view shows"
+    )
+    flip: float = Field(0.0, ge=0, le=1, description="probability that a view is mirrored")
+    blur: float | None = Field(
+        None, ge=0, le=1, description="probability of Gaussian blur, in place of the views' own"
+    )
+    asymmetric: bool = Field(
+        False, description="BYOL's and MoCo v3's two views: one blurred, the other solarised"
+    )
+    randaugment: tuple[Operations, Magnitude] | None = Field(
+        None,
+        strict=False,
+        description="operations in a row and their magnitude of 10, in place of the views' own",
+    )
+    local_crops: int = Field(0, ge=0, description="small crops, further queries of query_key")
+    local_size: int = Field(96, ge=8)
+    positives: int = Field(0, ge=0, description="further views, the positives of both_views")
+    pairing: Literal["both_views", "query_key", "supervised"] = "both_views"
+    ema: float = Field(0.99, ge=0, le=1, description="of query_key's target network; rises to 1")
+    predictor: bool = Field(True, description="query_key's prediction head")
+    encoder: Literal["resnet18", "resnet34", "resnet50", "raw"] = Field(
+        "resnet18", description="raw: pixels"
+    )
+    width: float = Field(0.25, gt=0, le=4, description="times the published number of channels")
+    projection: tuple[Width, Width] = Field(
+        (512, 128), strict=False, description="hidden and last width"
+    )
+    projection_norm: bool = Field(
+        False, description="batch norm without weights behind the projection, as MoCo v3"
+    )
+    precision: Literal["float32", "bf16"] = Field(
+        "float32", description="of the networks' products; scores are float32"
+    )
+    chunk: int | None = Field(
+        None, ge=2, description="images embedded at once; the batch is contrasted whole"
+    )
+    compile: bool = Field(False, description="the encoder by torch.compile")
+    probe: Literal["lbfgs", "knn", "paper", "strict", "renyicl", "renyicl-imagenet"] = "lbfgs"
+    knn_k: int = Field(20, ge=1)
+    knn_temperature: float = Field(0.5, gt=0)
+
+    @model_validator(mode="after")
+    def _parts_fit_together(self) -> "ImageRecipe":
+        if self.chunk and self.batch_size % self.chunk:
+            raise ValueError(f"batch_size={self.batch_size} is no multiple of chunk={self.chunk}")
+        if self.local_crops and self.pairing != "query_key":
+            raise ValueError("local_crops are further queries of pairing=query_key")
+        if self.positives and self.pairing != "both_views":
+            raise ValueError("positives are further views of pairing=both_views")
+        if self.asymmetric and (self.positives or self.blur is not None or self.views == "none"):
+            raise ValueError(
+                "asymmetric views are two with a blur of their own: leave out positives, blur, views=none"
             )
-        self.seed, self.recipe, self.device = seed, recipe, device
-        self.threads = 1 if recipe.size <= TINY_SIZE else os.cpu_count() or 1
-        self.reader, self.notes = Reader(data.mean, data.std, recipe.test_size or recipe.size), data.notes
-        train, validation = split(data.train, recipe.validation, seed, recipe.limit)
-        test, _ = split(data.test, 0.0, seed, recipe.limit)
-        self.parts = {"train": train, **({"validation": validation} if validation else {}), "test": test}
-        unlabelled = [] if data.unlabelled is None or recipe.pairing == "supervised" else [data.unlabelled]
-        self.pool = Pool([train, *unlabelled])
-        check_batch(len(self.pool), recipe)
+        if self.eval_every and not self.validation:
+            raise ValueError("eval_every chooses by validation images: give validation=0.1")
+        return self
 
-    def model(self, recipe: Recipe) -> nn.Module:
-        """Encoder and heads, initialised by the seed."""
-        recipe = cast(ImageRecipe, recipe)
-        if recipe.encoder == "raw":
-            return Raw()
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
-            model = ImageModel(recipe, recipe.epochs * self.steps(recipe)).to(self.device)
-        if recipe.compile:
-            model.encoder.compile()
-        return model
+    @property
+    def protocol(self) -> str:
+        """Training and scoring as described in the image domain."""
+        return "images/1"
 
-    def batches(self, recipe: Recipe, epoch: int) -> Iterator[Batch]:
-        """The images in an order of the epoch's; a last batch that is not full is left out."""
-        rng = generator(self.device, self.seed, epoch, 0)
-        order = torch.randperm(len(self.pool), generator=rng, device=self.device)
-        for step, rows in enumerate(order.split(recipe.batch_size)[: self.steps(recipe)]):
-            yield Batch(rows, generator(self.device, self.seed, epoch, step + 1))
+    @property
+    def warmup_epochs(self) -> float:
+        """Epochs over which the learning rate rises from zero, before the schedule."""
+        return self.warmup
 
-    def steps(self, recipe: Recipe) -> int:
-        """Number of batches in an epoch."""
-        return len(self.pool) // recipe.batch_size
+    @property
+    def validate_every(self) -> int | None:
+        """Steps between two scores of the validation images."""
+        return self.eval_every
 
-    def contrasts(self, model: nn.Module, batch: Batch) -> list[Contrast]:
-        """SimCLR's pairing, AttentionNCE's with further views as positives, MoCo v3's, or the supervised one."""
-        images, labels = self.pool.batch(batch.rows)
-        if self.recipe.pairing == "supervised":
-            check_classes(labels, len(self.pool))
-        views = self.views(images, batch.rng)
-        if self.recipe.pairing == "query_key":
-            return moco(cast(ImageModel, model), views)
-        one, two, *positives = [model(view) for view in views]
-        if self.recipe.pairing == "supervised":
-            return [same_class(one, two, labels)]
-        return [both_views(one, two, positives)]
-
-    def classes(self, batch: Batch) -> Tensor:
-        """The class of each image; -1 where it has none."""
-        return torch.cat([part.labels[here] for part, here in self.pool.split(batch.rows)])
-
-    def views(self, images: Tensor, rng: torch.Generator) -> list[Tensor]:
-        """Two views of a batch, and further positives or local crops."""
-        views = [augment(images, kind, rng) for kind in policies(self.recipe)]
-        return [normalise(view, self.reader.mean, self.reader.std) for view in views]
-
-    def validate(self, model: nn.Module) -> float:
-        """Accuracy in percent of nearest neighbours on the validation images."""
-        train, validation = (self.features(model, name) for name in ("train", "validation"))
-        return accuracy(neighbours(train, self.recipe.knn_k, self.recipe.knn_temperature), validation)
-
-    def features(self, model: nn.Module, part: str) -> Labelled:
-        """What classifiers of a part of the images see."""
-        return self.reader.features(cast(Model, model), self.parts[part], f"features of {part} images")
-
-    def embeddings(self, model: nn.Module) -> Labelled:
-        """The features of the test images."""
-        return self.features(model, "test")
-
-    def evaluate(self, model: nn.Module) -> Evaluation:
-        """Accuracies in percent on the test images of classifiers fitted on the training images' features."""
-        recipe, rows = self.recipe, {part: self.features(model, part) for part in self.parts}
-        fitted = {
-            "lbfgs": regularised(rows["train"], rows.get("validation")),
-            "knn": neighbours(rows["train"], recipe.knn_k, recipe.knn_temperature),
-        }
-        details = {name: classifier.details for name, classifier in fitted.items()}
-        held = [part for part in self.parts if part != "train"]
-        scores = {part: {name: accuracy(c, rows[part]) for name, c in fitted.items()} for part in held}
-        if recipe.probe in PROBES:
-            columns, probe = rows["train"].x.shape[1], PROBES[recipe.probe]
-            arguments = self.parts["train"], columns, self.reader, probe.policy(recipe), self.seed
-            moved, classifier = probe.train(cast(Model, model), *arguments)
-            for part in held:
-                scores[part][recipe.probe] = accuracy(classifier, self.features(moved, part))
-        return Evaluation(
-            {"accuracy": scores["test"][recipe.probe], **scores["test"]}, "accuracy", self.details(scores, details)
-        )
-
-    def details(self, scores: dict[str, dict[str, float]], classifiers: dict[str, Any]) -> dict[str, Any]:
-        """What the numbers rest on."""
-        test = self.parts["test"].labels
-        chooses = {"validation": scores["validation"][self.recipe.probe]} if "validation" in scores else {}
-        return chooses | {
-            "images": {name: len(part) for name, part in self.parts.items()},
-            "training_images": len(self.pool),
-            "largest_class": 100 * test.bincount().max().item() / len(test),
-            "validation_accuracy": scores.get("validation"),
-            "classifiers": classifiers,
-            "data": self.notes,
-        }
+    @property
+    def trainable(self) -> bool:
+        """Pixels have no weights."""
+        return self.encoder != "raw"
 
 
-class Pool:
-    """The images that an encoder trains on, as if they were one split."""
-
-    def __init__(self, parts: Sequence[Split]) -> None:
-        self.parts = parts
-        self.ends = list(accumulate(len(part) for part in parts))
-
-    def __len__(self) -> int:
-        return self.ends[-1]
-
-    def batch(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Images and labels of those numbers, part by part."""
-        found = [(part.batch(here), part.labels[here]) for part, here in self.split(rows)]
-        images, labels = zip(*found, strict=True)
-        return torch.cat(images), torch.cat(labels)
-
-    def split(self, rows: Tensor) -> Iterator[tuple[Split, Tensor]]:
-        """The parts that those numbers are in, and the numbers within each."""
-        for part, end in zip(self.parts, self.ends, strict=True):
-            here = rows[(rows >= end - len(part)) & (rows < end)] - (end - len(part))
-            if len(here):
-                yield part, here
+def images(name: str, summary: str, url: str, sha256: str, file: str, citation: str) -> Dataset:
+    """A set of images; none of them states a licence."""
+    return Dataset(name, summary, url, sha256, file, citation)
 
 
-def moco(model: ImageModel, views: list[Tensor]) -> list[Contrast]:
-    """The queries of all views but one meet the keys of that one, for each of the two whole views."""
-    model.update_target()
-    keys, queries = model.targets(*views[:2]), [model(view) for view in views]
-    return [query_key([q for j, q in enumerate(queries) if j != i], key) for i, key in enumerate(keys)]
+DATASETS = by_name(
+    Dataset(
+        "digits",
+        "embedded: 1,797 handwritten digits of 8 x 8 pixels, 10 classes",
+        citation="scikit-learn, UCI repository",
+        licence="CC BY 4.0",
+    ),
+    images(
+        "CIFAR-10",
+        "60,000 photographs of 32 x 32 pixels, 10 classes; last 10,000 test",
+        "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+        "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+        "cifar-10-binary.tar.gz",
+        "Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009",
+    ),
+    images(
+        "CIFAR-100",
+        "60,000 photographs of 32 x 32 pixels, 100 classes; last 10,000 test",
+        "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",
+        "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
+        "cifar-100-binary.tar.gz",
+        "Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009",
+    ),
+    images(
+        "STL-10",
+        "113,000 photographs of 96 x 96 pixels: 5,000 train, 8,000 test, 100,000 without a class; 10 classes",
+        "http://ai.stanford.edu/~acoates/stl10/stl10_binary.tar.gz",
+        "f31fd99273a1acb8609c8db427cebb1de3f71de77758cdc0e22956e1289b9866",
+        "stl10_binary.tar.gz",
+        "Coates, Lee and Ng, An Analysis of Single-Layer Networks in Unsupervised Feature Learning, 2011",
+    ),
+    images(
+        "Tiny-ImageNet",
+        "110,000 photographs of 64 x 64 pixels, 200 classes; the published validation part is the test part",
+        "http://cs231n.stanford.edu/tiny-imagenet-200.zip",
+        "",
+        "tiny-imagenet-200.zip",
+        "Le and Yang, Tiny ImageNet Visual Recognition Challenge, 2015",
+    ),
+    images(
+        "ImageNet-100",
+        "100 classes of ImageNet (Tian et al. 2020), from its train and val folders in the data root",
+        "https://www.image-net.org",
+        "",
+        "imagenet",
+        "Russakovsky et al., ImageNet Large Scale Visual Recognition Challenge, 2015",
+    ),
+)
 
-
-def policies(recipe: ImageRecipe) -> list[Policy]:
-    """Of the two views of a batch, of further positives and of local crops.
-
-    With local crops nothing is erased, and RandAugment is that of the two whole views alone (RényiCL's appendix B.3);
-    local crops have the second view's blur, but are not solarised, as in its released code.
-    """
-    kind = published(recipe)
-    if recipe.local_crops:
-        kind = replace(kind, erasing=0.0)
-    first, second = pair(kind) if recipe.asymmetric else (kind, kind)
-    local = replace(second, size=recipe.local_size, scale=LOCAL_SCALE, randaugment=(0, 0.0), solarise=0.0)
-    return [first, second, *[kind] * recipe.positives, *[local] * recipe.local_crops]
-
-
-def published(recipe: ImageRecipe) -> Policy:
-    """The published views with the recipe's own values in place of theirs."""
-    kind = with_blur(policy(recipe.views, recipe.size), recipe.blur)
-    kind = replace(kind, flip=recipe.flip, scale=(recipe.min_scale, 1.0))
-    return replace(kind, randaugment=recipe.randaugment) if recipe.randaugment else kind
-
-
-def check_classes(labels: Tensor, images: int) -> None:
-    """Raise unless a supervised batch has two classes: the negatives of a class are the images of all others."""
-    if bool((labels == labels[0]).all()):
-        larger = min(2 * len(labels), images)
-        raise UserError(f"all {len(labels)} images of a batch are of one class: --recipe batch_size={larger}")
-
-
-def check_batch(images: int, recipe: ImageRecipe) -> None:
-    """Raise unless there is a batch of images to train on."""
-    if recipe.trainable and images < recipe.batch_size:
-        raise UserError(f"{images} training images are fewer than a batch: --recipe batch_size={max(2, images // 2)}")
+DECLARATION = Declaration(
+    summary="ResNets by SimCLR or MoCo v3, linear probe and kNN",
+    adapter="contrastbench.domains.image.domain:ImageDomain",
+    recipe=ImageRecipe,
+    datasets=DATASETS,
+    default="digits",
+    tiny={"epochs": 1, "limit": 200, "batch_size": 32, "width": 0.125, "projection": (32, 16)},
+    extra="contrastbench[image]",
+)

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from contrastbench.domains.datasets import DATASETS
 from contrastbench.domains.download import fetch
-from contrastbench.domains.image import decode
+from contrastbench.domains.image import DATASETS, decode
 from contrastbench.losses.errors import UserError
 
 AGAIN = "delete it and download {} again"

@@ -11,11 +11,15 @@ from contrastbench.domains.image.images import ImageSet, on_device
 from contrastbench.losses.errors import UserError
 
 
-def load_cifar(name: str, size: int, data_root: Path | None, device: torch.device) -> tuple[ImageSet, str]:
+def load_cifar(
+    name: str, size: int, data_root: Path | None, device: torch.device
+) -> tuple[ImageSet, str]:
     """CIFAR-10 or CIFAR-100 in the binary version: no pickles."""
     hundred = name == "CIFAR-100"
     files = ("train.bin",) if hundred else tuple(f"data_batch_{k}.bin" for k in range(1, 6))
-    test, words = ("test.bin", "fine_label_names.txt") if hundred else ("test_batch.bin", "batches.meta.txt")
+    test, words = (
+        ("test.bin", "fine_label_names.txt") if hundred else ("test_batch.bin", "batches.meta.txt")
+    )
     folder = "cifar-100-binary" if hundred else "cifar-10-batches-bin"
     raw = Members(name, folder, data_root).read((*files, test, words))
     train = records(name, b"".join(raw[file] for file in files), 50_000, 1 + hundred)
@@ -29,10 +33,17 @@ def records(name: str, raw: bytes, count: int, labels: int) -> tuple[Tensor, Ten
     return table[:, labels:].reshape(-1, 3, 32, 32).contiguous(), table[:, labels - 1].long()
 
 
-def load_stl(name: str, size: int, data_root: Path | None, device: torch.device) -> tuple[ImageSet, str]:
+def load_stl(
+    name: str, size: int, data_root: Path | None, device: torch.device
+) -> tuple[ImageSet, str]:
     """STL-10 in the binary version, its unlabelled images included."""
     counts = {"train": 5_000, "test": 8_000, "unlabeled": 100_000}
-    files = [f"{part}_{kind}.bin" for part in counts for kind in "Xy" if (part, kind) != ("unlabeled", "y")]
+    files = [
+        f"{part}_{kind}.bin"
+        for part in counts
+        for kind in "Xy"
+        if (part, kind) != ("unlabeled", "y")
+    ]
     raw = Members(name, "stl10_binary", data_root).read((*files, "class_names.txt"))
     parts = {}
     for part, count in counts.items():
@@ -46,5 +57,7 @@ def exactly(name: str, raw: bytes, shape: tuple[int, ...]) -> Tensor:
     """Bytes as an array of that shape."""
     expected = int(np.prod(shape))
     if len(raw) != expected:
-        raise UserError(f"{name} is damaged: {len(raw)} bytes instead of {expected}; " + again(name))
+        raise UserError(
+            f"{name} is damaged: {len(raw)} bytes instead of {expected}; " + again(name)
+        )
     return torch.frombuffer(bytearray(raw), dtype=torch.uint8).view(shape)

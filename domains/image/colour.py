@@ -56,7 +56,9 @@ def hue(images: Tensor, shift: Tensor) -> Tensor:
     not_red, not_green = (high - red).sign_(), (high - green).sign_()
     if_green = (blue - red).add_(chroma, alpha=2)
     if_blue = (red - green).add_(chroma, alpha=4)
-    h = torch.lerp(green - blue, if_green.lerp_(if_blue, not_green), not_red).div_(chroma.clamp(min=1e-8))
+    h = torch.lerp(green - blue, if_green.lerp_(if_blue, not_green), not_red).div_(
+        chroma.clamp(min=1e-8)
+    )
     h += 6 * shift.view(-1, 1, 1)
     h -= (h / 6).floor_().mul_(6)
     parts = ((h - 3).abs_().sub_(1), 2 - (h - 2).abs_(), 2 - (h - 4).abs_())

@@ -16,7 +16,9 @@ from contrastbench.domains.image.images import ImageFiles, Images, ImageSet, hel
 from contrastbench.losses.errors import unknown
 
 
-def load(dataset: str, size: int, data_root: Path | None, device: torch.device) -> tuple[ImageSet, str]:
+def load(
+    dataset: str, size: int, data_root: Path | None, device: torch.device
+) -> tuple[ImageSet, str]:
     """A set of images by name and the sha256 of its content.
 
     Args:
@@ -40,18 +42,24 @@ def load(dataset: str, size: int, data_root: Path | None, device: torch.device) 
 
 
 @lru_cache(maxsize=1)
-def load_declared(dataset: str, size: int, data_root: Path | None, device: torch.device) -> tuple[ImageSet, str]:
+def load_declared(
+    dataset: str, size: int, data_root: Path | None, device: torch.device
+) -> tuple[ImageSet, str]:
     """A declared set; the last one stays in memory for the next seed."""
     return LOADERS[dataset](dataset, size, data_root, device)
 
 
-def load_embedded(name: str, size: int, data_root: Path | None, device: torch.device) -> tuple[ImageSet, str]:
+def load_embedded(
+    name: str, size: int, data_root: Path | None, device: torch.device
+) -> tuple[ImageSet, str]:
     """scikit-learn's digits, enlarged to the size of views; their hash is that of the 8 x 8 pixels."""
     data = load_digits()
     pixels = torch.from_numpy((data.images * (255 / 16)).round().astype(np.uint8))[:, None]
     labels = torch.from_numpy(data.target.astype(np.int64))
     test = held_out(labels)
-    parts = {name: (pixels[rows], labels[rows]) for name, rows in (("train", ~test), ("test", test))}
+    parts = {
+        name: (pixels[rows], labels[rows]) for name, rows in (("train", ~test), ("test", test))
+    }
     small, digest = on_device(parts, map(str, data.target_names), torch.device("cpu"))
     train, test_images = (enlarge(part, size, device) for part in (small.train, small.test))
     return ImageSet(train, test_images, None, small.classes), digest
@@ -61,7 +69,9 @@ def enlarge(images: Images | ImageFiles, size: int, device: torch.device) -> Ima
     """Grey images in all three colours at another size."""
     rows = torch.arange(len(images), device=images.labels.device)
     large = interpolate(images.batch(rows).float(), (size, size), mode="bilinear", antialias=True)
-    return Images(large.round().byte().expand(-1, 3, -1, -1).contiguous().to(device), images.labels.to(device))
+    return Images(
+        large.round().byte().expand(-1, 3, -1, -1).contiguous().to(device), images.labels.to(device)
+    )
 
 
 LOADERS: dict[str, Callable[[str, int, Path | None, torch.device], tuple[ImageSet, str]]] = {

@@ -41,7 +41,16 @@ TAKEN_AS = {  # Pillow's mode -> what happened to such an image; RGB is as it sh
     "I;16B": "16-bit grey, higher 8 bits taken",
     "I;16L": "16-bit grey, higher 8 bits taken",
 }
-DAMAGE = (OSError, EOFError, SyntaxError, ValueError, TypeError, LookupError, struct.error, zlib.error)  # of Pillow
+DAMAGE = (
+    OSError,
+    EOFError,
+    SyntaxError,
+    ValueError,
+    TypeError,
+    LookupError,
+    struct.error,
+    zlib.error,
+)  # of Pillow
 FIRST_FRAME = "first of several frames taken"
 Reader = Callable[[str], bytes]  # an image's name -> its bytes
 
@@ -104,7 +113,9 @@ def in_threads(work: Callable[[str], Any], names: Sequence[str], what: str) -> I
     blocks = [names[start : start + BLOCK] for start in range(0, len(names), BLOCK)]
     with Progress(len(names), what) as progress:
         for start in range(0, len(blocks), BLOCK):  # so that an error does not wait for all others
-            for results in pool().map(lambda block: [work(name) for name in block], blocks[start : start + BLOCK]):
+            for results in pool().map(
+                lambda block: [work(name) for name in block], blocks[start : start + BLOCK]
+            ):
                 for result in results:
                     progress.step()
                     yield result
@@ -126,8 +137,12 @@ def look(name: str, data: bytes) -> Header:
         found = f"{image.width} x {image.height} pixels, fewer than {SMALLEST} a side"
         raise UserError(f"{name} has {found}: remove it")
     if image.mode != "RGB" and image.mode not in TAKEN_AS:
-        raise UserError(f"{name} has pixels of mode {image.mode}, not of 8 or 16 bits: convert it to RGB")
-    return Header(image.width, image.height, image.mode, frames(name, image), hashlib.sha256(data).hexdigest())
+        raise UserError(
+            f"{name} has pixels of mode {image.mode}, not of 8 or 16 bits: convert it to RGB"
+        )
+    return Header(
+        image.width, image.height, image.mode, frames(name, image), hashlib.sha256(data).hexdigest()
+    )
 
 
 def frames(name: str, image: Image.Image) -> int:

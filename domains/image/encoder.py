@@ -10,8 +10,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.checkpoint import checkpoint
 from torchvision.models.resnet import BasicBlock, Bottleneck
 
+from contrastbench.domains.image import ImageRecipe
 from contrastbench.domains.model import ContrastiveModel, head
-from contrastbench.domains.recipes import ImageRecipe
 
 BLOCKS: dict[str, tuple[type[BasicBlock | Bottleneck], tuple[int, ...]]] = {
     "resnet18": (BasicBlock, (2, 2, 2, 2)),
@@ -36,7 +36,9 @@ class ResNet(nn.Sequential):
         layers, channels = stem(base, small), base
         for stage, count in enumerate(counts):
             for place in range(count):
-                layers.append(residual(block, channels, base * 2**stage, 2 if stage > 0 and place == 0 else 1))
+                layers.append(
+                    residual(block, channels, base * 2**stage, 2 if stage > 0 and place == 0 else 1)
+                )
                 channels = base * 2**stage * block.expansion
         super().__init__(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
         self.features = channels
@@ -47,17 +49,25 @@ class ResNet(nn.Sequential):
 
 def stem(channels: int, small: bool) -> list[nn.Module]:
     """The first layers."""
-    first = nn.Conv2d(3, channels, 3, 1, 1, bias=False) if small else nn.Conv2d(3, channels, 7, 2, 3, bias=False)
+    first = (
+        nn.Conv2d(3, channels, 3, 1, 1, bias=False)
+        if small
+        else nn.Conv2d(3, channels, 7, 2, 3, bias=False)
+    )
     pool = [] if small else [nn.MaxPool2d(3, 2, 1)]
     return [first, nn.BatchNorm2d(channels), nn.ReLU(inplace=True), *pool]
 
 
-def residual(block: type[BasicBlock | Bottleneck], channels: int, planes: int, stride: int) -> nn.Module:
+def residual(
+    block: type[BasicBlock | Bottleneck], channels: int, planes: int, stride: int
+) -> nn.Module:
     """A residual block; its shortcut is a 1x1 convolution where the shape changes."""
     outputs = planes * block.expansion
     if stride == 1 and channels == outputs:
         return block(channels, planes)
-    shortcut = nn.Sequential(nn.Conv2d(channels, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+    shortcut = nn.Sequential(
+        nn.Conv2d(channels, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs)
+    )
     return block(channels, planes, stride, shortcut)
 
 
@@ -118,7 +128,9 @@ class ImageModel(ContrastiveModel):
         parts = x.split(self.chunk)
         if not torch.is_grad_enabled():
             return torch.cat([embed(part) for part in parts])
-        again = partial(checkpoint, embed, use_reentrant=False, preserve_rng_state=False, context_fn=contexts)
+        again = partial(
+            checkpoint, embed, use_reentrant=False, preserve_rng_state=False, context_fn=contexts
+        )
         return torch.cat([again(part) for part in parts])
 
 

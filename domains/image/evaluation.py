@@ -9,12 +9,20 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from contrastbench.domains.base import generator
-from contrastbench.domains.classifiers import Classifier, Labelled
+from contrastbench.domains.image import ImageRecipe
 from contrastbench.domains.image.images import ImageFiles, Images
-from contrastbench.domains.image.views import Kind, Policy, augment, evaluation, normalise, policy, with_blur
+from contrastbench.domains.image.views import (
+    Kind,
+    Policy,
+    augment,
+    evaluation,
+    normalise,
+    policy,
+    with_blur,
+)
 from contrastbench.domains.model import ContrastiveModel, Raw
 from contrastbench.domains.progress import Progress
-from contrastbench.domains.recipes import ImageRecipe
+from contrastbench.domains.scoring.classifiers import Classifier, Labelled
 from contrastbench.losses.errors import UserError
 
 Split = Images | ImageFiles
@@ -73,7 +81,9 @@ class Probe:
     epochs: int
     views: Kind
     cosine: bool = False
-    statistics_move: bool = False  # of batch norm: released code leaves the encoder in training mode
+    statistics_move: bool = (
+        False  # of batch norm: released code leaves the encoder in training mode
+    )
 
     def policy(self, recipe: ImageRecipe) -> Policy:
         """Its views for a recipe: crops and flips, or SimCLR's with the blur of the training's."""
@@ -103,7 +113,9 @@ class Probe:
         with Progress(self.epochs, "linear classifier") as progress:
             for epoch in range(self.epochs):
                 rng = generator(device, seed, epoch)
-                for rows in torch.randperm(len(images), generator=rng, device=device).split(self.batch):
+                for rows in torch.randperm(len(images), generator=rng, device=device).split(
+                    self.batch
+                ):
                     x = model.features(reader.view(images.batch(rows), kind, rng))
                     optimizer.zero_grad()
                     cross_entropy(head(x), images.labels[rows]).backward()
@@ -122,7 +134,9 @@ PROBES = {
 }
 
 
-def split(images: Split, share: float, seed: int, limit: int | None = None) -> tuple[Split, Split | None]:
+def split(
+    images: Split, share: float, seed: int, limit: int | None = None
+) -> tuple[Split, Split | None]:
     """A stratified part of that share, drawn by the seed, and before it the rest; `limit` keeps so many of all.
 
     Raises:
@@ -137,5 +151,7 @@ def split(images: Split, share: float, seed: int, limit: int | None = None) -> t
     halves = [member.tensor_split([round(share * len(member))]) for member in members]
     out, kept = (torch.cat(part) for part in zip(*halves, strict=True))
     if len(out) == 0:
-        raise UserError(f"{share} of {len(rows)} images is none of any class: give another --recipe validation")
+        raise UserError(
+            f"{share} of {len(rows)} images is none of any class: give another --recipe validation"
+        )
     return images.select(kept.to(images.labels.device)), images.select(out.to(images.labels.device))

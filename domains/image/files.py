@@ -11,7 +11,9 @@ from contrastbench.domains.image.decode import Header, Reader
 from contrastbench.domains.image.images import ImageFiles, Images, ImageSet
 from contrastbench.domains.image.views import stored_size
 
-RESIDENT_BYTES = 4 << 30  # a split whose pixels need more than that is read from its files batch by batch
+RESIDENT_BYTES = (
+    4 << 30
+)  # a split whose pixels need more than that is read from its files batch by batch
 KEPT = 96  # images that all have one size of at most so many pixels a side keep it
 
 
@@ -43,7 +45,9 @@ def from_files(
         digest.update(f"{name}\0{header.sha256}\n".encode())
     side = common_side(headers, size)
     notes = notes | decode.oddities(headers) | resized(headers, side)
-    train, test = (split(part, read, headers[0], side, device) for part in (parts.train, parts.test))
+    train, test = (
+        split(part, read, headers[0], side, device) for part in (parts.train, parts.test)
+    )
     return ImageSet(train, test, None, parts.classes, notes=notes), digest.hexdigest()
 
 
@@ -63,14 +67,18 @@ def resized(headers: list[Header], side: int | None) -> dict[str, int]:
     return {what: count for what, count in counts.items() if count}
 
 
-def split(part: Part, read: Reader, header: Header, side: int | None, device: torch.device) -> Images | ImageFiles:
+def split(
+    part: Part, read: Reader, header: Header, side: int | None, device: torch.device
+) -> Images | ImageFiles:
     """A part's pixels if they fit, else its files."""
     labels = torch.tensor(part.labels, device=device)
     width, height = (header.width, header.height) if side is None else (side, side)
     if len(labels) * 3 * width * height > RESIDENT_BYTES:
         return ImageFiles(part.names, read, labels, side)
     pixels = torch.empty(len(labels), 3, height, width, dtype=torch.uint8)
-    decoded = decode.in_threads(lambda name: decode.decode(name, read(name), side), part.names, "decoding images")
+    decoded = decode.in_threads(
+        lambda name: decode.decode(name, read(name), side), part.names, "decoding images"
+    )
     for row, image in enumerate(decoded):
         pixels[row] = image
     return Images(pixels.to(device), labels)

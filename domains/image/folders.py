@@ -29,7 +29,9 @@ def find_folder(path: Path, data_root: Path | None) -> Path:
     for place in (path, data_root / path if data_root else path):
         if place.is_dir():
             return place.resolve()
-    raise UserError(f"no folder {path}" + (f", nor in {data_root}" if data_root else "; its place: --data-root"))
+    raise UserError(
+        f"no folder {path}" + (f", nor in {data_root}" if data_root else "; its place: --data-root")
+    )
 
 
 def state(root: Path) -> str:
@@ -61,11 +63,15 @@ def folder_parts(root: Path) -> tuple[Parts, dict[str, Any]]:
     if "train" not in folders:
         return one_part(root)
     if len(folders) == 1:
-        raise UserError(f"{root} has train, but neither test nor val: add one, or give folder:{root / 'train'}")
+        raise UserError(
+            f"{root} has train, but neither test nor val: add one, or give folder:{root / 'train'}"
+        )
     train, test = (classes_of(root, name) for name in folders[:2])
     extra = sorted(test.keys() - train.keys())
     if extra:
-        raise UserError(f"{root / folders[1] / extra[0]}: {root / 'train'} has no such class; move or remove it")
+        raise UserError(
+            f"{root / folders[1] / extra[0]}: {root / 'train'} has no such class; move or remove it"
+        )
     classes = tuple(sorted(train))
     notes = left_out(root, folders[:2], train, test)
     if len(test) < len(train):
@@ -79,7 +85,9 @@ def one_part(root: Path) -> tuple[Parts, dict[str, Any]]:
     classes = checked(root, tuple(sorted(files)))
     lonely = [name for name, names in files.items() if len(names) < 2]
     if lonely:
-        raise UserError(f"{root / lonely[0]} has one image, but training and test part need one each: add or remove it")
+        raise UserError(
+            f"{root / lonely[0]} has one image, but training and test part need one each: add or remove it"
+        )
     whole = part(files, classes)
     test = held_out(torch.tensor(whole.labels))
     train, tested = (
@@ -101,23 +109,31 @@ def checked(root: Path, classes: tuple[str, ...]) -> tuple[str, ...]:
 
 def part(files: dict[str, list[str]], classes: tuple[str, ...]) -> Part:
     """The files of classes, with their numbers."""
-    pairs = [(name, number) for number, label in enumerate(classes) for name in files.get(label, [])]
+    pairs = [
+        (name, number) for number, label in enumerate(classes) for name in files.get(label, [])
+    ]
     return Part(tuple(name for name, _ in pairs), tuple(number for _, number in pairs))
 
 
 def classes_of(root: Path, name: str) -> dict[str, list[str]]:
     """Image files of each class folder of a part, by names from the root."""
     place = root / name
-    folders = sorted(path for path in place.iterdir() if path.is_dir() and not path.name.startswith("."))
+    folders = sorted(
+        path for path in place.iterdir() if path.is_dir() and not path.name.startswith(".")
+    )
     if not folders:
         fix = "put the images of each class into a folder of that name"
         raise UserError(f"{place.resolve()} has no class folders: {fix}")
-    return {folder.name: images_of(root, (Path(name) / folder.name).as_posix()) for folder in folders}
+    return {
+        folder.name: images_of(root, (Path(name) / folder.name).as_posix()) for folder in folders
+    }
 
 
 def images_of(root: Path, folder: str) -> list[str]:
     """Image files of a class folder, by names from the root."""
-    images = [name for name in files_below(root / folder) if Path(name).suffix.lower() in decode.SUFFIXES]
+    images = [
+        name for name in files_below(root / folder) if Path(name).suffix.lower() in decode.SUFFIXES
+    ]
     if not images:
         raise UserError(f"class folder {root / folder} has no images: fill or remove it")
     return [f"{folder}/{name}" for name in images]

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import torch
 
-from contrastbench.domains.datasets import DATASETS
-from contrastbench.domains.image import decode
+from contrastbench.domains.image import DATASETS, decode
 from contrastbench.domains.image.archives import again, archive
 from contrastbench.domains.image.decode import Reader
 from contrastbench.domains.image.files import Part, Parts, from_files
@@ -19,7 +18,9 @@ from contrastbench.losses.errors import UserError
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
-def load_tiny(name: str, size: int, data_root: Path | None, device: torch.device) -> tuple[ImageSet, str]:
+def load_tiny(
+    name: str, size: int, data_root: Path | None, device: torch.device
+) -> tuple[ImageSet, str]:
     """Tiny-ImageNet from its zip or its folder; the test part is the published validation part."""
     folder = data_root / "tiny-imagenet-200" if data_root else None
     if folder and folder.is_dir():
@@ -40,15 +41,22 @@ def tiny_parts(read: Reader, names: Iterable[str]) -> Parts:
     rows = [line.split("\t")[:2] for line in read("val/val_annotations.txt").decode().splitlines()]
     try:
         train = Part(tuple(images), tuple(number[n.split("/")[1]] for n in images))
-        test = Part(tuple(f"val/images/{file}" for file, _ in rows), tuple(number[label] for _, label in rows))
+        test = Part(
+            tuple(f"val/images/{file}" for file, _ in rows),
+            tuple(number[label] for _, label in rows),
+        )
     except (KeyError, ValueError) as error:
-        raise UserError(f"Tiny-ImageNet is damaged (unknown class {error}): {again('Tiny-ImageNet')}") from None
+        raise UserError(
+            f"Tiny-ImageNet is damaged (unknown class {error}): {again('Tiny-ImageNet')}"
+        ) from None
     if not train.names or not test.names:
         raise UserError(f"Tiny-ImageNet is damaged (no images in it): {again('Tiny-ImageNet')}")
     return Parts(train, test, classes)
 
 
-def load_imagenet100(name: str, size: int, data_root: Path | None, device: torch.device) -> tuple[ImageSet, str]:
+def load_imagenet100(
+    name: str, size: int, data_root: Path | None, device: torch.device
+) -> tuple[ImageSet, str]:
     """ImageNet-100 from ImageNet's train and val folders, which may hold the other 900 classes, too."""
     root = imagenet_folder(data_root)
     classes = tuple(sorted(IMAGENET_100))
@@ -56,10 +64,14 @@ def load_imagenet100(name: str, size: int, data_root: Path | None, device: torch
     for place in ("train", "val"):
         missing = [label for label in classes if not (root / place / label).is_dir()]
         if missing:
-            raise UserError(f"{root / place} has no folder {missing[0]}, one of ImageNet-100's {len(classes)} classes")
+            raise UserError(
+                f"{root / place} has no folder {missing[0]}, one of ImageNet-100's {len(classes)} classes"
+            )
         files.append({label: images_of(root, f"{place}/{label}") for label in classes})
     train, test = (part(found, classes) for found in files)
-    images, digest = from_files(Parts(train, test, classes), decode.folder_reader(root), {}, size, device)
+    images, digest = from_files(
+        Parts(train, test, classes), decode.folder_reader(root), {}, size, device
+    )
     return replace(images, mean=IMAGENET_MEAN, std=IMAGENET_STD), digest
 
 
@@ -68,6 +80,10 @@ def imagenet_folder(data_root: Path | None) -> Path:
     for name in ("imagenet-100", "imagenet100", "imagenet", "ImageNet", "ILSVRC2012", "."):
         if data_root and (data_root / name / "train" / IMAGENET_100[0]).is_dir():
             return data_root / name
-    where = f"{data_root} has no imagenet/train/{IMAGENET_100[0]}" if data_root else "no data root is given"
+    where = (
+        f"{data_root} has no imagenet/train/{IMAGENET_100[0]}"
+        if data_root
+        else "no data root is given"
+    )
     fix = f"get ImageNet from {DATASETS['ImageNet-100'].url} and name the folder of its train and val: --data-root"
     raise UserError(f"{where}: {fix} (or CONTRASTBENCH_DATA)")

@@ -12,7 +12,10 @@ from torch import Tensor
 from contrastbench.domains.image import decode
 from contrastbench.domains.image.decode import Reader
 
-CIFAR_MEAN, CIFAR_STD = (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)  # ADNCE's code has them for all its sets
+CIFAR_MEAN, CIFAR_STD = (
+    (0.4914, 0.4822, 0.4465),
+    (0.2023, 0.1994, 0.2010),
+)  # ADNCE's code has them for all its sets
 HELD_OUT = 0.2  # of each class, where a folder has no test part
 
 
@@ -55,7 +58,11 @@ class ImageFiles:
         """(n, 3, stored, stored) uint8 on the device: the images of those numbers, decoded now."""
         device = self.labels.device
         pixels = torch.stack(list(decode.pool().map(self.pixels, rows.tolist())))
-        return pixels.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else pixels.to(device)
+        return (
+            pixels.pin_memory().to(device, non_blocking=True)
+            if device.type == "cuda"
+            else pixels.to(device)
+        )
 
     def pixels(self, row: int) -> Tensor:
         """(3, stored, stored) uint8 of one image."""
@@ -63,7 +70,12 @@ class ImageFiles:
 
     def select(self, rows: Tensor) -> "ImageFiles":
         """The split's images of those numbers: a validation part, or a small one."""
-        return ImageFiles(tuple(self.names[row] for row in rows.tolist()), self.read, self.labels[rows], self.stored)
+        return ImageFiles(
+            tuple(self.names[row] for row in rows.tolist()),
+            self.read,
+            self.labels[rows],
+            self.stored,
+        )
 
 
 @dataclass(frozen=True)
@@ -76,18 +88,24 @@ class ImageSet:
     classes: tuple[str, ...]
     mean: tuple[float, float, float] = CIFAR_MEAN  # of normalisation, of each colour in [0, 1]
     std: tuple[float, float, float] = CIFAR_STD
-    notes: dict[str, Any] = field(default_factory=dict)  # counted oddities: grey, alpha, 16-bit, resized ...
+    notes: dict[str, Any] = field(
+        default_factory=dict
+    )  # counted oddities: grey, alpha, 16-bit, resized ...
 
 
 def on_device(
     parts: dict[str, tuple[Tensor, Tensor]], classes: Iterable[str], device: torch.device
 ) -> tuple[ImageSet, str]:
     """A set of (pixels, labels) of its parts, on the device, and their sha256."""
-    digest = hashlib.sha256(repr([(name, tuple(pixels.shape)) for name, (pixels, _) in parts.items()]).encode())
+    digest = hashlib.sha256(
+        repr([(name, tuple(pixels.shape)) for name, (pixels, _) in parts.items()]).encode()
+    )
     for pixels, labels in parts.values():
         digest.update(pixels.numpy().data)
         digest.update(labels.numpy().data)
-    train, test, *rest = (Images(pixels.to(device), labels.to(device)) for pixels, labels in parts.values())
+    train, test, *rest = (
+        Images(pixels.to(device), labels.to(device)) for pixels, labels in parts.values()
+    )
     return ImageSet(train, test, rest[0] if rest else None, tuple(classes)), digest.hexdigest()
 
 

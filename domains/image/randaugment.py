@@ -11,7 +11,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import affine_grid, conv2d, grid_sample, pad
 
-from contrastbench.domains.image.colour import blend, brightness, column, contrast, saturation, solarise
+from contrastbench.domains.image.colour import (
+    blend,
+    brightness,
+    column,
+    contrast,
+    saturation,
+    solarise,
+)
 
 
 def randaugment(images: Tensor, n: int, magnitude: float, rng: torch.Generator) -> Tensor:
@@ -109,7 +116,9 @@ def sharpness(images: Tensor, factor: Tensor) -> Tensor:
     height, width = images.shape[-2:]
     kernel = images.new_ones(1, 1, 3, 3)
     kernel[0, 0, 1, 1] = 5
-    smooth = conv2d(images.reshape(-1, 1, height, width), kernel / 13).view(*images.shape[:2], height - 2, width - 2)
+    smooth = conv2d(images.reshape(-1, 1, height, width), kernel / 13).view(
+        *images.shape[:2], height - 2, width - 2
+    )
     border = images.clone()
     border[..., 1:-1, 1:-1] = quantise(smooth)
     return blend(images, border, factor)
@@ -143,7 +152,9 @@ def equalise(images: Tensor) -> Tensor:
     step = torch.div(height * width - largest, 255, rounding_mode="floor")
     below = pad(counts.cumsum(dim=1)[:, :-1], (1, 0))
     table = torch.div(below + step // 2, step.clamp(min=1), rounding_mode="floor").clamp_(0, 255)
-    return torch.where(step == 0, values, table.gather(1, values)).float().div_(255).view(images.shape)
+    return (
+        torch.where(step == 0, values, table.gather(1, values)).float().div_(255).view(images.shape)
+    )
 
 
 OPERATIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {  # of images and of level, in [-1, 1]

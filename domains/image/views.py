@@ -17,7 +17,10 @@ from contrastbench.domains.image.randaugment import randaugment
 
 Kind = Literal["none", "base", "hard"]
 ATTEMPTS = 10  # torchvision's: boxes are drawn so often until one fits
-ERASED = (0.02, 0.33), (0.3, 3.3)  # share of the image and height by width of an erased box (Zhong et al. 2020)
+ERASED = (
+    (0.02, 0.33),
+    (0.3, 3.3),
+)  # share of the image and height by width of an erased box (Zhong et al. 2020)
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,12 @@ class Policy:
     flip: float = 0.5  # probabilities from here on
     randaugment: tuple[int, float] = (0, 0.0)  # operations in a row and their magnitude of 10
     jitter: float = 0.0
-    strength: tuple[float, float, float, float] = (0.4, 0.4, 0.4, 0.1)  # brightness, contrast, saturation, hue
+    strength: tuple[float, float, float, float] = (
+        0.4,
+        0.4,
+        0.4,
+        0.1,
+    )  # brightness, contrast, saturation, hue
     grey: float = 0.0
     blur: float = 0.0  # Gaussian, sigma in [0.1, 2], as in SimCLR and MoCo v3
     solarise: float = 0.0  # from one half on
@@ -78,7 +86,9 @@ def augment(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
     """
     n, _, height, width = images.shape
     flipped = happens(n, policy.flip, rng)
-    x = crop(images, draw_crops(n, height, width, policy.scale, policy.ratio, rng), policy.size, flipped)
+    x = crop(
+        images, draw_crops(n, height, width, policy.scale, policy.ratio, rng), policy.size, flipped
+    )
     if policy.randaugment[0]:
         x = randaugment(x, *policy.randaugment, rng)
     if policy.jitter:
@@ -129,7 +139,9 @@ def centre(images: Tensor, size: int) -> Tensor:
     return images[..., top : top + size, left : left + size]
 
 
-def normalise(images: Tensor, mean: tuple[float, float, float], std: tuple[float, float, float]) -> Tensor:
+def normalise(
+    images: Tensor, mean: tuple[float, float, float], std: tuple[float, float, float]
+) -> Tensor:
     """Images in [0, 1] less the mean of each colour, in units of its standard deviation; channels last in memory."""
     scale = images.new_tensor(std).reciprocal_().view(3, 1, 1)
     shift = images.new_tensor(mean).view(3, 1, 1) * scale
@@ -151,7 +163,12 @@ def uniform(n: int, low: float, high: float, rng: torch.Generator) -> Tensor:
     return torch.rand(n, generator=rng, device=rng.device) * (high - low) + low
 
 
-def some(operation: Callable[[Tensor, Tensor], Tensor], images: Tensor, chosen: Tensor, parameters: Tensor) -> Tensor:
+def some(
+    operation: Callable[[Tensor, Tensor], Tensor],
+    images: Tensor,
+    chosen: Tensor,
+    parameters: Tensor,
+) -> Tensor:
     """The operation on chosen images only, in place."""
     rows = chosen.nonzero()[:, 0]
     images[rows] = operation(images[rows], parameters[rows])
@@ -183,7 +200,10 @@ def draw_boxes(
 def place(heights: Tensor, widths: Tensor, shape: tuple[int, int], rng: torch.Generator) -> Tensor:
     """(n, 4) top, left, height, width of boxes, each placed anywhere inside an image of that shape."""
     noise = torch.rand(2, len(heights), generator=rng, device=rng.device)
-    top, left = (noise[0] * (shape[0] - heights + 1)).floor(), (noise[1] * (shape[1] - widths + 1)).floor()
+    top, left = (
+        (noise[0] * (shape[0] - heights + 1)).floor(),
+        (noise[1] * (shape[1] - widths + 1)).floor(),
+    )
     return torch.stack([top, left, heights, widths], dim=1)
 
 
@@ -242,7 +262,9 @@ def crop(images: Tensor, boxes: Tensor, size: int, flipped: Tensor) -> Tensor:
     return resample(to_float(images), rows, columns)
 
 
-def weights(start: Tensor, length: Tensor, pixels: int, size: int, flipped: Tensor | None = None) -> Tensor:
+def weights(
+    start: Tensor, length: Tensor, pixels: int, size: int, flipped: Tensor | None = None
+) -> Tensor:
     """(N, size, pixels) shares of a line's pixels in those of its resized part: a triangle as wide as a new pixel.
 
     Args:
@@ -308,7 +330,12 @@ def erase(images: Tensor, boxes: Tensor, noise: Tensor) -> Tensor:
     """
     height, width = images.shape[-2:]
     top, left, tall, wide = boxes.view(-1, 4, 1).unbind(1)
-    rows, columns = torch.arange(height, device=images.device), torch.arange(width, device=images.device)
+    rows, columns = (
+        torch.arange(height, device=images.device),
+        torch.arange(width, device=images.device),
+    )
     inside_rows = (rows >= top) & (rows < top + tall)
     inside_columns = (columns >= left) & (columns < left + wide)
-    return torch.lerp(images, noise, (inside_rows[:, :, None] & inside_columns[:, None])[:, None].float())
+    return torch.lerp(
+        images, noise, (inside_rows[:, :, None] & inside_columns[:, None])[:, None].float()
+    )

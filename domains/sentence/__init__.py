@@ -1,189 +1,169 @@
-"""Sentences: unsupervised SimCSE with any registered loss, scored by SentEval's protocol.
+"""Sentences: unsupervised SimCSE, scored by SentEval's protocol.
 
-The two views of a sentence are two dropout passes of the encoder, so this domain has no file of views.
+This is the domain's face: its recipe and its datasets. Importing it imports no numerics; the adapter is in `domain.py`.
 """
 
-import copy
-import hashlib
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import cast
+from typing import Any, ClassVar, Literal
 
-import torch
-from torch import nn
+from pydantic import Field, model_validator
 
-from contrastbench.domains.base import Evaluation, generator
-from contrastbench.domains.recipes import Recipe, SentenceRecipe
-from contrastbench.domains.sentence import export, graded, scoring, transfer
-from contrastbench.domains.sentence.checkpoint import load_checkpoint
-from contrastbench.domains.sentence.data import (
-    Reader,
-    check_size,
-    choose,
-    corpus_file,
-    corpus_sentences,
-    senteval,
-    sts_sets,
-    stsb_pairs,
-)
-from contrastbench.domains.sentence.encoder import Head, SentenceModel
-from contrastbench.domains.sentence.encoding import Embeddings, check_head, encode, pad
-from contrastbench.losses.contrast import Contrast, whole_row
-from contrastbench.losses.errors import UserError
+from contrastbench.domains.declaration import Dataset, Declaration, by_name
+from contrastbench.domains.recipe import Recipe
 
-HEAD_STD = 0.02  # BERT's initialisation, which SimCSE's head has too
+HUB = os.environ.get(
+    "HF_ENDPOINT", "https://huggingface.co"
+)  # a mirror of the hub, as its own library takes it
+SIMCSE_REVISION = "e145e8bb659b2aa2669f32ef79cb4cdef6c58fef"
+SIMCSE_URL = f"{HUB}/datasets/princeton-nlp/datasets-for-simcse/resolve/{SIMCSE_REVISION}/{{}}"
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Sentences of a step, and the seed of its two dropout passes."""
+class SentenceRecipe(Recipe):
+    """Unsupervised SimCSE, which ADNCE's sentence code shares; the embedded tiny encoder is trained from scratch.
 
-    sentences: list[str]
-    seed: int
+    RoBERTa takes batch_size=512 and lr=1e-5.
 
-
-class SentenceDomain:
-    """An encoder trained on single sentences under SimCSE's protocol (Gao et al. 2021, unsupervised).
-
-    Both dropout passes are one forward pass of the doubled batch. The scored embedding is the recipe's pooler without
-    the head unless that is `cls`. The development pairs choose the model; the reported sets are seen once, at the end.
+    >>> SentenceRecipe(encoder="bert-base-uncased").lr
+    3e-05
     """
 
-    threads = os.cpu_count() or 1
+    from_scratch: ClassVar[dict[str, Any]] = {
+        "pooler": "avg",
+        "epochs": 3,
+        "lr": 3e-3,
+        "eval_every": 32,
+    }
 
-    def __init__(
-        self, dataset: str, recipe: SentenceRecipe, seed: int, data_root: Path | None, device: torch.device
-    ) -> None:
-        choose(dataset, ("graded", "sts", "transfer"))
-        self.dataset, self.recipe, self.seed, self.data_root, self.device = dataset, recipe, seed, data_root, device
-        self.read_sets()
-        if recipe.encoder == "tiny":
-            self.checkpoint, self.threads = graded.tiny_checkpoint(seed), 1
-        else:
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(seed)
-                self.checkpoint = load_checkpoint(recipe.encoder, data_root)
-        self.check_recipe()
-        self.batch_tokens = 2048 if device.type == "cpu" else 2**16
-        self.model(recipe)  # a head that cannot be had is named before the training
+    epochs: int = Field(1, ge=0)
+    batch_size: int = Field(64, ge=2)
+    lr: float = Field(3e-5, gt=0)
+    optimizer: Literal["adam", "adamw", "sgd"] = "adamw"
+    schedule: Literal["constant", "cosine", "linear"] = "linear"
+    encoder: str = Field(
+        "tiny", description="tiny, a checkpoint's folder or hub name[@revision], random:FOLDER"
+    )
+    pooler: Literal["cls", "cls_before_pooler", "avg", "avg_top2", "avg_first_last", "static"] = (
+        Field(
+            "cls_before_pooler",
+            description="of the scored embedding; both cls train through a dense layer and tanh",
+        )
+    )
+    head: Literal["new", "checkpoint"] = Field(
+        "new", description="that dense layer: new, or the checkpoint's pooler"
+    )
+    whiten: bool = Field(False, description="BERT-whitening of each scored set's embeddings")
+    corpus: str = Field(
+        "wiki1m", description="sentences to train on, one a line: wiki1m or a file of the data root"
+    )
+    max_length: int = Field(
+        32, ge=3, description="tokens of a training sentence; scored sentences are not cut"
+    )
+    eval_every: int = Field(
+        125, ge=1, description="steps between two evaluations on the development pairs"
+    )
+    precision: Literal["float32", "bf16"] = Field(
+        "float32", description="of the encoder's matrix products"
+    )
 
-    def check_recipe(self) -> None:
-        """Raise for what would be ignored, or would fail at the first long sentence."""
-        recipe, positions = self.recipe, self.checkpoint.max_length
-        if self.dataset == "graded" and recipe.corpus != "wiki1m":
-            raise UserError("graded has sentences of its own to train on: leave corpus out, or give --dataset sts")
-        if self.dataset == "transfer" and recipe.whiten:
-            raise UserError("whitening is of scored pairs, and transfer has none: leave whiten out")
-        if recipe.max_length > positions:
-            raise UserError(f"max_length={recipe.max_length}: encoder {recipe.encoder!r} has {positions} positions")
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults_of_the_tiny_encoder(cls, values: dict[str, Any]) -> dict[str, Any]:
+        return {**cls.from_scratch, **values} if values.get("encoder", "tiny") == "tiny" else values
 
-    def check_untrained(self) -> None:
-        """Raise if the model as it is cannot be scored."""
-        check_head(self.model(self.recipe))
-
-    def read_sets(self) -> None:
-        """The pairs that choose the model, and those or the tasks that are reported."""
-        self.tasks: list[transfer.Task] = []
-        if self.dataset == "graded":
-            self.dev, self.sets = graded.graded_pairs("dev"), {"graded": [graded.graded_pairs("test")]}
-            self.sets_hash = hashlib.sha256(repr((self.dev, self.sets)).encode()).hexdigest()
-            return
-        read = Reader(senteval(self.data_root))
-        self.dev, self.sets = stsb_pairs(read, "dev"), {}
-        check_size(read.root, "STSB dev", len(self.dev))
-        if self.dataset == "sts":
-            self.sets = sts_sets(read)
-        else:
-            self.tasks = transfer.tasks(read)
-        self.sets_hash = read.sha256.hexdigest()
-
-    @cached_property
-    def corpus(self) -> tuple[list[str], int, str]:
-        """Training sentences, empty lines left out, hash; read only by a run that trains."""
-        if self.dataset == "graded":
-            sentences = graded.training_sentences()
-            return sentences, 0, hashlib.sha256("\n".join(sentences).encode()).hexdigest()
-        return corpus_sentences(corpus_file(self.recipe.corpus, self.data_root))
+    @model_validator(mode="after")
+    def _head_of_a_cls_pooler(self) -> "SentenceRecipe":
+        if self.head == "checkpoint" and not self.pooler.startswith("cls"):
+            raise ValueError(
+                f"head=checkpoint is of the cls poolers: pooler={self.pooler} has no head"
+            )
+        return self
 
     @property
-    def data_hash(self) -> str:
-        """Over the scored sets, the checkpoint, and the corpus of a run that trains."""
-        corpus = self.corpus[2] if "corpus" in vars(self) else ""
-        return hashlib.sha256("\n".join((self.sets_hash, self.checkpoint.sha256, corpus)).encode()).hexdigest()
+    def protocol(self) -> str:
+        """SimCSE's training and its order of scoring (SentEval, all setting, cosine, Spearman)."""
+        return "simcse-unsupervised/1"
 
-    def model(self, recipe: Recipe) -> SentenceModel:
-        """The checkpoint's encoder with a head for the cls poolers, initialised by the seed."""
-        recipe = cast(SentenceRecipe, recipe)
-        encoder = copy.deepcopy(self.checkpoint.encoder)
-        head = self.head(recipe) if recipe.pooler.startswith("cls") else None
-        return SentenceModel(encoder, recipe.pooler, head, recipe.precision).to(self.device)
+    @property
+    def trainable(self) -> bool:
+        """Static embeddings have no dropout: both views of a sentence would be one."""
+        return self.pooler != "static"
 
-    def head(self, recipe: SentenceRecipe) -> Head:
-        """New, or the checkpoint's own pooler."""
-        if recipe.head == "checkpoint":
-            return Head(copy.deepcopy(self.checkpoint.own_pooler(recipe.encoder)), trained=True)
-        width = self.checkpoint.encoder.config.hidden_size
-        dense, cpu = nn.Linear(width, width), torch.device("cpu")
-        nn.init.normal_(dense.weight, std=HEAD_STD, generator=generator(cpu, self.seed))
-        nn.init.zeros_(dense.bias)
-        return Head(dense, trained=False)
+    @property
+    def max_grad_norm(self) -> float | None:
+        """As SimCSE's trainer."""
+        return 1.0
 
-    def batches(self, recipe: Recipe, epoch: int) -> Iterator[Batch]:
-        """All sentences in an order of the epoch's; a last batch of one has no negatives and is left out."""
-        sentences = self.corpus[0][: recipe.limit]
-        order = torch.randperm(len(sentences), generator=generator(torch.device("cpu"), self.seed, epoch)).tolist()
-        for start in range(0, len(order) - 1, recipe.batch_size):
-            seed = generator(torch.device("cpu"), self.seed, epoch, start).initial_seed()
-            yield Batch([sentences[i] for i in order[start : start + recipe.batch_size]], seed)
+    @property
+    def validate_every(self) -> int | None:
+        """Steps between two evaluations on the development pairs."""
+        return self.eval_every
 
-    def steps(self, recipe: Recipe) -> int:
-        """Number of batches in an epoch; reads the corpus."""
-        full, rest = divmod(len(self.corpus[0][: recipe.limit]), recipe.batch_size)
-        return full + (rest > 1)
+    def contents(self, data_root: Path | None, trained: bool) -> dict[str, str]:
+        """Of a checkpoint, and of a corpus that is trained on, unless they are named as in the data root or the hub."""
+        found: dict[str, str] = {}
+        kind, colon, source = self.encoder.rpartition(":")
+        if source != "tiny" and is_path(source, data_root):
+            from contrastbench.domains.sentence.checkpoint import files_hash
 
-    def contrasts(self, model: nn.Module, batch: Batch) -> list[Contrast]:
-        """SimCSE's pairing."""
-        tokenizer = self.checkpoint.tokenizer
-        ids = tokenizer(batch.sentences, truncation=True, max_length=self.recipe.max_length)["input_ids"]
-        tokens = pad(ids + ids, tokenizer.pad_token_id, self.device)
-        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
-            torch.manual_seed(batch.seed)  # dropout: an interruption must not change it
-            z1, z2 = model(tokens).chunk(2)
-        return [whole_row(z1, z2)]
+            found["encoder"] = (
+                f"{kind}{colon}sha256:{files_hash(Path(source), weights=not kind)[:16]}"
+            )
+        if trained and self.corpus != "wiki1m" and is_path(self.corpus, data_root):
+            from contrastbench.domains.sentence.data import corpus_sentences
 
-    def encode(self, model: nn.Module, sentences: list[str]) -> Embeddings:
-        """The only way from sentences to scored embeddings."""
-        return encode(cast(SentenceModel, model), self.checkpoint, sentences, self.batch_tokens)
+            found["corpus"] = f"sha256:{corpus_sentences(Path(self.corpus))[2][:16]}"
+        return found
 
-    def check_export(self) -> None:
-        """Raise unless models of this recipe can be exported."""
-        export.check_pooler(self.recipe.pooler)
 
-    def export(self, model: nn.Module, folder: Path) -> None:
-        """A folder that transformers and sentence-transformers load."""
-        export.export(cast(SentenceModel, model), self.checkpoint, folder)
+def is_path(name: str, data_root: Path | None) -> bool:
+    """Whether it names a file or folder of this machine, not one of the data root nor of the hub."""
+    in_root = data_root is not None and not Path(name).is_absolute() and (data_root / name).exists()
+    return Path(name).exists() and not in_root
 
-    def validate(self, model: nn.Module) -> float:
-        """Spearman correlation in percent on the development pairs."""
-        embeddings = self.encode(model, self.dev.first + self.dev.second)
-        return scoring.correlation(embeddings, [self.dev], self.recipe.whiten)
 
-    def evaluate(self, model: nn.Module) -> Evaluation:
-        """Spearman correlations on the sets, or accuracies of the transfer tasks."""
-        if self.tasks:
-            embeddings = self.encode(model, [s for task in self.tasks for s in task.sentences])
-            result = transfer.evaluate(embeddings, self.tasks, self.seed)
-        else:
-            pairs = [part for parts in self.sets.values() for part in parts]
-            embeddings = self.encode(model, [s for part in pairs for s in part.first + part.second])
-            result = scoring.evaluate(embeddings, self.sets, self.recipe.whiten)
-        result.details.update(embeddings.odd, pooler=self.recipe.pooler)
-        if self.checkpoint.sha256:
-            name = Path(self.recipe.encoder).name
-            result.details["encoder"] = {"name": name, "sha256": self.checkpoint.sha256}
-        if "corpus" in vars(self):
-            result.details["corpus"] = {"sentences": len(self.corpus[0]), "empty_lines": self.corpus[1]}
-        return result
+def senteval(name: str, summary: str, citation: str) -> Dataset:
+    """Sets of SentEval's folder as SimCSE has it."""
+    url = SIMCSE_URL.format("senteval.tar")
+    return Dataset(name, summary, url, citation=citation, revision=SIMCSE_REVISION)
+
+
+DATASETS = by_name(
+    Dataset(
+        "graded",
+        "embedded: generated sentence pairs with graded similarity",
+        citation="generated by contrastbench, seeded",
+        licence="MIT",
+    ),
+    senteval(
+        "sts",
+        "STS12-16, STS-B and SICK-R of SentEval; development pairs: STS-B dev",
+        "Agirre et al., SemEval 2012-2016; Cer et al., STS Benchmark, 2017; Marelli et al., SICK, 2014",
+    ),
+    senteval(
+        "transfer",
+        "MR, CR, SUBJ, MPQA, SST2, TREC and MRPC of SentEval, logistic regression",
+        "Conneau and Kiela, SentEval: An Evaluation Toolkit for Universal Sentence Representations, 2018",
+    ),
+)
+CORPORA = by_name(  # to train on, not to score
+    Dataset(
+        "wiki1m",
+        "1,000,000 sentences of English Wikipedia to train on, as SimCSE has them",
+        SIMCSE_URL.format("wiki1m_for_simcse.txt"),
+        "7b1825863a99aa76479b0456f7c210539dfaeeb69598b41fb4de4f524dd5a706",
+        citation="Gao et al., SimCSE: Simple Contrastive Learning of Sentence Embeddings, 2021",
+        licence="CC BY-SA 3.0",
+    ),
+)
+
+DECLARATION = Declaration(
+    summary="SimCSE on any BERT-type encoder, Spearman on STS",
+    adapter="contrastbench.domains.sentence.domain:SentenceDomain",
+    recipe=SentenceRecipe,
+    datasets=DATASETS,
+    default="graded",
+    tiny={"epochs": 2, "limit": 96, "batch_size": 32, "eval_every": 2},
+    extra="contrastbench[sentence]",
+    corpora=CORPORA,
+)

@@ -48,7 +48,9 @@ class Checkpoint:
             UserError: it has none.
         """
         if self.pooler is None:
-            raise UserError(f"encoder {name!r} has no pooler of its own: give --recipe head=new and train it")
+            raise UserError(
+                f"encoder {name!r} has no pooler of its own: give --recipe head=new and train it"
+            )
         return self.pooler
 
     @property
@@ -57,7 +59,10 @@ class Checkpoint:
         table = getattr(getattr(self.encoder, "embeddings", None), "position_embeddings", None)
         padding = getattr(table, "padding_idx", None)
         offset = 0 if padding is None else padding + 1
-        return min(int(self.encoder.config.max_position_embeddings) - offset, self.tokenizer.model_max_length)
+        return min(
+            int(self.encoder.config.max_position_embeddings) - offset,
+            self.tokenizer.model_max_length,
+        )
 
 
 def load_checkpoint(name: str, data_root: Path | None) -> Checkpoint:
@@ -75,7 +80,9 @@ def load_checkpoint(name: str, data_root: Path | None) -> Checkpoint:
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise UserError(f"encoder {name!r} cannot be loaded: {reason(error, folder)}") from None
     check_tokenizer(name, folder, encoder, tokenizer)
-    return replace(checked(name, encoder, tokenizer, new), sha256=files_hash(folder, weights=not fresh))
+    return replace(
+        checked(name, encoder, tokenizer, new), sha256=files_hash(folder, weights=not fresh)
+    )
 
 
 def saved_encoder(folder: Path) -> tuple[Any, set[str]]:
@@ -98,12 +105,22 @@ def random_encoder(folder: Path) -> tuple[Any, set[str]]:
 def check_tokenizer(name: str, folder: Path, encoder: Any, tokenizer: Any) -> None:
     """Raise unless it was read from files, marks sentences as BERT's kind does, and gives ids that the encoder has."""
     if not any(path for pattern in VOCABULARY_FILES for path in folder.glob(pattern)):
-        raise UserError(f"encoder {name!r}: {folder} has no tokenizer files: tokenizer.save_pretrained writes them")
-    if encoder.config.is_encoder_decoder or tokenizer.cls_token_id is None or tokenizer.pad_token_id is None:
-        raise UserError(f"encoder {name!r} is a {encoder.config.model_type}: an encoder of BERT's kind is needed")
+        raise UserError(
+            f"encoder {name!r}: {folder} has no tokenizer files: tokenizer.save_pretrained writes them"
+        )
+    if (
+        encoder.config.is_encoder_decoder
+        or tokenizer.cls_token_id is None
+        or tokenizer.pad_token_id is None
+    ):
+        raise UserError(
+            f"encoder {name!r} is a {encoder.config.model_type}: an encoder of BERT's kind is needed"
+        )
     rows = encoder.get_input_embeddings().num_embeddings
     if len(tokenizer) > rows:
-        raise UserError(f"encoder {name!r}: its tokenizer has {len(tokenizer)} ids, its embedding {rows} rows")
+        raise UserError(
+            f"encoder {name!r}: its tokenizer has {len(tokenizer)} ids, its embedding {rows} rows"
+        )
 
 
 def files_hash(folder: Path, weights: bool) -> str:
@@ -118,12 +135,18 @@ def files_hash(folder: Path, weights: bool) -> str:
 
 def locate(source: str, data_root: Path | None) -> Path:
     """The checkpoint's folder: in the data root, here, or of the hub."""
-    here = [path for path in ([data_root / source] if data_root else []) + [Path(source)] if path.is_dir()]
+    here = [
+        path
+        for path in ([data_root / source] if data_root else []) + [Path(source)]
+        if path.is_dir()
+    ]
     if not here and (source.startswith((".", "/", "~")) or source.count("/") > 1):
         raise UserError(f"encoder {source!r}: no such folder")
     folder = here[0] if here else hub_folder(*source.partition("@")[::2])
     if not (folder / "config.json").is_file():
-        raise UserError(f"encoder {source!r}: {folder} has no config.json: it is no checkpoint of transformers")
+        raise UserError(
+            f"encoder {source!r}: {folder} has no config.json: it is no checkpoint of transformers"
+        )
     return folder
 
 
@@ -138,20 +161,28 @@ def hub_folder(repository: str, named: str) -> Path:
     revision = named or REVISIONS.get(repository)
     files = ["config.json", *TOKENIZER_FILES, WEIGHT_FILES, f"{WEIGHT_FILES}.index.json"]
     try:
-        HfApi().model_info(repository, revision=revision, timeout=20)  # once: a download would try again for minutes
+        HfApi().model_info(
+            repository, revision=revision, timeout=20
+        )  # once: a download would try again for minutes
         problem = ""
     except (HfHubHTTPError, HFValidationError) as error:
-        raise UserError(f"encoder {repository!r} cannot be loaded: {reason(error, Path(repository))}") from None
+        raise UserError(
+            f"encoder {repository!r} cannot be loaded: {reason(error, Path(repository))}"
+        ) from None
     except Exception as error:  # a network library's, whichever the hub's version uses
         problem = type(error).__name__
     try:
         return Path(
-            snapshot_download(repository, revision=revision, allow_patterns=files, local_files_only=bool(problem))
+            snapshot_download(
+                repository, revision=revision, allow_patterns=files, local_files_only=bool(problem)
+            )
         )
     except OSError as error:
         fix = f"name a folder that holds the checkpoint, here or in the data root: get https://huggingface.co/{repository}"
         problem = problem or type(error).__name__
-        raise UserError(f"encoder {repository!r}: the hub cannot be reached ({problem}); {fix}") from None
+        raise UserError(
+            f"encoder {repository!r}: the hub cannot be reached ({problem}); {fix}"
+        ) from None
 
 
 def reason(error: Exception, path: Path) -> str:
@@ -169,7 +200,9 @@ def checked(name: str, encoder: Any, tokenizer: Any, missing: set[str]) -> Check
         fix = f"encoder {name!r} lacks weights that would be newly initialised"
         raise UserError(f"{fix}: {', '.join(lost[:3])}{', ...' if len(lost) > 3 else ''}")
     if not all(weight.isfinite().all() for weight in encoder.parameters()):
-        raise UserError(f"encoder {name!r} has weights that are not finite: it diverged when it was trained")
+        raise UserError(
+            f"encoder {name!r} has weights that are not finite: it diverged when it was trained"
+        )
     pooler = getattr(getattr(encoder, "pooler", None), "dense", None)
     if hasattr(encoder, "pooler"):
         encoder.pooler = None  # it would run, untrained as it may be, on every batch

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from contrastbench.domains.datasets import CORPORA, DATASETS
 from contrastbench.domains.download import fetch, sha256
+from contrastbench.domains.sentence import CORPORA, DATASETS
 from contrastbench.losses.errors import UserError, unknown
 
 STS_YEARS = {
@@ -20,7 +20,15 @@ STS_YEARS = {
 SIZES = {  # pairs with a score, and sentences or pairs of the transfer tasks; a smaller set is a truncated one
     **{"STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186},
     **{"STSB dev": 1500, "STSB": 1379, "SICKR": 4927},
-    **{"MR": 10662, "CR": 3775, "SUBJ": 10000, "MPQA": 10606, "SST2": 70042, "TREC": 5952, "MRPC": 5801},
+    **{
+        "MR": 10662,
+        "CR": 3775,
+        "SUBJ": 10000,
+        "MPQA": 10606,
+        "SST2": 70042,
+        "TREC": 5952,
+        "MRPC": 5801,
+    },
 }
 WIKIPEDIA = ("wiki1m_for_simcse.txt", "wikipedia/wiki1m_for_simcse.txt")
 OTHER = "delete it, or train on it by its name: --recipe corpus={}"
@@ -54,7 +62,9 @@ class Archive:
             with tarfile.open(path) as tar:
                 self.members = {member.name: member for member in tar if member.isfile()}
         except (tarfile.TarError, EOFError, OSError) as error:
-            raise UserError(f"{path} is damaged ({error}): delete it and get {SENTEVAL_URL} again") from None
+            raise UserError(
+                f"{path} is damaged ({error}): delete it and get {SENTEVAL_URL} again"
+            ) from None
 
     def read(self, name: str) -> bytes:
         """The bytes of the file of that name, in whichever folder of the archive it lies."""
@@ -89,7 +99,9 @@ class Reader:
             text = data.decode(encoding)
         except UnicodeDecodeError as error:
             number = data[: error.start].count(b"\n") + 1
-            raise UserError(f"{path} line {number} is not UTF-8 ({error.reason}): convert or remove it") from None
+            raise UserError(
+                f"{path} line {number} is not UTF-8 ({error.reason}): convert or remove it"
+            ) from None
         except OSError as error:
             raise UserError(f"cannot read {path} ({error.strerror})") from None
         self.sha256.update(f"{name}\0{len(data)}\0".encode() + data)
@@ -103,7 +115,11 @@ def senteval(data_root: Path | None) -> Path:
     Raises:
         UserError: it is not there and cannot be downloaded.
     """
-    folders = [] if data_root is None else [data_root / "senteval/downstream", data_root / "downstream", data_root]
+    folders = (
+        []
+        if data_root is None
+        else [data_root / "senteval/downstream", data_root / "downstream", data_root]
+    )
     for folder in folders:
         if (folder / "STS").is_dir():
             return folder
@@ -113,7 +129,10 @@ def senteval(data_root: Path | None) -> Path:
 
 def sts_sets(read: Reader) -> dict[str, list[Pairs]]:
     """The seven STS sets, each in its subsets."""
-    sets = {year: [year_pairs(read, year, subset) for subset in subsets] for year, subsets in STS_YEARS.items()}
+    sets = {
+        year: [year_pairs(read, year, subset) for subset in subsets]
+        for year, subsets in STS_YEARS.items()
+    }
     sets |= {"STSB": [stsb_pairs(read, "test")], "SICKR": [sick_pairs(read)]}
     for name, parts in sets.items():
         check_size(read.root, name, sum(map(len, parts)))
@@ -123,7 +142,9 @@ def sts_sets(read: Reader) -> dict[str, list[Pairs]]:
 def check_size(root: Path, name: str, found: int) -> None:
     """Raise unless the set is as large as it is published."""
     if found != SIZES.get(name, found):
-        raise UserError(f"{root}: {name} has {found} rows, not {SIZES[name]}: get {SENTEVAL_URL} again")
+        raise UserError(
+            f"{root}: {name} has {found} rows, not {SIZES[name]}: get {SENTEVAL_URL} again"
+        )
 
 
 def rejoined(sentences: Iterable[str]) -> list[str]:
@@ -141,7 +162,9 @@ def year_pairs(read: Reader, year: str, subset: str) -> Pairs:
     sentences, gold = read.lines(name.format("input")), read.lines(name.format("gs"))
     if len(sentences) != len(gold):
         found = f"{len(sentences)} pairs for {len(gold)} scores"
-        raise UserError(f"{read.root / name.format('gs')} is damaged: {found}; get {SENTEVAL_URL} again")
+        raise UserError(
+            f"{read.root / name.format('gs')} is damaged: {found}; get {SENTEVAL_URL} again"
+        )
     rows = [[*line.split("\t")[:2], score] for line, score in zip(sentences, gold, strict=True)]
     return pairs(read.root / name.format("input"), subset, rows)
 
@@ -170,7 +193,9 @@ def pairs(path: Path, name: str, rows: Iterable[list[str]]) -> Pairs:
             else:
                 unscored += 1
         except ValueError:
-            raise UserError(f"{path} pair {number} is damaged: {row}; get {SENTEVAL_URL} again") from None
+            raise UserError(
+                f"{path} pair {number} is damaged: {row}; get {SENTEVAL_URL} again"
+            ) from None
     if len(scored) < 2:
         raise UserError(f"{path} has {len(scored)} pairs with a score: there is nothing to rank")
     first_, second_, gold_ = zip(*scored, strict=True)
@@ -186,12 +211,16 @@ def corpus_file(name: str, data_root: Path | None) -> Path:
     for path in candidates(name, data_root):
         if path.is_file():
             if name == "wiki1m" and sha256(path) != CORPORA[name].sha256:
-                raise UserError(f"{path} is not SimCSE's file (its sha256 is another): {OTHER.format(path)}")
+                raise UserError(
+                    f"{path} is not SimCSE's file (its sha256 is another): {OTHER.format(path)}"
+                )
             return path
     if name == "wiki1m":
         return fetch(CORPORA[name])
     where = f" here or in {data_root}" if data_root else ""
-    raise UserError(f"corpus {name!r}: no such file{where}; give a text file with one sentence a line, or wiki1m")
+    raise UserError(
+        f"corpus {name!r}: no such file{where}; give a text file with one sentence a line, or wiki1m"
+    )
 
 
 def candidates(name: str, data_root: Path | None) -> Iterator[Path]:
@@ -211,8 +240,14 @@ def corpus_sentences(path: Path) -> tuple[list[str], int, str]:
     lines = Reader(path.parent).lines(path.name)
     sentences = [line for line in lines if line.strip()]
     if len(sentences) < 2:
-        raise UserError(f"{path} has {len(sentences)} sentences: two are needed to be each other's negatives")
-    return sentences, len(lines) - len(sentences), hashlib.sha256("\n".join(lines).encode()).hexdigest()
+        raise UserError(
+            f"{path} has {len(sentences)} sentences: two are needed to be each other's negatives"
+        )
+    return (
+        sentences,
+        len(lines) - len(sentences),
+        hashlib.sha256("\n".join(lines).encode()).hexdigest(),
+    )
 
 
 def check_text(sentences: Iterable[str]) -> None:

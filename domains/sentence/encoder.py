@@ -31,27 +31,35 @@ class SentenceModel(nn.Module):
         head: of the cls poolers.
     """
 
-    def __init__(self, encoder: Any, pooler: str, head: Head | None, precision: str = "float32") -> None:
+    def __init__(
+        self, encoder: Any, pooler: str, head: Head | None, precision: str = "float32"
+    ) -> None:
         super().__init__()
         self.encoder, self.pooler, self.head, self.precision = encoder, pooler, head, precision
 
     def forward(self, tokens: dict[str, Tensor]) -> Tensor:
         """(N, D) embeddings: with the head in training, by the recipe's pooler in evaluation."""
-        with torch.autocast(tokens["input_ids"].device.type, torch.bfloat16, enabled=self.precision == "bf16"):
+        with torch.autocast(
+            tokens["input_ids"].device.type, torch.bfloat16, enabled=self.precision == "bf16"
+        ):
             z = self.pooled(tokens)
             return self.head(z) if self.head and (self.training or self.pooler == "cls") else z
 
     def pooled(self, tokens: dict[str, Tensor]) -> Tensor:
         """(N, D) before the head."""
         if self.pooler == "static":
-            return mean(self.encoder.get_input_embeddings()(tokens["input_ids"]), tokens["attention_mask"])
+            return mean(
+                self.encoder.get_input_embeddings()(tokens["input_ids"]), tokens["attention_mask"]
+            )
         layers = self.pooler in ("avg_top2", "avg_first_last")
         out = self.encoder(**tokens, output_hidden_states=layers)
         if self.pooler.startswith("cls"):
             return out.last_hidden_state[:, 0]
         if not layers:
             return mean(out.last_hidden_state, tokens["attention_mask"])
-        other = out.hidden_states[-2 if self.pooler == "avg_top2" else 1]  # 0 is the embedding layer
+        other = out.hidden_states[
+            -2 if self.pooler == "avg_top2" else 1
+        ]  # 0 is the embedding layer
         return mean((out.last_hidden_state + other) / 2, tokens["attention_mask"])
 
 

@@ -45,9 +45,15 @@ class OneDnnLinear(nn.Module):
 def for_inference(model: SentenceModel, device: torch.device) -> SentenceModel:
     """The model itself in evaluation mode, or on a CPU in float32 a copy whose linear layers run in oneDNN."""
     model = model.eval()
-    if device.type != "cpu" or model.precision != "float32" or not torch.backends.mkldnn.is_available():
+    if (
+        device.type != "cpu"
+        or model.precision != "float32"
+        or not torch.backends.mkldnn.is_available()
+    ):
         return model
-    model = copy.deepcopy(model, {id(weight): weight for weight in model.parameters()})  # no copies of the weights
+    model = copy.deepcopy(
+        model, {id(weight): weight for weight in model.parameters()}
+    )  # no copies of the weights
     for module in [*model.encoder.modules()]:
         for name, child in module.named_children():
             if type(child) is nn.Linear:
@@ -69,7 +75,9 @@ class Embeddings:
 
 
 @torch.no_grad()
-def encode(model: SentenceModel, checkpoint: Checkpoint, sentences: Iterable[str], batch_tokens: int) -> Embeddings:
+def encode(
+    model: SentenceModel, checkpoint: Checkpoint, sentences: Iterable[str], batch_tokens: int
+) -> Embeddings:
     """Embeddings of sentences: each distinct one once, in batches of equal or nearly equal length.
 
     Sentences are cut only where the encoder has no more positions; how many were cut, empty or had a NUL is counted.
@@ -86,7 +94,11 @@ def encode(model: SentenceModel, checkpoint: Checkpoint, sentences: Iterable[str
     parts: list[Tensor] = []
     with Progress(len(batches), "encoding") as progress:
         for rows in batches:
-            parts.append(model(pad((ids[i] for i in rows), checkpoint.tokenizer.pad_token_id, device)).float().cpu())
+            parts.append(
+                model(pad((ids[i] for i in rows), checkpoint.tokenizer.pad_token_id, device))
+                .float()
+                .cpu()
+            )
             progress.step()
     z = torch.empty(len(ids), parts[0].shape[1])
     z[torch.tensor([*chain.from_iterable(batches)])] = torch.cat(parts)
@@ -115,13 +127,22 @@ def by_length(lengths: list[int], batch_tokens: int) -> list[list[int]]:
     return batches
 
 
-def tokenized(checkpoint: Checkpoint, sentences: list[str]) -> tuple[list[list[int]], dict[str, int]]:
+def tokenized(
+    checkpoint: Checkpoint, sentences: list[str]
+) -> tuple[list[list[int]], dict[str, int]]:
     """Token ids, and how many sentences were cut, empty or had a NUL."""
     check_text(sentences)
     limit = checkpoint.max_length
-    ids = checkpoint.tokenizer(sentences, truncation=True, max_length=limit + 1, verbose=False)["input_ids"]
+    ids = checkpoint.tokenizer(sentences, truncation=True, max_length=limit + 1, verbose=False)[
+        "input_ids"
+    ]
     cut = [i for i, row in enumerate(ids) if len(row) > limit]
     for i in cut:
         ids[i] = checkpoint.tokenizer(sentences[i], truncation=True, max_length=limit)["input_ids"]
     empty, nul = sum(not s.strip() for s in sentences), sum("\0" in s for s in sentences)
-    return ids, {"distinct_sentences": len(sentences), "truncated": len(cut), "empty": empty, "with_nul": nul}
+    return ids, {
+        "distinct_sentences": len(sentences),
+        "truncated": len(cut),
+        "empty": empty,
+        "with_nul": nul,
+    }

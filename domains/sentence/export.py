@@ -17,7 +17,9 @@ POOLING = {"avg": "mean_tokens", "cls": "cls_token", "cls_before_pooler": "cls_t
 def check_pooler(pooler: str) -> None:
     """Raise unless sentence-transformers has this pooler."""
     if pooler not in POOLING:
-        raise UserError(f"pooler={pooler} cannot be exported: sentence-transformers pools by {', '.join(POOLING)}")
+        raise UserError(
+            f"pooler={pooler} cannot be exported: sentence-transformers pools by {', '.join(POOLING)}"
+        )
 
 
 def export(model: SentenceModel, checkpoint: Checkpoint, folder: Path) -> None:
@@ -30,16 +32,29 @@ def export(model: SentenceModel, checkpoint: Checkpoint, folder: Path) -> None:
     head = model.head if model.pooler == "cls" else None
     weights = {key: tensor.cpu().contiguous() for key, tensor in model.encoder.state_dict().items()}
     if head:
-        weights |= {f"pooler.dense.{key}": tensor.cpu() for key, tensor in head.dense.state_dict().items()}
+        weights |= {
+            f"pooler.dense.{key}": tensor.cpu() for key, tensor in head.dense.state_dict().items()
+        }
     with quiet():
         model.encoder.save_pretrained(folder, state_dict=weights)
         checkpoint.tokenizer.backend_tokenizer.no_truncation()  # the length that was last encoded with
         checkpoint.tokenizer.save_pretrained(folder)
-    write(folder / "sentence_bert_config.json", {"max_seq_length": checkpoint.max_length, "do_lower_case": False})
-    modules = [("Transformer", ""), ("Pooling", "1_Pooling")] + ([("Dense", "2_Dense")] if head else [])
-    kinds = [{"idx": i, "name": str(i), "path": p, "type": MODULE.format(kind)} for i, (kind, p) in enumerate(modules)]
+    write(
+        folder / "sentence_bert_config.json",
+        {"max_seq_length": checkpoint.max_length, "do_lower_case": False},
+    )
+    modules = [("Transformer", ""), ("Pooling", "1_Pooling")] + (
+        [("Dense", "2_Dense")] if head else []
+    )
+    kinds = [
+        {"idx": i, "name": str(i), "path": p, "type": MODULE.format(kind)}
+        for i, (kind, p) in enumerate(modules)
+    ]
     write(folder / "modules.json", kinds)
-    modes = {f"pooling_mode_{mode}": mode == POOLING[model.pooler] for mode in ("cls_token", "mean_tokens")}
+    modes = {
+        f"pooling_mode_{mode}": mode == POOLING[model.pooler]
+        for mode in ("cls_token", "mean_tokens")
+    }
     width = model.encoder.config.hidden_size
     write(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": width, **modes})
     if head:
@@ -53,7 +68,10 @@ def write_dense(head: Head, width: int, folder: Path) -> None:
         folder / "config.json",
         {"in_features": width, "out_features": width, "bias": True, "activation_function": tanh},
     )
-    weights = {f"linear.{key}": tensor.cpu().contiguous() for key, tensor in head.dense.state_dict().items()}
+    weights = {
+        f"linear.{key}": tensor.cpu().contiguous()
+        for key, tensor in head.dense.state_dict().items()
+    }
     save_file(weights, folder / "model.safetensors")
 
 

@@ -12,8 +12,28 @@ from contrastbench.domains.sentence.data import Pairs
 
 SEED = 20232
 SENTENCES, PAIRS = 4096, 600
-SYLLABLES = ("ba", "ce", "di", "fo", "gu", "ka", "le", "mi", "no", "pu", "ra", "se", "ti", "vo", "zu")
-SLOTS, WORDS_PER_SLOT, FILLERS = 5, 60, 3  # what a sentence says in 5 words out of 300, and words that say nothing
+SYLLABLES = (
+    "ba",
+    "ce",
+    "di",
+    "fo",
+    "gu",
+    "ka",
+    "le",
+    "mi",
+    "no",
+    "pu",
+    "ra",
+    "se",
+    "ti",
+    "vo",
+    "zu",
+)
+SLOTS, WORDS_PER_SLOT, FILLERS = (
+    5,
+    60,
+    3,
+)  # what a sentence says in 5 words out of 300, and words that say nothing
 
 
 def graded_pairs(part: str) -> Pairs:
@@ -40,7 +60,9 @@ def training_sentences() -> list[str]:
 def pair(shared: int, rng: np.random.Generator) -> tuple[str, str]:
     """Two sentences that agree in so many slots."""
     first = meaning(rng)
-    other = (first + rng.integers(1, WORDS_PER_SLOT, SLOTS)) % WORDS_PER_SLOT  # no word of it is the first's
+    other = (
+        first + rng.integers(1, WORDS_PER_SLOT, SLOTS)
+    ) % WORDS_PER_SLOT  # no word of it is the first's
     second = np.where(rng.permutation(SLOTS) < shared, first, other)
     return sentence(first, rng), sentence(second, rng)
 
@@ -64,7 +86,9 @@ def spell(number: int) -> str:
     ('babace', 'cekaba')
     """
     base = len(SYLLABLES)
-    return SYLLABLES[number // base**2] + SYLLABLES[number // base % base] + SYLLABLES[number % base]
+    return (
+        SYLLABLES[number // base**2] + SYLLABLES[number // base % base] + SYLLABLES[number % base]
+    )
 
 
 def tiny_checkpoint(seed: int) -> Checkpoint:
@@ -89,12 +113,21 @@ def tokenizer() -> PreTrainedTokenizerFast:
     made.normalizer = normalizers.BertNormalizer()
     made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     made.train_from_iterator(
-        training_sentences(), trainers.WordPieceTrainer(vocab_size=800, special_tokens=special, show_progress=False)
+        training_sentences(),
+        trainers.WordPieceTrainer(vocab_size=800, special_tokens=special, show_progress=False),
     )
     # the trainer numbers single letters in an order that differs between processes
     vocabulary = special + sorted(made.get_vocab().keys() - set(special))
-    made.model = models.WordPiece({token: i for i, token in enumerate(vocabulary)}, unk_token="[UNK]")
+    made.model = models.WordPiece(
+        {token: i for i, token in enumerate(vocabulary)}, unk_token="[UNK]"
+    )
     ends = [(token, made.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
-    made.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
-    names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), special, strict=True))
+    made.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=ends
+    )
+    names = dict(
+        zip(
+            ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), special, strict=True
+        )
+    )
     return PreTrainedTokenizerFast(tokenizer_object=made, model_max_length=128, **names)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from contrastbench.domains.base import Evaluation
-from contrastbench.domains.probes import spearman
+from contrastbench.domains.scoring.svm import spearman
 from contrastbench.domains.sentence.data import Pairs
 from contrastbench.domains.sentence.encoding import Embeddings
 from contrastbench.losses.contrast import unit
@@ -17,7 +17,9 @@ from contrastbench.losses.errors import UserError
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def evaluate(embeddings: Embeddings, sets: Mapping[str, Sequence[Pairs]], whiten: bool) -> Evaluation:
+def evaluate(
+    embeddings: Embeddings, sets: Mapping[str, Sequence[Pairs]], whiten: bool
+) -> Evaluation:
     """All sets' correlations and their average.
 
     A set's number is the correlation over all of its subsets' pairs together (`all`); the mean over subsets and the
@@ -42,7 +44,10 @@ def correlation(embeddings: Embeddings, parts: Sequence[Pairs], whiten: bool) ->
 
 def cosines(embeddings: Embeddings, parts: Sequence[Pairs], whiten: bool) -> Array:
     """(n,) similarities of the pairs of all parts."""
-    first, second = (embeddings.of([s for part in parts for s in getattr(part, side)]) for side in ("first", "second"))
+    first, second = (
+        embeddings.of([s for part in parts for s in getattr(part, side)])
+        for side in ("first", "second")
+    )
     if whiten:
         first, second = whitened(first, second)
     return (unit(first.double()) * unit(second.double())).sum(dim=1).numpy()
@@ -53,7 +58,9 @@ def golds(parts: Sequence[Pairs]) -> Array:
     return np.array([gold for part in parts for gold in part.gold])
 
 
-def subsets(cosine: Array, gold: Array, parts: Sequence[Pairs]) -> dict[str, float | int | dict[str, float]]:
+def subsets(
+    cosine: Array, gold: Array, parts: Sequence[Pairs]
+) -> dict[str, float | int | dict[str, float]]:
     """What stands beside the number of a set."""
     sizes = [len(part) for part in parts]
     cuts = np.cumsum(sizes)[:-1]
@@ -78,7 +85,9 @@ def whitened(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
     """
     x = torch.cat([first, second]).double()
     if len(x) <= x.shape[1]:
-        raise UserError(f"{len(x)} sentences cannot be whitened in {x.shape[1]} dimensions: leave whiten out")
+        raise UserError(
+            f"{len(x)} sentences cannot be whitened in {x.shape[1]} dimensions: leave whiten out"
+        )
     x = x - x.mean(dim=0)
     values, vectors = torch.linalg.eigh(x.T @ x / len(x))
     kept = values > values[-1] * 1e-9

@@ -54,7 +54,12 @@ class Task:
     @property
     def sentences(self) -> list[str]:
         """All that must be encoded."""
-        return [s for split in (self.train, self.test, self.dev) if split for s in split.first + split.second]
+        return [
+            s
+            for split in (self.train, self.test, self.dev)
+            if split
+            for s in split.first + split.second
+        ]
 
 
 def tasks(read: Reader) -> list[Task]:
@@ -64,7 +69,11 @@ def tasks(read: Reader) -> list[Task]:
     trec = Task("TREC", *(trec_split(read, part) for part in ("train_5500", "TREC_10")))
     mrpc = Task("MRPC", *(mrpc_split(read, part) for part in ("train", "test")))
     for task in (found := [*folds, sst, trec, mrpc]):
-        check_size(read.root, task.name, sum(len(part.y) for part in (task.train, task.test, task.dev) if part))
+        check_size(
+            read.root,
+            task.name,
+            sum(len(part.y) for part in (task.train, task.test, task.dev) if part),
+        )
     return found
 
 
@@ -99,7 +108,9 @@ def cut(read: Reader, name: str, rows: list[list[str]], width: int) -> list[list
     """Columns of rows."""
     wrong = [i for i, row in enumerate(rows, 1) if len(row) != width]
     if wrong or not rows:
-        raise UserError(f"{read.root / name} is damaged: row {(wrong or [0])[0]} does not have {width} columns")
+        raise UserError(
+            f"{read.root / name} is damaged: row {(wrong or [0])[0]} does not have {width} columns"
+        )
     return [list(column) for column in zip(*rows, strict=True)]
 
 
@@ -118,8 +129,13 @@ def evaluate(embeddings: Embeddings, tasks: list[Task], seed: int) -> Evaluation
             for train, test, inner in splits(task, y, seed):
                 details[task.name].append(score(x, y, train, test, inner, task.grid))
                 progress.step(task.name)
-    metrics = {name: float(np.mean([score["accuracy"] for score in scores])) for name, scores in details.items()}
-    return Evaluation({**metrics, "avg": float(np.mean(list(metrics.values())))}, "avg", {"tasks": details})
+    metrics = {
+        name: float(np.mean([score["accuracy"] for score in scores]))
+        for name, scores in details.items()
+    }
+    return Evaluation(
+        {**metrics, "avg": float(np.mean(list(metrics.values())))}, "avg", {"tasks": details}
+    )
 
 
 def task_rows(embeddings: Embeddings, task: Task) -> tuple[Array, Array]:
@@ -140,11 +156,15 @@ def splits(task: Task, y: Array, seed: int) -> Iterator[tuple[Array, Array, Pair
     if task.test is None:
         yield from ((train, test, inside(train)) for train, test in folds.split(y, y))
     else:
-        train, test, dev = np.split(np.arange(len(y)), np.cumsum([len(task.train.y), len(task.test.y)]))
+        train, test, dev = np.split(
+            np.arange(len(y)), np.cumsum([len(task.train.y), len(task.test.y)])
+        )
         yield train, test, [(train, dev)] if task.dev else inside(train)
 
 
-def score(x: Array, y: Array, train: Array, test: Array, inner: Pairs, grid: tuple[float, ...]) -> dict[str, float]:
+def score(
+    x: Array, y: Array, train: Array, test: Array, inner: Pairs, grid: tuple[float, ...]
+) -> dict[str, float]:
     """Accuracy on the test rows with the C that does best inside the training rows; F1 of two classes beside it."""
     mean = np.mean([accuracies(x, y, *rows, grid) for rows in inner], axis=0)
     c = grid[int(mean.round(4).argmax())]  # SentEval compares percents of two decimals
@@ -155,7 +175,9 @@ def score(x: Array, y: Array, train: Array, test: Array, inner: Pairs, grid: tup
     return result
 
 
-def accuracies(x: Array, y: Array, fit: Array, held_out: Array, grid: tuple[float, ...]) -> list[float]:
+def accuracies(
+    x: Array, y: Array, fit: Array, held_out: Array, grid: tuple[float, ...]
+) -> list[float]:
     """Of each C; every fit begins where the one before it ended."""
     model, x_fit, x_held_out = classifier(y), x[fit], x[held_out]
     return [model.set_params(C=c).fit(x_fit, y[fit]).score(x_held_out, y[held_out]) for c in grid]

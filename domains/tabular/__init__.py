@@ -1,153 +1,143 @@
-"""Tables of numbers: RényiCL's protocol on any table, any registered loss in place of its own."""
+"""Tables of numbers: RényiCL's protocol on any table.
 
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, cast
+This is the domain's face: its recipe and its datasets. Importing it imports no numerics; the adapter is in `domain.py`.
+"""
 
-import torch
-from torch import Tensor, nn
+from typing import Any, ClassVar, Literal
 
-from contrastbench.domains.base import Evaluation, generator
-from contrastbench.domains.classifiers import CLASSIFIERS, Classifier, Labelled, accuracy
-from contrastbench.domains.model import Raw
-from contrastbench.domains.recipes import Recipe, TabularRecipe
-from contrastbench.domains.tabular.data import load
-from contrastbench.domains.tabular.encoder import TabularModel
-from contrastbench.domains.tabular.preprocessing import prepare, split
-from contrastbench.domains.tabular.views import two_views
-from contrastbench.losses.contrast import Contrast, both_views, query_key
-from contrastbench.losses.errors import UserError
+from pydantic import Field, ValidationInfo, field_validator
 
-LINEAR = ("linear", "pseudo_inverse", "logistic")
-CHUNK = 4096  # rows embedded at once
+from contrastbench.domains.declaration import Dataset, Declaration, by_name
+from contrastbench.domains.recipe import Recipe, Width
 
 
-class Batch(NamedTuple):
-    """Two views of the rows of a step, and their classes."""
+class TabularRecipe(Recipe):
+    """RényiCL's tabular protocol (Lee and Shin 2022, appendix B.5) with a network for a CPU in place of theirs.
 
-    one: Tensor
-    two: Tensor
-    y: Tensor
+    The preset `renyicl` is the paper's full size, which leaves open: the batch size (512, i-Mix's), whether MoCo v3's
+    learning rate scaling applies (no), and MoCo v3's prediction head (kept). The preset `scarf` is SCARF (Bahri et al.
+    2022): exactly int(rate * features) of the second view come from the empirical marginals, clean rows are anchors;
+    it trains until the validation loss rises, here for 100 epochs.
 
-
-class TabularDomain:
-    """A table under RényiCL's protocol (Lee and Shin 2022, appendix B.5).
-
-    The encoder is trained on the training rows alone. Classifiers are fitted on their embeddings, before the
-    projection; what is chosen is chosen on the validation rows, and the accuracy is that on the test rows.
+    >>> TabularRecipe(views="masking").maxout
+    4
     """
 
-    threads: ClassVar[int] = 1
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "small": {},
+        "renyicl": {
+            "epochs": 500,
+            "batch_size": 512,
+            "widths": (2048, 2048, 4096, 4096, 8192),
+            "projection": (2048, 128),
+            "lr": 0.3,
+        },
+        "scarf": {
+            "epochs": 100,
+            "batch_size": 128,
+            "optimizer": "adam",
+            "lr": 0.001,
+            "schedule": "constant",
+            "pairing": "one_way",
+            "predictor": False,
+            "rate": 0.6,
+            "choice": "exact",
+            "widths": (256, 256, 256, 256),
+            "batch_norm": False,
+            "maxout": 1,
+            "projection": (256, 256),
+        },
+    }
 
-    def __init__(
-        self, dataset: str, recipe: TabularRecipe, seed: int, data_root: Path | None, device: torch.device
-    ) -> None:
-        table, self.data_hash = load(dataset, recipe.target, data_root)
-        data = prepare(table, split(table, seed, recipe.limit), recipe.statistics)
-        self.train, self.validation, self.test = (p.to(device) for p in (data.train, data.validation, data.test))
-        self.feature_of, self.notes = data.feature_of.to(device), data.notes
-        self.seed, self.recipe, self.device = seed, recipe, device
-        check_rows(len(self.train.y), int(data.feature_of[-1]) + 1, recipe)
-        if self.notes:
-            print(f"{dataset}: {'; '.join(f'{what}: {found}' for what, found in self.notes.items())}", file=sys.stderr)
+    epochs: int = Field(20, ge=0)
+    batch_size: int = Field(128, ge=2)
+    lr: float = Field(0.1, gt=0)
+    optimizer: Literal["adam", "sgd"] = "sgd"
+    schedule: Literal["constant", "cosine"] = "cosine"
+    target: str | None = Field(
+        None, description="the column of classes, for csv: and parquet: files"
+    )
+    statistics: Literal["train", "paper"] = Field(
+        "train", description="of scaling; paper: of training and test rows"
+    )
+    views: Literal["none", "masking", "corruption", "masking+corruption"] = "corruption"
+    rate: float = Field(0.2, gt=0, le=1, description="of masked and of corrupted features")
+    choice: Literal["each", "exact"] = Field(
+        "each", description="each feature by chance, or exactly int(rate * all)"
+    )
+    pairing: Literal["query_key", "both_views", "one_way"] = "query_key"
+    ema: float = Field(0.99, ge=0, le=1, description="of query_key's target network; rises to 1")
+    predictor: bool = Field(True, description="query_key's prediction head")
+    encoder: Literal["mlp", "raw"] = Field(
+        "mlp", description="raw: the features as they are, for --loss none"
+    )
+    widths: tuple[Width, ...] = Field((256, 256, 512), min_length=1, strict=False)
+    batch_norm: bool = True
+    maxout: int = Field(
+        4, ge=1, validate_default=True, description="sets of the last layer; 1: ReLU"
+    )
+    projection: tuple[Width, Width] = Field(
+        (256, 64), strict=False, description="hidden and last width"
+    )
+    probe: Literal["linear", "pseudo_inverse", "logistic", "boosting"] = "linear"
 
-    def model(self, recipe: Recipe) -> nn.Module:
-        """Encoder and heads, initialised by the seed."""
-        recipe = cast(TabularRecipe, recipe)
-        if recipe.encoder == "raw":
-            return Raw()
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
-            steps = recipe.epochs * self.steps(recipe)
-            return TabularModel(self.train.x.shape[1], recipe, steps).to(self.device)
+    @field_validator("maxout")
+    @classmethod
+    def _sets_divide_the_last_width(cls, sets: int, info: ValidationInfo) -> int:
+        if "widths" in info.data and info.data["widths"][-1] % sets:
+            raise ValueError(f"the last width {info.data['widths'][-1]} has no {sets} equal sets")
+        return sets
 
-    def batches(self, recipe: Recipe, epoch: int) -> Iterator[Batch]:
-        """Two views of each batch of shuffled rows; a last batch that is not full is left out."""
-        size = recipe.batch_size
-        rng = generator(self.device, self.seed, epoch, 0)
-        order = torch.randperm(len(self.train.y), generator=rng, device=self.device)
-        for step in range(self.steps(recipe)):
-            rng = generator(self.device, self.seed, epoch, step + 1)
-            rows = order[step * size : (step + 1) * size]
-            views = two_views(self.train.x, rows, self.feature_of, cast(TabularRecipe, recipe), rng)
-            yield Batch(*views, self.train.y[rows])
+    @property
+    def protocol(self) -> str:
+        """RényiCL's protocol, the learning rate of the linear classifier chosen on validation rows."""
+        return "renyicl-tabular/1"
 
-    def steps(self, recipe: Recipe) -> int:
-        """Number of batches in an epoch."""
-        return len(self.train.y) // recipe.batch_size
-
-    def contrasts(self, model: nn.Module, batch: Batch) -> list[Contrast]:
-        """MoCo v3's pairing with both views as queries, SimCLR's, or SCARF's with the clean rows as queries."""
-        one, two, _ = batch
-        if self.recipe.pairing == "both_views":
-            return [both_views(model(one), model(two))]
-        if self.recipe.pairing == "one_way":
-            return [query_key(model(one), model(two))]
-        moco = cast(TabularModel, model)
-        moco.update_target()
-        key_one, key_two = moco.targets(one, two)
-        return [query_key(moco(one), key_two), query_key(moco(two), key_one)]
-
-    def classes(self, batch: Batch) -> Tensor:
-        """The class of each row."""
-        return batch.y
-
-    def embeddings(self, model: nn.Module) -> Labelled:
-        """The test rows' embeddings, before the projection."""
-        return embed(cast(TabularModel, model).encoder.eval(), self.test)
-
-    def evaluate(self, model: nn.Module) -> Evaluation:
-        """Accuracy in percent on the test rows of classifiers fitted on the training rows' embeddings."""
-        encoder = cast(TabularModel, model).encoder.eval()
-        train, validation = (embed(encoder, rows) for rows in (self.train, self.validation))
-        names = ("boosting",) if self.recipe.probe == "boosting" else LINEAR
-        fitted = {name: CLASSIFIERS[name](train, validation, self.seed) for name in names}
-        scores = accuracies_on(encoder, self.test, fitted)
-        return Evaluation(
-            {"accuracy": scores[self.recipe.probe], **scores}, "accuracy", self.details(fitted, validation)
-        )
-
-    def details(self, fitted: dict[str, Classifier], validation: Labelled) -> dict[str, Any]:
-        """What the numbers rest on."""
-        parts = {"train": self.train, "validation": self.validation, "test": self.test}
-        scores = {name: accuracy(classifier, validation) for name, classifier in fitted.items()}
-        return {
-            "validation": scores[self.recipe.probe],
-            "rows": {name: len(part.y) for name, part in parts.items()},
-            "largest_class": 100 * self.test.y.bincount().max().item() / len(self.test.y),
-            "validation_accuracy": scores,
-            "classifiers": {name: classifier.details for name, classifier in fitted.items()},
-            "data": self.notes,
-        }
+    @property
+    def trainable(self) -> bool:
+        """The features as they are have no weights."""
+        return self.encoder != "raw"
 
 
-def check_rows(rows: int, features: int, recipe: TabularRecipe) -> None:
-    """Raise unless there is a batch of rows to train on, and a feature to change."""
-    if recipe.trainable and rows < recipe.batch_size:
-        raise UserError(f"{rows} training rows are fewer than a batch: --recipe batch_size={max(2, rows // 2)}")
-    if recipe.views != "none" and recipe.choice == "exact" and int(recipe.rate * features) == 0:
-        raise UserError(f"rate={recipe.rate} of {features} features is less than one: --recipe choice=each")
+def embedded_table(name: str, summary: str) -> Dataset:
+    """A table that scikit-learn carries."""
+    return Dataset(
+        name, f"embedded: {summary}", citation="scikit-learn, UCI repository", licence="CC BY 4.0"
+    )
 
 
-@torch.no_grad()
-def embed(encoder: nn.Module, rows: Labelled) -> Labelled:
-    """The rows' embeddings.
+DATASETS = by_name(
+    embedded_table("breast_cancer", "569 tumours, 30 measurements, 2 classes"),
+    embedded_table("digits-table", "1,797 digits, 64 counts of pixels, 10 classes"),
+    embedded_table("iris", "150 flowers, 4 lengths, 3 classes"),
+    embedded_table("wine", "178 wines, 13 measurements, 3 classes"),
+    Dataset(
+        "CoverType",
+        "581,012 forest cells, 7 classes; first 11,340 train, 3,780 validation, rest test",
+        "https://ndownloader.figshare.com/files/5976039",
+        "614360d0257557dd1792834a85a1cdebfadc3c4f30b011d56afee7ffb5b15771",
+        "covtype.data.gz",
+        "Blackard, Covertype, UCI Machine Learning Repository, 1998",
+        "CC BY 4.0",
+        (581012, 55),
+    ),
+    Dataset(
+        "Higgs-100K",
+        "100,000 of the first 10,500,000 collisions, 21 low-level features, 2 classes; last 500,000 test",
+        "https://archive.ics.uci.edu/ml/machine-learning-databases/00280/HIGGS.csv.gz",
+        file="HIGGS.csv.gz",
+        citation="Whiteson, HIGGS, UCI Machine Learning Repository, 2014",
+        licence="CC BY 4.0",
+        sizes=(11000000, 29),
+    ),
+)
 
-    Raises:
-        UserError: they are not finite.
-    """
-    x = torch.cat([encoder(chunk) for chunk in rows.x.split(CHUNK)])
-    if not bool(x.isfinite().all()):
-        raise UserError("embeddings are not finite: the encoder diverged")
-    return Labelled(x, rows.y)
-
-
-def accuracies_on(encoder: nn.Module, rows: Labelled, fitted: dict[str, Classifier]) -> dict[str, float]:
-    """Percent of rows that each classifier gets right; embeddings are never all in memory."""
-    right = dict.fromkeys(fitted, 0)
-    for x, y in zip(rows.x.split(CHUNK), rows.y.split(CHUNK), strict=True):
-        embedded = embed(encoder, Labelled(x, y)).x
-        for name, classifier in fitted.items():
-            right[name] += int((classifier.predict(embedded) == y).sum())
-    return {name: 100 * count / len(rows.y) for name, count in right.items()}
+DECLARATION = Declaration(
+    summary="RényiCL's MLP on tables of numbers, linear probe",
+    adapter="contrastbench.domains.tabular.domain:TabularDomain",
+    recipe=TabularRecipe,
+    datasets=DATASETS,
+    default="digits-table",
+    tiny={"epochs": 2, "limit": 300, "batch_size": 64, "widths": (32, 32), "projection": (32, 16)},
+    extra="contrastbench[tabular]",
+)

@@ -11,17 +11,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn import datasets as sklearn_datasets
 
-from contrastbench.domains.datasets import DATASETS, Dataset
+from contrastbench.domains.declaration import Dataset
 from contrastbench.domains.download import fetch
+from contrastbench.domains.tabular import DATASETS
 from contrastbench.losses.errors import UserError, unknown
 
 if TYPE_CHECKING:
     import pandas
 
 Array = np.ndarray[Any, np.dtype[Any]]
-EMBEDDED_TABLES = {"breast_cancer": "breast_cancer", "digits-table": "digits", "iris": "iris", "wine": "wine"}
-HIGGS_TEST, HIGGS_TRAIN = 500_000, 100_000  # i-Mix's: the last rows, and a seeded draw from all others
-HIGGS_COLUMNS = range(22)  # the class and the 21 low-level features; the other 7 are computed from them
+EMBEDDED_TABLES = {
+    "breast_cancer": "breast_cancer",
+    "digits-table": "digits",
+    "iris": "iris",
+    "wine": "wine",
+}
+HIGGS_TEST, HIGGS_TRAIN = (
+    500_000,
+    100_000,
+)  # i-Mix's: the last rows, and a seeded draw from all others
+HIGGS_COLUMNS = range(
+    22
+)  # the class and the 21 low-level features; the other 7 are computed from them
 
 
 @dataclass(frozen=True)
@@ -33,7 +44,9 @@ class Table:
     names: tuple[str, ...]  # of the numeric and then of the categorical columns
     y: Array  # (rows,) classes 0, 1, ...
     classes: tuple[str, ...]
-    starts: tuple[int, int] | None = None  # where the validation and the test rows start; None: the seed draws them
+    starts: tuple[int, int] | None = (
+        None  # where the validation and the test rows start; None: the seed draws them
+    )
     notes: dict[str, Any] = field(default_factory=dict)  # what reading left out
 
     def __len__(self) -> int:
@@ -56,19 +69,28 @@ def load(name: str, target: str | None = None, data_root: Path | None = None) ->
         path = find(Path(file), data_root)
         return load_file(READERS[kind], path, target, path.stat().st_mtime_ns)
     if target is not None:
-        raise UserError(f"--target is for csv:FILE and parquet:FILE; the classes of {name} are known")
+        raise UserError(
+            f"--target is for csv:FILE and parquet:FILE; the classes of {name} are known"
+        )
     if name in EMBEDDED_TABLES:
         return with_hash(embedded(EMBEDDED_TABLES[name]))
     if name in DECLARED:
         return load_declared(name, data_root)
-    raise unknown("tabular dataset", name, [*EMBEDDED_TABLES, *DECLARED], "; your own: csv:FILE or parquet:FILE")
+    raise unknown(
+        "tabular dataset",
+        name,
+        [*EMBEDDED_TABLES, *DECLARED],
+        "; your own: csv:FILE or parquet:FILE",
+    )
 
 
 def embedded(name: str) -> Table:
     """A table that scikit-learn carries."""
     data = getattr(sklearn_datasets, f"load_{name}")()
     names, classes = (tuple(map(str, data[key])) for key in ("feature_names", "target_names"))
-    return Table(data.data.astype(np.float64), no_columns(len(data.target)), names, data.target, classes)
+    return Table(
+        data.data.astype(np.float64), no_columns(len(data.target)), names, data.target, classes
+    )
 
 
 def no_columns(rows: int) -> Array:
@@ -77,14 +99,18 @@ def no_columns(rows: int) -> Array:
 
 
 @lru_cache(maxsize=1)
-def load_file(read: Callable[[Path], Any], path: Path, target: str | None, changed: int) -> tuple[Table, str]:
+def load_file(
+    read: Callable[[Path], Any], path: Path, target: str | None, changed: int
+) -> tuple[Table, str]:
     """A user's file; the last one stays in memory for the next seed, unless it was changed since."""
     frame = read_strictly(read, path)
     if not len(frame):
         raise UserError(f"{path} has no rows")
     names = [str(column) for column in frame.columns]
     if target is None:
-        raise UserError(f"{path}: name the column of classes with --target, one of {', '.join(names)}")
+        raise UserError(
+            f"{path}: name the column of classes with --target, one of {', '.join(names)}"
+        )
     if target not in names:
         raise unknown(f"column of {path}", target, names)
     return with_hash(from_frame(frame.set_axis(names, axis=1), target))
@@ -95,7 +121,11 @@ def load_declared(name: str, data_root: Path | None) -> tuple[Table, str]:
     """CoverType or Higgs, from the data root or the network."""
     dataset, read = DATASETS[name], DECLARED[name]
     stem = dataset.file.removesuffix(".gz")
-    here = [data_root / file for file in (stem, dataset.file) if (data_root / file).is_file()] if data_root else []
+    here = (
+        [data_root / file for file in (stem, dataset.file) if (data_root / file).is_file()]
+        if data_root
+        else []
+    )
     path = here[0] if here else fetch(dataset)
     return with_hash(read_strictly(lambda file: read(file, dataset), path))
 
@@ -116,9 +146,18 @@ def read_strictly(read: Callable[[Path], Any], path: Path) -> Any:
         raise
     except ImportError as error:
         fix = 'pip install "contrastbench[tabular]"'
-        raise UserError(f"reading {path.name} needs {error.name or 'pyarrow'}, which is not installed: {fix}") from None
-    except (ValueError, OSError, EOFError, zlib.error) as error:  # pandas' and pyarrow's errors are ValueErrors
-        raise UserError(f"{path} cannot be read as a table: {' '.join(str(error).split())}") from None
+        raise UserError(
+            f"reading {path.name} needs {error.name or 'pyarrow'}, which is not installed: {fix}"
+        ) from None
+    except (
+        ValueError,
+        OSError,
+        EOFError,
+        zlib.error,
+    ) as error:  # pandas' and pyarrow's errors are ValueErrors
+        raise UserError(
+            f"{path} cannot be read as a table: {' '.join(str(error).split())}"
+        ) from None
 
 
 def read_csv(path: Path) -> "pandas.DataFrame":
@@ -158,7 +197,9 @@ def read_higgs(path: Path, dataset: Dataset) -> Table:
     parts, read = [], 0
     with pd.read_csv(path, header=None, dtype=np.float32, chunksize=500_000) as chunks:
         for chunk in chunks:
-            check_shape(path, (min(rows, read + len(chunk)), chunk.shape[1]), (read + len(chunk), columns))
+            check_shape(
+                path, (min(rows, read + len(chunk)), chunk.shape[1]), (read + len(chunk), columns)
+            )
             parts.append(chunk.loc[keep[read : read + len(chunk)], HIGGS_COLUMNS])
             read += len(chunk)
     check_shape(path, (read, columns), dataset.sizes)
@@ -166,7 +207,10 @@ def read_higgs(path: Path, dataset: Dataset) -> Table:
 
 
 READERS: dict[str, Callable[[Path], Any]] = {"csv": read_csv, "parquet": read_parquet}
-DECLARED: dict[str, Callable[[Path, Dataset], Table]] = {"CoverType": read_covertype, "Higgs-100K": read_higgs}
+DECLARED: dict[str, Callable[[Path, Dataset], Table]] = {
+    "CoverType": read_covertype,
+    "Higgs-100K": read_higgs,
+}
 
 
 def check_shape(path: Path, found: tuple[int, ...], expected: tuple[int, ...]) -> None:
@@ -175,7 +219,9 @@ def check_shape(path: Path, found: tuple[int, ...], expected: tuple[int, ...]) -
         raise UserError(f"{path} is damaged: {found} rows and columns instead of {expected}")
 
 
-def from_frame(frame: "pandas.DataFrame", target: Any, starts: tuple[int, int] | None = None) -> Table:
+def from_frame(
+    frame: "pandas.DataFrame", target: Any, starts: tuple[int, int] | None = None
+) -> Table:
     """A table of a data frame; rows without a class are left out and counted.
 
     Raises:
@@ -188,7 +234,13 @@ def from_frame(frame: "pandas.DataFrame", target: Any, starts: tuple[int, int] |
     numbers = [column for column in features if is_numeric_dtype(features[column])]
     words = [column for column in features if column not in numbers]
     numeric = features[numbers].to_numpy(dtype=np.float64, na_value=np.nan)
-    categorical = features[words].astype(object).where(features[words].notna(), "").astype(str).to_numpy(dtype=object)
+    categorical = (
+        features[words]
+        .astype(object)
+        .where(features[words].notna(), "")
+        .astype(str)
+        .to_numpy(dtype=object)
+    )
     classes, y = np.unique(frame.loc[labelled, target].astype(str), return_inverse=True)
     names = tuple(map(str, [*numbers, *words]))
     notes = {} if labelled.all() else {"rows without a class": int((~labelled).sum())}
@@ -205,7 +257,9 @@ def check(table: Table) -> None:
     if infinite.any():
         column = int(infinite.argmax())
         fix = "leave them empty if they are missing"
-        raise UserError(f"column {table.names[column]} has {infinite[column]} infinite values: {fix}")
+        raise UserError(
+            f"column {table.names[column]} has {infinite[column]} infinite values: {fix}"
+        )
     if len(table.classes) < 2:
         raise UserError(f"all {len(table)} rows are of one class: there is nothing to classify")
     counts = np.bincount(table.y)

@@ -6,7 +6,7 @@ from itertools import pairwise
 from torch import Tensor, nn
 
 from contrastbench.domains.model import ContrastiveModel, head, layer
-from contrastbench.domains.recipes import TabularRecipe
+from contrastbench.domains.tabular import TabularRecipe
 
 
 class Maxout(nn.Module):

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from torch import Tensor
 
-from contrastbench.domains.classifiers import Labelled
+from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.tabular.data import Array, Table
 from contrastbench.losses.errors import UserError
 
@@ -46,13 +46,16 @@ def split(table: Table, seed: int, limit: int | None = None) -> Parts:
     rows = np.arange(len(table))
     if table.starts is None:
         rest, test = train_test_split(rows, test_size=0.2, stratify=table.y, random_state=seed)
-        train, validation = train_test_split(rest, test_size=0.25, stratify=table.y[rest], random_state=seed)
+        train, validation = train_test_split(
+            rest, test_size=0.25, stratify=table.y[rest], random_state=seed
+        )
     else:
         train, validation, test = np.split(rows, table.starts)
     if limit is not None and limit < len(table):
         draw = np.random.default_rng(seed)
         parts = [
-            draw.permutation(part)[: max(1, len(part) * limit // len(table))] for part in (train, validation, test)
+            draw.permutation(part)[: max(1, len(part) * limit // len(table))]
+            for part in (train, validation, test)
         ]
         train, validation, test = parts
     if len(np.unique(table.y[train])) < 2:
@@ -60,7 +63,9 @@ def split(table: Table, seed: int, limit: int | None = None) -> Parts:
     return Parts(train, validation, test)
 
 
-def prepare(table: Table, parts: Parts, statistics: Literal["train", "paper"] = "train") -> Prepared:
+def prepare(
+    table: Table, parts: Parts, statistics: Literal["train", "paper"] = "train"
+) -> Prepared:
     """Missing numbers as the median, columns scaled to mean 0 and variance 1, categories one-hot.
 
     Args:
@@ -79,21 +84,31 @@ def prepare(table: Table, parts: Parts, statistics: Literal["train", "paper"] = 
     with np.errstate(over="ignore"):
         x = np.concatenate(blocks, axis=1, dtype=np.float32, casting="same_kind")
     if not np.isfinite(x).all():
-        raise UserError("numbers are too large for float32 after scaling: rescale the table's columns")
+        raise UserError(
+            "numbers are too large for float32 after scaling: rescale the table's columns"
+        )
     features = np.repeat(np.arange(len(blocks)), [block.shape[1] for block in blocks])
-    train, validation, test = (Labelled(torch.from_numpy(x[p]), torch.from_numpy(table.y[p]).long()) for p in parts)
+    train, validation, test = (
+        Labelled(torch.from_numpy(x[p]), torch.from_numpy(table.y[p]).long()) for p in parts
+    )
     found = {what: value for what, value in notes.items() if value}
     return Prepared(train, validation, test, torch.from_numpy(features), found)
 
 
 def encode(table: Table, fit: Array) -> tuple[list[Array], dict[str, Any]]:
     """One block of inputs for each column that varies among the rows to fit on, and what to tell about the others."""
-    low, high = (extreme.reduce(table.numeric[fit], axis=0) for extreme in (np.fmin, np.fmax))  # nan is passed over
+    low, high = (
+        extreme.reduce(table.numeric[fit], axis=0) for extreme in (np.fmin, np.fmax)
+    )  # nan is passed over
     varies = high > low
     names = np.array(table.names, dtype=object)
     numbers, words = names[: len(varies)], names[len(varies) :]
     constant, empty = list(numbers[high == low]), list(numbers[np.isnan(high)])
-    blocks = list(np.split(scale(table.numeric[:, varies], fit), varies.sum(), axis=1)) if varies.any() else []
+    blocks = (
+        list(np.split(scale(table.numeric[:, varies], fit), varies.sum(), axis=1))
+        if varies.any()
+        else []
+    )
     unseen: dict[str, int] = {}
     for name, column in zip(words, table.categorical.T, strict=True):
         block, count = one_hot(column, fit)
@@ -102,19 +117,30 @@ def encode(table: Table, fit: Array) -> tuple[list[Array], dict[str, Any]]:
         else:
             constant.append(name)
         unseen |= {name: count} if count else {}
-    return blocks, {"constant columns": constant, "empty columns": empty, "unseen categories": unseen}
+    return blocks, {
+        "constant columns": constant,
+        "empty columns": empty,
+        "unseen categories": unseen,
+    }
 
 
 def scale(x: Array, fit: Array) -> Array:
     """Numbers with the median for missing ones, scaled to mean 0 and variance 1 on the rows to fit on."""
     with np.errstate(over="ignore", invalid="ignore"):  # what is too large is refused afterwards
-        return make_pipeline(SimpleImputer(strategy="median"), StandardScaler()).fit(x[fit]).transform(x)
+        return (
+            make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
+            .fit(x[fit])
+            .transform(x)
+        )
 
 
 def one_hot(column: Array, fit: Array) -> tuple[Array, int]:
     """(rows, categories) and in how many rows stands a category that the rows to fit on do not have."""
     encoder = OneHotEncoder(
-        handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES, sparse_output=False, dtype=np.float32
+        handle_unknown="infrequent_if_exist",
+        max_categories=MAX_CATEGORIES,
+        sparse_output=False,
+        dtype=np.float32,
     ).fit(column[fit, None])
     unseen = ~np.isin(column.astype(str), encoder.categories_[0].astype(str))
     return encoder.transform(column[:, None]), int(unseen.sum())

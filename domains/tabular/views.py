@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from contrastbench.domains.recipes import TabularRecipe
+from contrastbench.domains.tabular import TabularRecipe
 
 
 def two_views(
@@ -23,7 +23,9 @@ def two_views(
     return first, view(x, table, feature_of, recipe, rng)
 
 
-def view(x: Tensor, table: Tensor, feature_of: Tensor, recipe: TabularRecipe, rng: torch.Generator) -> Tensor:
+def view(
+    x: Tensor, table: Tensor, feature_of: Tensor, recipe: TabularRecipe, rng: torch.Generator
+) -> Tensor:
     """(b, inputs) one view: corrupted, masked, both or neither."""
     shape = (len(x), int(feature_of[-1]) + 1)
     if "corruption" in recipe.views:
@@ -33,7 +35,9 @@ def view(x: Tensor, table: Tensor, feature_of: Tensor, recipe: TabularRecipe, rn
     return x
 
 
-def corrupt(x: Tensor, table: Tensor, feature_of: Tensor, chosen: Tensor, rng: torch.Generator) -> Tensor:
+def corrupt(
+    x: Tensor, table: Tensor, feature_of: Tensor, chosen: Tensor, rng: torch.Generator
+) -> Tensor:
     """Chosen features replaced by those of other rows, each of a row of its own: a draw from the empirical marginals.
 
     Args:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks import channel, cli
+from contrastbench.benchmarks.cli import main as cli
+from contrastbench.benchmarks.running import channel
 
 
 @pytest.fixture
@@ -18,7 +19,9 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     def call(*words: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["bench", *words])
         monkeypatch.setattr(signal, "signal", lambda *_: None)
-        monkeypatch.setattr(channel, "private_channel", lambda: sys.stdout)  # the real one is for a whole process
+        monkeypatch.setattr(
+            channel, "private_channel", lambda: sys.stdout
+        )  # the real one is for a whole process
         with pytest.raises(SystemExit) as end:
             cli.main()
         return (end.value.code or 0, *capsys.readouterr())

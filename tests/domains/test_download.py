@@ -14,16 +14,18 @@ import torch
 
 import senteval
 from contrastbench.domains import download
-from contrastbench.domains.datasets import CORPORA, DATASETS, SIMCSE_REVISION
-from contrastbench.domains.recipes import make_recipe
-from contrastbench.domains.sentence import SentenceDomain
+from contrastbench.domains.registry import declaration, make_recipe
+from contrastbench.domains.sentence import CORPORA, DATASETS, SIMCSE_REVISION
+from contrastbench.domains.sentence.domain import SentenceDomain
 from contrastbench.losses import UserError
 
 
 class Hub(BaseHTTPRequestHandler):
     """Answers as the hub does for a large file: its sha256, and where it is stored."""
 
-    def __init__(self, files: dict[str, bytes], etags: dict[str, str], asked: list[str], *args: object) -> None:
+    def __init__(
+        self, files: dict[str, bytes], etags: dict[str, str], asked: list[str], *args: object
+    ) -> None:
         self.files, self.etags, self.asked = files, etags, asked
         super().__init__(*args)
 
@@ -70,14 +72,21 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_sets: None) -> It
     with tarfile.open(tmp_path / "made.tar", "w") as tar:
         tar.add(tmp_path / "made/senteval/downstream", ".")
     corpus = "\n".join(senteval.sentence(i) for i in range(40)).encode()
-    served.files = {"senteval.tar": (tmp_path / "made.tar").read_bytes(), "wiki1m_for_simcse.txt": corpus}
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Hub, served.files, served.etags, served.asked))
+    served.files = {
+        "senteval.tar": (tmp_path / "made.tar").read_bytes(),
+        "wiki1m_for_simcse.txt": corpus,
+    }
+    server = ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(Hub, served.files, served.etags, served.asked)
+    )
     Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setattr(download, "cache_folder", lambda: tmp_path / "cache")
     for known, name in ((DATASETS, "sts"), (DATASETS, "transfer"), (CORPORA, "wiki1m")):
         url = f"http://127.0.0.1:{server.server_port}/datasets/x/resolve/{SIMCSE_REVISION}/{Path(known[name].url).name}"
         monkeypatch.setitem(known, name, replace(known[name], url=url))
-    monkeypatch.setitem(CORPORA, "wiki1m", replace(CORPORA["wiki1m"], sha256=hashlib.sha256(corpus).hexdigest()))
+    monkeypatch.setitem(
+        CORPORA, "wiki1m", replace(CORPORA["wiki1m"], sha256=hashlib.sha256(corpus).hexdigest())
+    )
     yield served
     server.shutdown()
     server.server_close()
@@ -98,7 +107,9 @@ def test_a_file_of_the_hub_is_asked_for_once_and_verified_ever_after(hub: Served
 
 def test_what_has_another_hash_than_the_hub_says_is_not_used(hub: Served) -> None:
     hub.etags["senteval.tar"] = "0" * 64
-    with pytest.raises(UserError, match=r"its sha256 is not the declared one\): put senteval.tar into a folder"):
+    with pytest.raises(
+        UserError, match=r"its sha256 is not the declared one\): put senteval.tar into a folder"
+    ):
         download.fetch(DATASETS["sts"])
     assert download.state(DATASETS["sts"]) == "not downloaded"
 
@@ -112,9 +123,13 @@ def unhashed(hub: Served) -> None:
 
 
 @pytest.mark.parametrize("spoil", [gone, unhashed])
-def test_a_hub_without_the_file_or_without_its_hash_is_one_line(hub: Served, spoil: Callable[[Served], None]) -> None:
+def test_a_hub_without_the_file_or_without_its_hash_is_one_line(
+    hub: Served, spoil: Callable[[Served], None]
+) -> None:
     spoil(hub)
-    with pytest.raises(UserError, match=r"senteval.tar .*put senteval.tar into a folder and name it with") as error:
+    with pytest.raises(
+        UserError, match=r"senteval.tar .*put senteval.tar into a folder and name it with"
+    ) as error:
         download.fetch(DATASETS["sts"])
     assert "\n" not in str(error.value)
     assert "GET senteval.tar" not in hub.asked
@@ -128,14 +143,21 @@ def test_downloaded_sets_are_those_of_the_folder(hub: Served, tmp_path: Path, da
     roots = (None, tmp_path / "made", tmp_path / "archive")
     downloaded, *others = (SentenceDomain(dataset, recipe, 0, root, cpu) for root in roots)
     for other in others:
-        assert (other.sets, other.tasks, other.dev) == (downloaded.sets, downloaded.tasks, downloaded.dev)
+        assert (other.sets, other.tasks, other.dev) == (
+            downloaded.sets,
+            downloaded.tasks,
+            downloaded.dev,
+        )
         assert other.sets_hash == downloaded.sets_hash
     assert len(downloaded.corpus[0]) == 40
     assert hub.asked[-1] == "GET wiki1m_for_simcse.txt"
 
 
 def test_a_damaged_archive_is_one_line(hub: Served, tmp_path: Path) -> None:
-    for body, message in ((b"no tar", "is damaged"), (hub.files["senteval.tar"][:1536], "is damaged|cannot read")):
+    for body, message in (
+        (b"no tar", "is damaged"),
+        (hub.files["senteval.tar"][:1536], "is damaged|cannot read"),
+    ):
         (tmp_path / "senteval.tar").write_bytes(body)
         with pytest.raises(UserError, match=message):
             SentenceDomain("sts", make_recipe("sentence", {}), 0, tmp_path, torch.device("cpu"))

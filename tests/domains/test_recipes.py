@@ -2,7 +2,8 @@
 
 import pytest
 
-from contrastbench.domains.recipes import RECIPES, TINY, TabularRecipe, make_recipe
+from contrastbench.domains.registry import DOMAINS, declaration, make_recipe
+from contrastbench.domains.tabular import TabularRecipe
 from contrastbench.losses import UserError
 
 
@@ -10,12 +11,17 @@ def test_a_preset_gives_way_to_what_is_named_beside_it() -> None:
     recipe = make_recipe("tabular", {"preset": "renyicl", "epochs": 3})
     assert (recipe.epochs, recipe.batch_size, recipe.lr) == (3, 512, 0.3)
     assert recipe.widths == (2048, 2048, 4096, 4096, 8192)
-    assert make_recipe("tabular", {"preset": "small"}) == make_recipe("tabular", {}) == TabularRecipe()
+    assert (
+        make_recipe("tabular", {"preset": "small"}) == make_recipe("tabular", {}) == TabularRecipe()
+    )
 
 
-@pytest.mark.parametrize("domain", RECIPES)
+@pytest.mark.parametrize("domain", DOMAINS)
 def test_every_preset_and_tiny_is_a_valid_recipe_that_a_record_can_hold(domain: str) -> None:
-    for values in (TINY[domain], *({"preset": name} for name in RECIPES[domain].presets)):
+    for values in (
+        declaration(domain).tiny,
+        *({"preset": name} for name in declaration(domain).recipe.presets),
+    ):
         recipe = make_recipe(domain, values)
         assert "preset" not in recipe.model_dump()
         assert make_recipe(domain, recipe.model_dump(mode="json")) == recipe
@@ -24,10 +30,25 @@ def test_every_preset_and_tiny_is_a_valid_recipe_that_a_record_can_hold(domain: 
 def test_presets_are_what_the_papers_say() -> None:
     renyicl, scarf = (make_recipe("tabular", {"preset": name}) for name in ("renyicl", "scarf"))
     assert (renyicl.maxout, renyicl.projection, renyicl.epochs) == (4, (2048, 128), 500)
-    assert (renyicl.optimizer, renyicl.momentum, renyicl.schedule, renyicl.rate) == ("sgd", 0.9, "cosine", 0.2)
+    assert (renyicl.optimizer, renyicl.momentum, renyicl.schedule, renyicl.rate) == (
+        "sgd",
+        0.9,
+        "cosine",
+        0.2,
+    )
     assert (renyicl.pairing, renyicl.choice) == ("query_key", "each")
-    assert (scarf.views, scarf.rate, scarf.choice, scarf.pairing) == ("corruption", 0.6, "exact", "one_way")
-    assert (scarf.widths, scarf.batch_size, scarf.optimizer, scarf.lr) == ((256,) * 4, 128, "adam", 1e-3)
+    assert (scarf.views, scarf.rate, scarf.choice, scarf.pairing) == (
+        "corruption",
+        0.6,
+        "exact",
+        "one_way",
+    )
+    assert (scarf.widths, scarf.batch_size, scarf.optimizer, scarf.lr) == (
+        (256,) * 4,
+        128,
+        "adam",
+        1e-3,
+    )
 
 
 def test_presets_of_images_are_what_the_papers_say() -> None:
@@ -35,14 +56,49 @@ def test_presets_of_images_are_what_the_papers_say() -> None:
         make_recipe("image", {"preset": name})
         for name in ("adnce", "attentionnce", "renyicl-cifar", "renyicl-imagenet")
     )
-    assert (adnce.encoder, adnce.width, adnce.projection, adnce.size) == ("resnet50", 1.0, (512, 128), 32)
-    assert (adnce.optimizer, adnce.lr, adnce.weight_decay, adnce.schedule) == ("adam", 1e-3, 1e-6, "constant")
-    assert (adnce.batch_size, adnce.epochs, adnce.probe, adnce.knn_k, adnce.views) == (256, 400, "paper", 200, "base")
+    assert (adnce.encoder, adnce.width, adnce.projection, adnce.size) == (
+        "resnet50",
+        1.0,
+        (512, 128),
+        32,
+    )
+    assert (adnce.optimizer, adnce.lr, adnce.weight_decay, adnce.schedule) == (
+        "adam",
+        1e-3,
+        1e-6,
+        "constant",
+    )
+    assert (adnce.batch_size, adnce.epochs, adnce.probe, adnce.knn_k, adnce.views) == (
+        256,
+        400,
+        "paper",
+        200,
+        "base",
+    )
     assert attention == adnce.model_copy(update={"positives": 4})
-    assert (cifar.encoder, cifar.projection, cifar.epochs, cifar.views) == ("resnet18", (2048, 128), 500, "hard")
-    assert (cifar.optimizer, cifar.lr, cifar.momentum, cifar.weight_decay) == ("sgd", 0.5, 0.9, 5e-4)
-    assert (imagenet.pairing, imagenet.projection, imagenet.projection_norm) == ("query_key", (4096, 256), True)
-    assert (imagenet.optimizer, imagenet.momentum, imagenet.weight_decay, imagenet.ema) == ("lars", 0.9, 1.5e-6, 0.99)
+    assert (cifar.encoder, cifar.projection, cifar.epochs, cifar.views) == (
+        "resnet18",
+        (2048, 128),
+        500,
+        "hard",
+    )
+    assert (cifar.optimizer, cifar.lr, cifar.momentum, cifar.weight_decay) == (
+        "sgd",
+        0.5,
+        0.9,
+        5e-4,
+    )
+    assert (imagenet.pairing, imagenet.projection, imagenet.projection_norm) == (
+        "query_key",
+        (4096, 256),
+        True,
+    )
+    assert (imagenet.optimizer, imagenet.momentum, imagenet.weight_decay, imagenet.ema) == (
+        "lars",
+        0.9,
+        1.5e-6,
+        0.99,
+    )
     assert imagenet.lr == pytest.approx(0.15 * 512**0.5)
     assert (imagenet.local_crops, imagenet.local_size, imagenet.min_scale) == (6, 96, 0.2)
     for paper in (adnce, attention, cifar, imagenet):
@@ -52,7 +108,11 @@ def test_presets_of_images_are_what_the_papers_say() -> None:
 @pytest.mark.parametrize(
     ("domain", "values", "message"),
     [
-        ("tabular", {"preset": "renycl"}, "unknown preset of domain tabular 'renycl': did you mean 'renyicl'"),
+        (
+            "tabular",
+            {"preset": "renycl"},
+            "unknown preset of domain tabular 'renycl': did you mean 'renyicl'",
+        ),
         ("graph", {"preset": "small"}, "unknown preset of domain graph 'small'"),
         ("tabular", {"rate": 0.0}, "rate=0.0"),
         ("tabular", {"maxout": 3}, "the last width 512 has no 3 equal sets"),

@@ -7,18 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks import listing, plan, sweep_file
-from contrastbench.benchmarks.records import read
-from contrastbench.benchmarks.runner import Request, run
+from contrastbench.benchmarks.cli import listing
+from contrastbench.benchmarks.records.store import read
+from contrastbench.benchmarks.running.runner import Request, run
+from contrastbench.benchmarks.sweeps import plan
+from contrastbench.benchmarks.tables import sweep_file
 from contrastbench.domains import registry
-from contrastbench.domains.datasets import default_dataset
-from contrastbench.domains.recipes import make_recipe, tiny
+from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.losses import UserError
 
 PACKAGE = """
 import torch
 from contrastbench.domains.base import Evaluation, generator
-from contrastbench.domains.recipes import Recipe
+from contrastbench.domains.recipe import Recipe
 from contrastbench.losses import both_views
 
 
@@ -81,18 +82,26 @@ def test_a_packages_domain_is_listed_without_its_code(points: None) -> None:
 
 
 def test_a_packages_domain_trains_like_ours(points: None, tmp_path: Path) -> None:
-    assert default_dataset("points") == "plane"
-    assert make_recipe("points", tiny("points")).epochs == 1
-    with pytest.raises(UserError, match="unknown recipe key of domain points 'nois': did you mean 'noise'"):
+    assert declaration("points").default == "plane"
+    assert make_recipe("points", declaration("points").tiny).epochs == 1
+    with pytest.raises(
+        UserError, match="unknown recipe key of domain points 'nois': did you mean 'noise'"
+    ):
         make_recipe("points", {"nois": 1})
     record, path = run(Request("points", "plane", "adnce", {}, {"epochs": 2}, tmp_path), seed=0)
-    assert (record["status"], record["protocol"], record["recipe"]["noise"]) == ("ok", "points/1", 0.1)
+    assert (record["status"], record["protocol"], record["recipe"]["noise"]) == (
+        "ok",
+        "points/1",
+        0.1,
+    )
     assert json.dumps(read(path)) == json.dumps(record)
 
 
 def test_a_packages_domain_is_swept(points: None, tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
-    path.write_text("domains: {points: {recipe: {noise: 0.2}}, graph: {}}\nlosses: [infonce]\nseeds: [0]\n")
+    path.write_text(
+        "domains: {points: {recipe: {noise: 0.2}}, graph: {}}\nlosses: [infonce]\nseeds: [0]\n"
+    )
     found = plan.places(sweep_file.load(str(path)))
     assert [place.column for place in found] == ["plane", "motifs"]
     assert found[0].experiment.full_recipe.model_dump()["noise"] == 0.2
@@ -111,8 +120,12 @@ def test_a_packages_domain_is_swept(points: None, tmp_path: Path) -> None:
         ([("new", "json:JSONDecoder")], "domain new: json:JSONDecoder has no attribute summary"),
     ],
 )
-def test_what_is_wrong_with_a_package_is_named(monkeypatch, entries: list[tuple[str, str]], message: str) -> None:
-    announce(monkeypatch, *(EntryPoint(name, value, registry.ENTRY_POINTS) for name, value in entries))
+def test_what_is_wrong_with_a_package_is_named(
+    monkeypatch, entries: list[tuple[str, str]], message: str
+) -> None:
+    announce(
+        monkeypatch, *(EntryPoint(name, value, registry.ENTRY_POINTS) for name, value in entries)
+    )
     with pytest.raises(UserError, match=message) as error:
         registry.domain_class("new")
     assert "\n" not in str(error.value)

@@ -5,20 +5,33 @@ import math
 import pytest
 import torch
 
-from contrastbench.losses import Contrast, Loss, UserError, both_views, get_loss, other_view, whole_row
+from contrastbench.losses import (
+    Contrast,
+    Loss,
+    UserError,
+    both_views,
+    get_loss,
+    other_view,
+    whole_row,
+)
 from contrastbench.losses.base import in_range, one_of
 
 
 @pytest.fixture
 def views() -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(1)
-    return [torch.randn(9, 4, generator=generator, dtype=torch.float64).requires_grad_() for _ in range(2)]
+    return [
+        torch.randn(9, 4, generator=generator, dtype=torch.float64).requires_grad_()
+        for _ in range(2)
+    ]
 
 
 @pytest.mark.parametrize("name", ["infonce", "adnce"])
 @pytest.mark.parametrize("pairing", [both_views, other_view, whole_row])
 @pytest.mark.parametrize("elements", [1, 25, 77, 161])
-def test_row_blocks_change_nothing(name: str, pairing, elements: int, views: list[torch.Tensor]) -> None:
+def test_row_blocks_change_nothing(
+    name: str, pairing, elements: int, views: list[torch.Tensor]
+) -> None:
     whole, blocked = get_loss(name, temperature=0.1), get_loss(name, temperature=0.1)
     blocked.block_elements = elements
     values = [loss(pairing(*views)) for loss in (whole, blocked)]
@@ -70,7 +83,9 @@ def test_the_flags_act_in_the_denominator_only(views: list[torch.Tensor]) -> Non
     def value(**flags: bool) -> float:
         c = other_view(*views)
         fields = {"positive_in_denominator": False, "mean_over_negatives": False, **flags}
-        return get_loss("infonce")(Contrast(c.anchor, c.positive, c.keys, c.anchor_id, c.key_id, **fields)).item()
+        return get_loss("infonce")(
+            Contrast(c.anchor, c.positive, c.keys, c.anchor_id, c.key_id, **fields)
+        ).item()
 
     assert value(mean_over_negatives=True) == pytest.approx(value() - math.log(8), abs=1e-12)
     assert value(positive_in_denominator=True) > value()

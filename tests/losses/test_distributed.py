@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.multiprocessing.spawn import spawn
 
-from contrastbench.benchmarks.random_contrasts import random_views
 from contrastbench.losses.distributed import gather
+from contrastbench.losses.laws.random_contrasts import random_views
 from two_processes import NAMES, PAIRS, WORLD, Gradients, encoder, gradients, worker
 
 
@@ -29,7 +29,9 @@ def test_gradient_is_that_of_the_concatenated_batch(
 ) -> None:
     for pair in PAIRS:
         for rank in range(WORLD):
-            torch.testing.assert_close(two_processes[rank][name, pair], one_process[name, pair], rtol=1e-12, atol=1e-12)
+            torch.testing.assert_close(
+                two_processes[rank][name, pair], one_process[name, pair], rtol=1e-12, atol=1e-12
+            )
         assert any(g.abs().max() > 1e-3 for g in one_process[name, pair])
 
 

@@ -18,7 +18,9 @@ Forward = Callable[[Loss, Views], Tensor]
 def symmetric(loss: Loss, views: Views) -> Tensor:
     """Two online views and any local crops meet the target of the other view; the released codes add both."""
     q1, q2, k1, k2, *local = views
-    total: Tensor = loss(query_key([q1, *local], k2.detach())) + loss(query_key([q2, *local], k1.detach()))
+    total: Tensor = loss(query_key([q1, *local], k2.detach())) + loss(
+        query_key([q2, *local], k1.detach())
+    )
     return total
 
 
@@ -27,9 +29,15 @@ def times_two_tau(loss: Loss, views: Views) -> Tensor:
     return 2 * float(loss.params["temperature"]) * symmetric(loss, views)
 
 
-SCHEMES: dict[str, tuple[int, list[int], Forward]] = {  # name -> number of views, those with a gradient, the loss
+SCHEMES: dict[
+    str, tuple[int, list[int], Forward]
+] = {  # name -> number of views, those with a gradient, the loss
     "two_view_both": (2, [0, 1], lambda loss, views: loss(both_views(views[0], views[1]))),
-    "cross_view_exclude_positive_mean": (2, [0, 1], lambda loss, views: loss(other_view(views[0], views[1]))),
+    "cross_view_exclude_positive_mean": (
+        2,
+        [0, 1],
+        lambda loss, views: loss(other_view(views[0], views[1])),
+    ),
     "cross_view_row": (2, [0, 1], lambda loss, views: loss(whole_row(views[0], views[1]))),
     "two_anchors_four_positives_both": (
         6,
@@ -40,7 +48,9 @@ SCHEMES: dict[str, tuple[int, list[int], Forward]] = {  # name -> number of view
     "query_key_multicrop_2local": (6, [0, 1, 4, 5], symmetric),
     "query_key_symmetric_times_2T": (4, [0, 1], times_two_tau),
 }
-GRADIENT_FORM = "_gradient_form"  # the code prints a surrogate's value; only its gradient is the loss's
+GRADIENT_FORM = (
+    "_gradient_form"  # the code prints a surrogate's value; only its gradient is the loss's
+)
 
 
 def check(case: dict[str, Any], all_views: Tensor) -> None:
@@ -49,7 +59,9 @@ def check(case: dict[str, Any], all_views: Tensor) -> None:
         assert params.pop("gamma") == 1
     count, online, forward = SCHEMES[scheme]
     views = [v.clone().requires_grad_() for v in all_views[:count]]
-    value = forward(get_loss(name.removesuffix(GRADIENT_FORM).replace("dcl", "debiased"), **params), views)
+    value = forward(
+        get_loss(name.removesuffix(GRADIENT_FORM).replace("dcl", "debiased"), **params), views
+    )
     gradients = torch.autograd.grad(value, [views[i] for i in online])
     if not name.endswith(GRADIENT_FORM):
         assert value.item() == pytest.approx(case["value"], abs=1e-9, rel=0)

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from contrastbench.benchmarks.random_contrasts import random_views
 from contrastbench.losses import UserError, both_views, get_loss, same_class
 from contrastbench.losses.base import block_scores
+from contrastbench.losses.laws.random_contrasts import random_views
 
 LABELS = torch.tensor([0, 1, 0, 2, 0])
 
@@ -36,11 +36,15 @@ def test_labels_only_remove_false_negatives() -> None:
 def test_labels_all_different_are_no_labels() -> None:
     views = random_views(1, 4)[:2]
     expected = get_loss("infonce")(both_views(*views))
-    torch.testing.assert_close(get_loss("infonce")(both_views(*views, labels=torch.arange(4))), expected)
+    torch.testing.assert_close(
+        get_loss("infonce")(both_views(*views, labels=torch.arange(4))), expected
+    )
     torch.testing.assert_close(get_loss("infonce")(same_class(*views, torch.arange(4))), expected)
 
 
-@pytest.mark.parametrize("labels", [torch.tensor([0, 1]), torch.tensor([0, 1, -1]), torch.tensor([0.0, 1.0, 2.0])])
+@pytest.mark.parametrize(
+    "labels", [torch.tensor([0, 1]), torch.tensor([0, 1, -1]), torch.tensor([0.0, 1.0, 2.0])]
+)
 def test_labels_that_are_none(labels: torch.Tensor) -> None:
     views = random_views(0, 3)[:2]
     with pytest.raises(UserError, match="labels must be 3 whole numbers from 0"):

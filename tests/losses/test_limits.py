@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from cases import random_params
-from contrastbench.benchmarks.random_contrasts import PAIRINGS, random_views
 from contrastbench.losses import Contrast, both_views, get_loss, other_view, query_key
+from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
 
 SINGLE = [name for name in PAIRINGS if name != "both_views with positives" and name != "same_class"]
 
@@ -34,7 +34,9 @@ def debiased(c: Contrast, t: float) -> tuple[Tensor, Tensor]:
 
 
 def attentionnce(c: Contrast, t: float) -> tuple[Tensor, Tensor]:
-    return value(c, "attentionnce", t, d_pos=1e9, d_neg=1e9, variant="paper"), value(c, "infonce", t)
+    return value(c, "attentionnce", t, d_pos=1e9, d_neg=1e9, variant="paper"), value(
+        c, "infonce", t
+    )
 
 
 def rmlcpc_order(c: Contrast, t: float) -> tuple[Tensor, Tensor]:
@@ -84,7 +86,10 @@ LIMITS: list[Callable[[Contrast, float], tuple[Tensor, Tensor]]] = [
 @given(seed=st.integers(0, 2**31), temperature=st.floats(0.1, 1), pairing=st.sampled_from(SINGLE))
 @settings(max_examples=200, deadline=None, derandomize=True, database=None)
 def test_limit(
-    limit: Callable[[Contrast, float], tuple[Tensor, Tensor]], seed: int, temperature: float, pairing: str
+    limit: Callable[[Contrast, float], tuple[Tensor, Tensor]],
+    seed: int,
+    temperature: float,
+    pairing: str,
 ) -> None:
     found, expected = limit(PAIRINGS[pairing](random_views(seed, 2 + seed % 6)), temperature)
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)

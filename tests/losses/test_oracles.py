@@ -26,7 +26,10 @@ def test_value(name: str) -> None:
         contrast, loss = random_contrast(seed), get_loss(name, **random_params(name, seed))
         expected = ORACLES[name](contrast, **loss.params).item()
         assert loss(contrast).item() == pytest.approx(expected, abs=1e-10, rel=1e-10), (seed, loss)
-        assert loss(single(contrast)).item() == pytest.approx(expected, abs=1e-5, rel=1e-5), (seed, loss)
+        assert loss(single(contrast)).item() == pytest.approx(expected, abs=1e-5, rel=1e-5), (
+            seed,
+            loss,
+        )
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -34,7 +37,9 @@ def test_gradient(name: str) -> None:
     for seed in range(50):
         contrast, loss = random_contrast(seed), get_loss(name, **random_params(name, seed))
         rows = [getattr(contrast, name_).clone().requires_grad_() for name_ in ROWS]
-        leaves = replace(contrast, positive_key=None, **dict(zip(ROWS, rows, strict=True)))  # rows of their own
+        leaves = replace(
+            contrast, positive_key=None, **dict(zip(ROWS, rows, strict=True))
+        )  # rows of their own
         found, expected = (
             torch.autograd.grad(f, rows, allow_unused=True, materialize_grads=True)
             for f in (loss(leaves), ORACLES[name](leaves, **loss.params))

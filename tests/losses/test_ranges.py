@@ -14,7 +14,9 @@ NEGATIVE = st.floats(max_value=0, exclude_max=True)
 ABOVE_ONE = st.floats(min_value=1, exclude_min=True)
 ZERO, ONE = st.just(0), st.just(1)
 NO_NUMBER = st.one_of(
-    st.sampled_from([math.nan, math.inf, -math.inf, True, False, None, 1j]), st.text(), st.lists(st.floats(0, 1))
+    st.sampled_from([math.nan, math.inf, -math.inf, True, False, None, 1j]),
+    st.text(),
+    st.lists(st.floats(0, 1)),
 )
 OUTSIDE: dict[str, st.SearchStrategy[Any]] = {  # what its own range excludes, whatever the loss
     "temperature": NEGATIVE | ZERO,
@@ -31,8 +33,18 @@ OUTSIDE: dict[str, st.SearchStrategy[Any]] = {  # what its own range excludes, w
     "alpha": NEGATIVE | ABOVE_ONE,
     "gamma": NEGATIVE | ZERO | ONE,
 }
-NUMBERS = [(name, key) for name in LOSSES for key, value in describe(name).params.items() if isinstance(value, float)]
-CHOICES = [(name, key) for name in LOSSES for key, value in describe(name).params.items() if isinstance(value, str)]
+NUMBERS = [
+    (name, key)
+    for name in LOSSES
+    for key, value in describe(name).params.items()
+    if isinstance(value, float)
+]
+CHOICES = [
+    (name, key)
+    for name in LOSSES
+    for key, value in describe(name).params.items()
+    if isinstance(value, str)
+]
 
 
 @pytest.mark.parametrize(("name", "key"), NUMBERS)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks.random_contrasts import random_views
 from contrastbench.losses import LOSSES, UserError, both_views, get_loss, registry
+from contrastbench.losses.laws.random_contrasts import random_views
 from contrastbench.losses.registry import complete, describe, resolve_alias
 
 USERS_LOSS = """
@@ -47,7 +47,12 @@ def test_listing_does_not_import_torch() -> None:
 
 
 def test_sum_hands_a_plain_name_to_every_term_that_has_it() -> None:
-    loss = get_loss("infonce + 0.5*hcl + 2*dar", temperature=0.2, beta=2.0, **{"hcl.temperature": 0.3, "form": "star"})
+    loss = get_loss(
+        "infonce + 0.5*hcl + 2*dar",
+        temperature=0.2,
+        beta=2.0,
+        **{"hcl.temperature": 0.3, "form": "star"},
+    )
     assert loss.name == "infonce + 0.5*hcl + 2*dar"
     assert loss.params == {
         "infonce.temperature": 0.2,
@@ -63,7 +68,11 @@ def test_sum_is_made_again_from_its_record() -> None:
     name, params = json.loads(json.dumps([loss.name, loss.params]))
     again = get_loss(name, **params)
     contrast = both_views(*random_views(0, 4)[:2])
-    assert (again.name, again.params) == (loss.name, loss.params) == ("infonce + 0.5*dar", again.params)
+    assert (
+        (again.name, again.params)
+        == (loss.name, loss.params)
+        == ("infonce + 0.5*dar", again.params)
+    )
     assert again(contrast).item() == loss(contrast).item()
 
 
@@ -81,7 +90,11 @@ def test_sum_is_made_again_from_its_record() -> None:
             {"temprature": 1},
             "unknown parameter of infonce [+] dar 'temprature': did you mean 'temperature'",
         ),
-        ("infonce + dar", {"dar.temperature": 1}, "unknown parameter of infonce [+] dar 'dar.temperature'"),
+        (
+            "infonce + dar",
+            {"dar.temperature": 1},
+            "unknown parameter of infonce [+] dar 'dar.temperature'",
+        ),
         ("infonce + dar", {"dar.form": "ring"}, "form must be one of chain, star"),
         ("infonce", {"mu": 1}, "unknown parameter of infonce 'mu'"),
     ],
@@ -108,7 +121,9 @@ def test_a_users_file_in_a_sum(tmp_path: Path) -> None:
     assert loss.params == {"infonce.temperature": 0.2, "mine.temperature": 0.1}
 
 
-def test_a_users_file_in_a_folder_that_looks_like_a_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_users_file_in_a_folder_that_looks_like_a_sum(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     for file in (Path("c++/mine.py"), Path("mine.py")):
         file.parent.mkdir(exist_ok=True)
@@ -136,12 +151,15 @@ def test_a_users_own_loss_from_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["def broken(", "import no_such_module", "1 / 0", "raise OSError", "raise SystemExit(0)"]
+    "text",
+    ["def broken(", "import no_such_module", "1 / 0", "raise OSError", "raise SystemExit(0)"],
 )
 def test_a_file_that_cannot_be_imported_is_named(tmp_path: Path, text: str) -> None:
     file = tmp_path / "mine.py"
     file.write_text(text)
-    with pytest.raises(UserError, match=r"cannot import .*mine.py \((\w+Error: .+|SystemExit: 0|OSError)\)$") as error:
+    with pytest.raises(
+        UserError, match=r"cannot import .*mine.py \((\w+Error: .+|SystemExit: 0|OSError)\)$"
+    ) as error:
         get_loss(f"{file}:Mine")
     assert "\n" not in str(error.value)
 
@@ -150,17 +168,27 @@ def test_a_file_that_cannot_be_imported_is_named(tmp_path: Path, text: str) -> N
     ("argument", "body", "message"),
     [
         ("t=1.0", "pass", "does not keep its argument t: add self.t = t"),
-        ("t", "self.t = t", "cannot make .*mine.py:Mine .TypeError: .* missing 1 required positional argument: 't'"),
+        (
+            "t",
+            "self.t = t",
+            "cannot make .*mine.py:Mine .TypeError: .* missing 1 required positional argument: 't'",
+        ),
         ("t=1.0", "{}['x']", "cannot make .*mine.py:Mine .KeyError: 'x'"),
         ("t=1.0", "raise SystemExit(0)", "cannot make .*mine.py:Mine .SystemExit: 0"),
         ("t=1.0", "raise ValueError", "cannot make .*mine.py:Mine .ValueError.$"),
-        ("t=torch.ones(2)", "self.t = t", r"a record cannot hold t=tensor\(\[1., 1.\]\): take a finite number"),
+        (
+            "t=torch.ones(2)",
+            "self.t = t",
+            r"a record cannot hold t=tensor\(\[1., 1.\]\): take a finite number",
+        ),
         ("t=float('inf')", "self.t = t", "a record cannot hold t=inf: take a finite number"),
         ("t=(1, 2)", "self.t = t", r"a record cannot hold t=\(1, 2\): .* or a list"),
         ("**t", "self.t = t", r"takes \*\*t: write its arguments out by name"),
     ],
 )
-def test_a_mistake_in_a_users_constructor_is_named(tmp_path: Path, argument: str, body: str, message: str) -> None:
+def test_a_mistake_in_a_users_constructor_is_named(
+    tmp_path: Path, argument: str, body: str, message: str
+) -> None:
     head = "import torch\nfrom contrastbench.losses import ScoreLoss\n\nclass Mine(ScoreLoss):\n"
     init = f"    def __init__(self, {argument}):\n        super().__init__()\n        {body}\n"
     (tmp_path / "mine.py").write_text(head + init)
@@ -192,6 +220,7 @@ def test_a_package_that_cannot_be_imported_is_one_line(monkeypatch: pytest.Monke
     broken = EntryPoint("theirs", "no_such_package:Loss", "contrastbench.losses")
     monkeypatch.setattr("contrastbench.losses.registry.entry_points", lambda group: [broken])
     with pytest.raises(
-        UserError, match=r"cannot load theirs \(ModuleNotFoundError: No module named 'no_such_package'\)"
+        UserError,
+        match=r"cannot load theirs \(ModuleNotFoundError: No module named 'no_such_package'\)",
     ):
         get_loss("theirs")

@@ -18,7 +18,9 @@ POSITIVE = torch.tensor([[0.6]], dtype=torch.float64)
 
 def scores(pos: Tensor = POSITIVE, neg: Tensor = NEGATIVES) -> Scores:
     """Positives out of the denominator and a mean over the negatives, as in ADNCE's equation 1."""
-    return Scores(pos, neg, torch.full((len(neg), 1), float(neg.shape[1]), dtype=neg.dtype), False, True)
+    return Scores(
+        pos, neg, torch.full((len(neg), 1), float(neg.shape[1]), dtype=neg.dtype), False, True
+    )
 
 
 def of_scores(name: str, pos: Tensor = POSITIVE, neg: Tensor = NEGATIVES, **params: Any) -> Tensor:
@@ -39,7 +41,9 @@ def dual(alpha: float, radius: float) -> float:
 
 
 def optimal_temperature(radius: float) -> float:
-    found = minimize_scalar(dual, args=(radius,), bounds=(1e-2, 1e4), method="bounded", options={"xatol": 1e-10})
+    found = minimize_scalar(
+        dual, args=(radius,), bounds=(1e-2, 1e4), method="bounded", options={"xatol": 1e-10}
+    )
     return float(found.x)
 
 
@@ -48,7 +52,11 @@ def worst_distribution(radius: float) -> Tensor:
     neg, n = NEGATIVES[0].numpy(), NEGATIVES.shape[1]
     constraints = [
         {"type": "eq", "fun": lambda q: q.sum() - 1, "jac": np.ones_like},
-        {"type": "ineq", "fun": lambda q: radius - (q * np.log(q * n)).sum(), "jac": lambda q: -np.log(q * n) - 1},
+        {
+            "type": "ineq",
+            "fun": lambda q: radius - (q * np.log(q * n)).sum(),
+            "jac": lambda q: -np.log(q * n) - 1,
+        },
     ]
     start, bounds = np.full(n, 1 / n), [(1e-9, 1)] * n
     options = {"maxiter": 1000, "ftol": 1e-14}
@@ -70,7 +78,9 @@ def test_infonce_is_kl_dro(radius: float) -> None:
     """Theorem 3.2: the CL-DRO objective is alpha* InfoNCE(alpha*) + alpha* eta."""
     alpha, worst = optimal_temperature(radius), worst_distribution(radius)
     objective = -POSITIVE.item() + (worst * NEGATIVES[0]).sum().item()
-    assert alpha * of_scores("infonce", temperature=alpha).item() + alpha * radius == pytest.approx(objective, abs=1e-7)
+    assert alpha * of_scores("infonce", temperature=alpha).item() + alpha * radius == pytest.approx(
+        objective, abs=1e-7
+    )
 
 
 @pytest.mark.parametrize("radius", [0.02, 0.1, 0.4])
@@ -85,7 +95,10 @@ def test_worst_case_weights(radius: float) -> None:
 def test_optimal_temperature() -> None:
     """Corollary 3.4: tau is about sqrt(V / 2 eta), the better the smaller the radius."""
     variance = NEGATIVES.var(correction=0).item()
-    errors = [abs(optimal_temperature(eta) / math.sqrt(variance / (2 * eta)) - 1) for eta in (1e-2, 1e-4, 1e-6)]
+    errors = [
+        abs(optimal_temperature(eta) / math.sqrt(variance / (2 * eta)) - 1)
+        for eta in (1e-2, 1e-4, 1e-6)
+    ]
     assert errors[0] < 0.1
     assert errors[1] < errors[0] / 8
     assert errors[2] < errors[1] / 8
@@ -95,7 +108,9 @@ def test_mean_variance_is_the_second_order_expansion() -> None:
     """Theorem 3.5: tau InfoNCE - (mean + V / 2 tau) is the third cumulant / 6 tau^2 and less."""
     third = (NEGATIVES - NEGATIVES.mean()).pow(3).mean().item()
     for tau in (1e2, 1e3):
-        rest = tau * of_scores("infonce", temperature=tau) - of_scores("mean_variance", temperature=tau)
+        rest = tau * of_scores("infonce", temperature=tau) - of_scores(
+            "mean_variance", temperature=tau
+        )
         assert rest.item() * 6 * tau**2 == pytest.approx(third, abs=1 / tau)
 
 
@@ -103,7 +118,10 @@ def test_mean_variance_is_the_second_order_expansion() -> None:
 def test_every_divergence_has_a_mean_variance_expansion(phi: str, second: float) -> None:
     """Equation 7: the variance's factor is 1 / (2 tau phi''(1))."""
     tau, variance = 1e3, NEGATIVES.var(correction=0).item()
-    excess = of_scores("phi_dro", temperature=tau, phi=phi).item() - (NEGATIVES.mean() - POSITIVE.mean()).item()
+    excess = (
+        of_scores("phi_dro", temperature=tau, phi=phi).item()
+        - (NEGATIVES.mean() - POSITIVE.mean()).item()
+    )
     assert excess * tau == pytest.approx(variance / (2 * second), rel=2 / tau)
 
 
@@ -112,18 +130,28 @@ def importance_weighted(pos: Tensor, neg: Tensor, alpha: float, gamma: float) ->
     first = ((gamma - 1) * pos.detach()).exp()
     second_pos, second_neg = (gamma * pos.detach()).exp(), (gamma * neg.detach()).exp()
     mixed = alpha * (pos * second_pos).mean() + (1 - alpha) * (neg * second_neg).mean()
-    return mixed / (alpha * second_pos.mean() + (1 - alpha) * second_neg.mean()) - (pos * first).mean() / first.mean()
+    return (
+        mixed / (alpha * second_pos.mean() + (1 - alpha) * second_neg.mean())
+        - (pos * first).mean() / first.mean()
+    )
 
 
 @pytest.mark.parametrize("gamma", [1.0, 1.2, 2.0, 3.0])
 @pytest.mark.parametrize("alpha", [0.0, 2**-12, 0.3])
 def test_rmlcpc_has_the_gradient_of_its_importance_weights(alpha: float, gamma: float) -> None:
     generator = torch.Generator().manual_seed(0)
-    draw = [2 * torch.rand(shape, dtype=torch.float64, generator=generator) - 1 for shape in ((5, 3), (5, 7))]
+    draw = [
+        2 * torch.rand(shape, dtype=torch.float64, generator=generator) - 1
+        for shape in ((5, 3), (5, 7))
+    ]
     pos, neg = (s.requires_grad_() for s in draw)
     order = {} if gamma == 1 else {"gamma": gamma}
-    loss = of_scores("mlcpc" if gamma == 1 else "rmlcpc", pos, neg, temperature=0.2, alpha=alpha, **order)
-    expected = torch.autograd.grad(importance_weighted(pos / 0.2, neg / 0.2, alpha, gamma), (pos, neg))
+    loss = of_scores(
+        "mlcpc" if gamma == 1 else "rmlcpc", pos, neg, temperature=0.2, alpha=alpha, **order
+    )
+    expected = torch.autograd.grad(
+        importance_weighted(pos / 0.2, neg / 0.2, alpha, gamma), (pos, neg)
+    )
     torch.testing.assert_close(torch.autograd.grad(loss, (pos, neg)), expected)
 
 
@@ -131,7 +159,10 @@ def test_rmlcpc_has_the_gradient_of_its_importance_weights(alpha: float, gamma: 
 def test_weight_curves(mu: float, sigma: float) -> None:
     """Figure 3: ADNCE puts InfoNCE's weight times a bell around mu of width sigma on a negative."""
     s = torch.linspace(-1, 1, 201, dtype=torch.float64).unsqueeze(0)
-    curve = (weights("adnce", s, temperature=0.3, mu=mu, sigma=sigma) / weights("infonce", s, temperature=0.3)).log()
+    curve = (
+        weights("adnce", s, temperature=0.3, mu=mu, sigma=sigma)
+        / weights("infonce", s, temperature=0.3)
+    ).log()
     assert s[0, curve.argmax()].item() == pytest.approx(mu, abs=0.01)
     bell = -0.5 * ((s - mu) / sigma).square()
     torch.testing.assert_close(curve - curve.max(), bell - bell.max())

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch.autograd import gradgradcheck
 
-from contrastbench.benchmarks.battery import configured, value_and_gradient
-from contrastbench.benchmarks.random_contrasts import random_views
 from contrastbench.losses import LOSSES, both_views, get_loss, same_class
 from contrastbench.losses.exponential import ExponentialLoss
+from contrastbench.losses.laws.battery import configured, value_and_gradient
+from contrastbench.losses.laws.random_contrasts import random_views
 from contrastbench.losses.tiles import largest
 
 TILED = [name for name in LOSSES if isinstance(get_loss(name), ExponentialLoss)]
@@ -29,7 +29,9 @@ def test_tiles_are_the_whole(name: str, dtype: torch.dtype) -> None:
     tolerance = 1e-12 if dtype == torch.float64 else 1e-5
     for contrast in (both_views(*views[:2]), same_class(*views[:2], torch.arange(150) % 7)):
         found, expected = (
-            value_and_gradient(configured(get_loss(name, temperature=0.1), {"tile": tile}), contrast, views)
+            value_and_gradient(
+                configured(get_loss(name, temperature=0.1), {"tile": tile}), contrast, views
+            )
             for tile in (64, WHOLE)
         )
         for a, b in zip(found, expected, strict=True):
@@ -40,7 +42,9 @@ def test_tiles_are_the_whole(name: str, dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("name", ["infonce", "adnce", "hcl"])
 def test_second_gradient_through_tiles(name: str) -> None:
     loss = get_loss(name)
-    if name == "adnce":  # wide weights, so that their being detached does not show in a difference quotient
+    if (
+        name == "adnce"
+    ):  # wide weights, so that their being detached does not show in a difference quotient
         loss = get_loss(name, sigma=1e6)
     loss = configured(loss, {"tile": 2})
     views = random_views(0, 3, dim=2, grad=True)[:2]
@@ -59,7 +63,9 @@ def test_tiles_hold_neither_the_matrix_nor_its_rows() -> None:
     configured(Watched(), {"tile": 64})(both_views(*views)).backward()
     assert max(sizes) == 64 * 64
     tiles = math.ceil(300 / 64)
-    assert len(sizes) == 1 + 2 * tiles * (tiles + 1) // 2  # the range, then forward and backward over half the tiles
+    assert (
+        len(sizes) == 1 + 2 * tiles * (tiles + 1) // 2
+    )  # the range, then forward and backward over half the tiles
 
 
 def test_sums_that_constants_cannot_hold_go_by_rows() -> None:
@@ -75,4 +81,6 @@ def test_cold_losses_are_right_in_float32() -> None:
     views = random_views(2, 150, dtype=torch.float32)
     loss = configured(get_loss("infonce", temperature=0.01), {"tile": 64})
     expected = loss(both_views(views[0].double(), views[1].double()))
-    torch.testing.assert_close(loss(both_views(*views[:2])).double(), expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(
+        loss(both_views(*views[:2])).double(), expected, rtol=1e-5, atol=1e-5
+    )

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from contrastbench.benchmarks.battery import value_and_gradient
-from contrastbench.benchmarks.random_contrasts import PAIRINGS, random_views
 from contrastbench.losses import LOSSES, get_loss
+from contrastbench.losses.laws.battery import value_and_gradient
+from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
 
 FILE = Path(__file__).with_name("values.json")
 
@@ -20,8 +20,13 @@ def compute(name: str) -> dict[str, list[float]]:
     """Value and gradient norms by view, for every pairing."""
     views = random_views(0, 6, grad=True)
     loss = get_loss(name)
-    found = {key: value_and_gradient(loss, pairing(views), views) for key, pairing in PAIRINGS.items()}
-    return {key: [number.norm().item() if number.ndim else number.item() for number in f] for key, f in found.items()}
+    found = {
+        key: value_and_gradient(loss, pairing(views), views) for key, pairing in PAIRINGS.items()
+    }
+    return {
+        key: [number.norm().item() if number.ndim else number.item() for number in f]
+        for key, f in found.items()
+    }
 
 
 def update() -> None:

@@ -1,0 +1,46 @@
+"""What `bench list` prints; reads declarations only, so it is instant."""
+
+from collections.abc import Iterator
+
+from contrastbench.benchmarks.tables import catalogue
+from contrastbench.domains import registry
+from contrastbench.domains.registry import declaration
+from contrastbench.losses.registry import LOSSES, describe
+
+
+def losses() -> Iterator[str]:
+    """Name, parameters with defaults, summary."""
+    for name in LOSSES:
+        loss = describe(name)
+        params = ", ".join(f"{key}={value}" for key, value in loss.params.items())
+        yield f"{name}({params})\n    {loss.summary}"
+    yield "none\n    No training: the encoder as it is."
+
+
+def domains() -> Iterator[str]:
+    """Name, summary, embedded dataset."""
+    for name in registry.domains():
+        about = declaration(name)
+        yield f"{name:10} {about.summary}; embedded: {about.default}"
+
+
+def datasets() -> Iterator[str]:
+    """Name, domain, summary."""
+    for domain, some in registry.datasets().items():
+        for dataset in some.values():
+            yield f"{dataset.name:16} {domain:9} {dataset.summary}"
+
+
+def data() -> Iterator[str]:
+    """Datasets, and corpora to train on."""
+    yield from datasets()
+    for domain in registry.domains():
+        for corpus in declaration(domain).corpora.values():
+            yield f"{corpus.name:16} {domain:9} {corpus.summary}"
+
+
+def tables() -> Iterator[str]:
+    """Name and source."""
+    files = catalogue.files()
+    for name in sorted(files, key=catalogue.by_number):
+        yield f"{name:21} {catalogue.source(files[name])}"

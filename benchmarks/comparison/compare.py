@@ -1,0 +1,234 @@
+"""Rows of a table against a baseline row: paired tests over shared seeds and folds, wins and losses, ranks."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+
+from contrastbench.benchmarks.comparison.statistics import (
+    ALPHA,
+    PValue,
+    Ranking,
+    corrected_t,
+    holm,
+    mean_std,
+    rank,
+    wilcoxon,
+)
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.tables.table import Entry, Row, Table, experiment, runnable
+from contrastbench.domains.registry import declaration
+from contrastbench.losses.errors import UserError, unknown
+
+TESTS = ("t", "wilcoxon")
+UNTESTED = PValue(None)
+Runs = tuple[Experiment, dict[int, Record]]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One row against the baseline in one column."""
+
+    row: str
+    column: str
+    domain: str
+    seeds: tuple[int, ...] = ()  # that both have
+    unpaired: int = 0  # seeds that only one has
+    baseline: float | None = None  # means over shared seeds
+    ours: float | None = None
+    difference: float | None = None
+    std: float | None = None  # of the difference over seeds, ddof 1
+    n: int = 0  # differences of the t-test: folds of all seeds, or seeds
+    ratio: float = 0.0
+    wilcoxon: PValue = UNTESTED
+    t: PValue = UNTESTED
+    holm: float | None = None
+    verdict: str = "untested"
+    why: str = ""  # it is untested
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Runnable rows over the columns that all of them fill, or why there are none."""
+
+    rows: list[str]
+    columns: list[str]
+    left_out: list[str]  # columns where a row is missing
+    ranking: Ranking | None
+    why: str = ""
+
+
+def compare(
+    table: Table, results: Path, baseline: str | None = None, test: str = "t", alpha: float = ALPHA
+) -> list[Comparison]:
+    """Every runnable row but the baseline, in every column where both have a shared seed.
+
+    Raises:
+        UserError: no such row or test, alpha out of range, or nothing in the table can be run.
+    """
+    if test not in TESTS:
+        raise unknown("test", test, TESTS)
+    if not 0 < alpha < 1:
+        raise UserError(f"alpha is {alpha}: give a number between 0 and 1, such as {ALPHA}")
+    base = baseline_row(table, baseline)
+    columns = {
+        name: runs(table, base, name, results)
+        for name in table.columns
+        if runnable(table, base, name)
+    }
+    found = [
+        compare_cell(table, row, column, theirs, runs(table, row, column, results))
+        for row in table.rows
+        for column, theirs in columns.items()
+        if row is not base and runnable(table, row, column)
+    ]
+    found = [comparison for comparison in found if comparison.seeds]
+    return decide(found, test, alpha)
+
+
+def baseline_row(table: Table, name: str | None = None) -> Row:
+    """The row of that name; by default the first with InfoNCE, or else the first that can be run."""
+    rows = {
+        row.name: row
+        for row in table.rows
+        if any(runnable(table, row, column) for column in table.columns)
+    }
+    if not rows:
+        raise UserError(f"table {table.name} has only quoted rows: there is nothing to compare")
+    if name is not None and name not in rows:
+        raise unknown(f"row of {table.name} that can be run", name, rows)
+    default = next((row.name for row in rows.values() if row.loss == "infonce"), next(iter(rows)))
+    return rows[name or default]
+
+
+def runs(table: Table, row: Row, column: str, results: Path) -> Runs:
+    """What fills a place, and its ok records by seed."""
+    work = experiment(table, row, column)
+    return work, work.ok_by_seed(results)
+
+
+def compare_cell(table: Table, row: Row, column: str, base: Runs, ours: Runs) -> Comparison:
+    """One place of the table against the baseline's."""
+    (their_work, theirs), (my_work, mine) = base, ours
+    seeds = tuple(sorted(mine.keys() & theirs.keys()))
+    found = Comparison(row.name, column, my_work.domain, seeds, len(mine.keys() ^ theirs.keys()))
+    if not seeds:
+        return found
+    if same_runs(their_work, my_work):
+        return replace(found, why="the same runs")
+    pairs = [(theirs[seed], mine[seed]) for seed in seeds]
+    metric = table.columns[column].metric or table.metric or pairs[0][0]["main"]
+    found = with_means(found, [(a["metrics"][metric], b["metrics"][metric]) for a, b in pairs])
+    if any(a["data_hash"] != b["data_hash"] for a, b in pairs):
+        return replace(found, why="other data or starting weights")
+    return with_tests(found, pairs, metric)
+
+
+def same_runs(a: Experiment, b: Experiment) -> bool:
+    """Whether two rows are one experiment, as where a paper's best temperature is the usual one."""
+    return (a.loss, a.full_params, a.full_recipe) == (b.loss, b.full_params, b.full_recipe)
+
+
+def with_means(found: Comparison, values: Sequence[tuple[float, float]]) -> Comparison:
+    """Means over the shared seeds."""
+    baseline, ours = (fmean(column) for column in zip(*values, strict=True))
+    difference, std = mean_std([b - a for a, b in values])
+    return replace(found, baseline=baseline, ours=ours, difference=difference, std=std)
+
+
+def with_tests(found: Comparison, pairs: list[tuple[Record, Record]], metric: str) -> Comparison:
+    """Both tests; folds of one seed are the same samples for every loss, those of two seeds are not.
+
+    One seed has no p, however many folds: they share its training.
+    """
+    by_seed = [b["metrics"][metric] - a["metrics"][metric] for a, b in pairs]
+    by_fold = [differences_by_fold(a, b, metric) for a, b in pairs]
+    splits, ratio = by_seed, redrawn(pairs[0][0])
+    if len(pairs) > 1 and all(by_fold):
+        splits, ratio = [d for folds in by_fold for d in folds], 1 / (len(by_fold[0]) - 1)
+    return replace(
+        found, n=len(splits), ratio=ratio, wilcoxon=wilcoxon(by_seed), t=corrected_t(splits, ratio)
+    )
+
+
+def differences_by_fold(a: Record, b: Record, metric: str) -> list[float]:
+    """Differences of the metric on folds that both share; empty where the metric is not a mean over such folds."""
+    same = all(a["recipe"].get(key) == b["recipe"].get(key) for key in ("folds", "limit"))
+    folds = [record["details"].get("folds", []) for record in (a, b)]
+    if not same or not folds[0] or len(folds[0]) != len(folds[1]):
+        return []
+    means = [
+        (fmean(values), record["metrics"][metric])
+        for values, record in zip(folds, (a, b), strict=True)
+    ]
+    if any(abs(mean - value) > 1e-6 for mean, value in means):
+        return []
+    return [y - x for x, y in zip(*folds, strict=True)]
+
+
+def redrawn(record: Record) -> float:
+    """Size of the test part over the training part where each seed draws them; 0 for sets with parts of their own.
+
+    Downloaded sets have their own; embedded ones and users' files are split by the seed.
+    """
+    rows = record["details"].get("rows")
+    known = declaration(record["domain"]).datasets.get(record["dataset"])
+    return rows["test"] / rows["train"] if rows and not (known and known.url) else 0.0
+
+
+def decide(found: list[Comparison], test: str, alpha: float) -> list[Comparison]:
+    """Holm's p over all comparisons that have one, and what it says."""
+    chosen = [getattr(comparison, test) for comparison in found]
+    adjusted = iter(holm([value.p for value in chosen if value.p is not None]))
+    return [
+        verdict(comparison, value, None if value.p is None else next(adjusted), alpha)
+        for comparison, value in zip(found, chosen, strict=True)
+    ]
+
+
+def verdict(
+    comparison: Comparison, value: PValue, adjusted: float | None, alpha: float
+) -> Comparison:
+    """Win, tie or loss, unless there are too few pairs for anything but a tie."""
+    if adjusted is None or comparison.difference is None:
+        return replace(comparison, why=comparison.why or value.why)
+    if value.smallest > alpha:
+        why = f"n too small: {len(comparison.seeds)} pairs give p >= {value.smallest:.4g}"
+        return replace(comparison, holm=adjusted, why=why)
+    if adjusted > alpha:
+        return replace(comparison, holm=adjusted, verdict="tie")
+    return replace(
+        comparison, holm=adjusted, verdict="win" if comparison.difference > 0 else "loss"
+    )
+
+
+def counts(found: list[Comparison]) -> dict[str, Counter[str]]:
+    """Verdicts of each row."""
+    rows: dict[str, Counter[str]] = {}
+    for comparison in found:
+        rows.setdefault(comparison.row, Counter())[comparison.verdict] += 1
+    return rows
+
+
+def ranks(table: Table, lines: list[list[Entry]], alpha: float = ALPHA) -> Ranks:
+    """Our means ranked over the columns that every row with a number fills."""
+    lines = [line[: len(table.columns)] for line in lines]
+    lines = [line for line in lines if any(place.ours for place in line)]
+    complete = [
+        i
+        for i, column in enumerate(zip(*lines, strict=True))
+        if all(place.ours for place in column)
+    ]
+    names = list(table.columns)
+    rows = [line[0].row.name for line in lines]
+    filled = {names[i] for line in lines for i, place in enumerate(line) if place.ours}
+    columns = [names[i] for i in complete]
+    left_out = [name for name in names if name in filled - set(columns)]
+    scores = [[line[i].ours.mean for line in lines] for i in complete]  # type: ignore[union-attr]
+    try:
+        return Ranks(rows, columns, left_out, rank(scores, alpha))
+    except ValueError:
+        why = f"ranks need 3 methods on 2 data sets in common, got {len(rows)} on {len(columns)}"
+        return Ranks(rows, columns, left_out, None, why)

@@ -1,0 +1,91 @@
+"""`bench perf graph`: where an epoch and an evaluation spend their time, measured side by side in one run."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.svm import SVC
+
+from contrastbench.benchmarks.perf.timing import seconds
+from contrastbench.domains.graph import GraphRecipe
+from contrastbench.domains.graph.domain import GraphDomain
+from contrastbench.domains.progress import Progress
+from contrastbench.domains.scoring.svm import C_GRID, INNER_FOLDS, svm_folds
+from contrastbench.losses import get_loss
+
+DEFAULT = ("MUTAG", "PROTEINS", "NCI1")
+REPEATS = 5
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def report(datasets: list[str], data_root: Path | None) -> Iterator[str]:
+    """A Markdown table, a line at a time; epochs as medians of five, one thread."""
+    torch.set_num_threads(GraphDomain.threads)
+    yield (
+        "| set | views | forward + backward | epoch | views / epoch | epoch / (f + b) | "
+        "GridSearchCV(SVC()) | ours | ratio | same folds |"
+    )
+    yield "| --- |" + " ---: |" * 9
+    for name in datasets:
+        recipe = GraphRecipe(augmentation="random4")
+        domain = GraphDomain(name, recipe, 0, data_root, torch.device("cpu"))
+        views, passes, epoch = epoch_times(domain, recipe)
+        plain, ours, same = evaluation_times(domain, recipe)
+        ratios = f"{views / epoch:.0%} | {epoch / passes:.2f}"
+        times = f"{views * 1e3:.1f} ms | {passes * 1e3:.1f} ms | {epoch * 1e3:.1f} ms"
+        yield f"| {name} | {times} | {ratios} | {plain:.2f} s | {ours:.2f} s | {plain / ours:.1f} | {same} |"
+
+
+def epoch_times(domain: GraphDomain, recipe: GraphRecipe) -> tuple[float, float, float]:
+    """Seconds for the views of an epoch, for the encoder's two passes over them, and for a whole training epoch."""
+    model, loss = domain.model(recipe).train(), get_loss("adnce", temperature=0.2)
+    optimizer = torch.optim.Adam(model.parameters(), lr=recipe.lr, fused=True)
+    batches = list(domain.batches(recipe, 0))
+
+    def passes() -> None:
+        for graphs, views in batches:
+            (model(graphs).sum() + model(views, symmetric=False).sum()).backward()
+
+    def epoch() -> None:
+        for batch in domain.batches(recipe, 0):
+            optimizer.zero_grad()
+            loss(domain.contrasts(model, batch)[0]).backward()
+            optimizer.step()
+
+    works: list[Callable[[], Any]] = [lambda: list(domain.batches(recipe, 0)), passes, epoch]
+    seconds(epoch)  # the first one imports and allocates
+    rounds = [[seconds(work) for work in works] for _ in range(REPEATS)]
+    views, both, whole = (median(column) for column in zip(*rounds, strict=True))
+    return views, both, whole
+
+
+def evaluation_times(domain: GraphDomain, recipe: GraphRecipe) -> tuple[float, float, str]:
+    """Seconds of scikit-learn's search and of ours on the untrained embedding, and how many folds agree."""
+    with torch.no_grad():
+        x = domain.model(recipe).encoder.eval()(domain.graphs).numpy()
+    y = domain.graphs.y.numpy()
+    start = time.perf_counter()
+    ours = svm_folds(x, y, recipe.folds).accuracy
+    middle = time.perf_counter()
+    plain = grid_search(x, y, recipe.folds)
+    end = time.perf_counter()
+    same = sum(abs(a - b) < 1e-9 for a, b in zip(plain, ours, strict=True))
+    return end - middle, middle - start, f"{same} of {recipe.folds}"
+
+
+def grid_search(x: Array, y: Array, folds: int) -> list[float]:
+    """Accuracy in percent on each fold, by scikit-learn alone."""
+    accuracy = []
+    with Progress(folds, "GridSearchCV") as progress:
+        for train, test in StratifiedKFold(folds, shuffle=True, random_state=0).split(x, y):
+            search = GridSearchCV(SVC(), {"C": list(C_GRID)}, cv=INNER_FOLDS).fit(
+                x[train], y[train]
+            )
+            accuracy.append(100 * search.score(x[test], y[test]))
+            progress.step()
+    return accuracy

@@ -1,0 +1,115 @@
+"""`bench perf image`: views against torchvision's on one Pillow image after the other, and a training step."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any, cast
+
+import torch
+from PIL import Image
+from torch import Tensor
+from torchvision import transforms
+
+from contrastbench.benchmarks.perf.timing import seconds
+from contrastbench.domains.image import ImageRecipe
+from contrastbench.domains.image.data import load
+from contrastbench.domains.image.encoder import ImageModel
+from contrastbench.domains.image.images import CIFAR_MEAN, CIFAR_STD
+from contrastbench.domains.image.views import Kind, Policy, augment, normalise, policy
+from contrastbench.domains.registry import make_recipe
+from contrastbench.losses import both_views, get_loss
+
+DEFAULT = ("digits",)
+KINDS: tuple[Kind, ...] = ("none", "base", "hard")
+WIDTHS = (0.25, 1.0)
+BATCH, SIZE, ROUNDS, STEPS = 256, 32, 15, 3
+
+
+def report(datasets: list[str], data_root: Path | None) -> Iterator[str]:
+    """Two Markdown tables, a line at a time: milliseconds, medians of alternating rounds, one thread."""
+    torch.set_num_threads(1)
+    torch.empty(
+        7 << 20
+    )  # 28 MB: from then on, as in training, the C library keeps freed memory for the next batch
+    yield f"| set | two views of {BATCH} images | ours | image by image | ratio |"
+    yield "| --- | --- |" + " ---: |" * 3
+    for name in datasets:
+        images = load(name, SIZE, data_root, torch.device("cpu"))[0].train.batch(
+            torch.arange(BATCH)
+        )
+        for kind in KINDS:
+            ours, theirs = (1e3 * time for time in view_times(images, policy(kind, SIZE)))
+            yield f"| {name} | {kind} | {ours:.1f} ms | {theirs:.0f} ms | {theirs / ours:.1f} |"
+    yield ""
+    yield f"| set | network, {BATCH} images | float32 | float32, channels last | bf16, channels last | ratio | views |"
+    yield "| --- | --- |" + " ---: |" * 5
+    for name in datasets:
+        images = load(name, SIZE, data_root, torch.device("cpu"))[0].train.batch(
+            torch.arange(BATCH)
+        )
+        for width in WIDTHS:
+            views, plain, last, half = (1e3 * time for time in step_times(images, width))
+            times = f"{plain:.0f} ms | {last:.0f} ms | {half:.0f} ms | {plain / half:.1f} | {views / (views + half):.1%}"
+            yield f"| {name} | ResNet-18 x {width:g} | {times} |"
+
+
+def view_times(images: Tensor, policy: Policy) -> tuple[float, float]:
+    """Seconds of two views of the images, whole batches at once and image by image."""
+    rng, one_view = torch.Generator().manual_seed(0), per_image(policy)
+    pictures = [Image.fromarray(image.permute(1, 2, 0).numpy()) for image in images]
+    works: list[Callable[[], Any]] = [
+        lambda: [augment(images, policy, rng) for _ in range(2)],
+        lambda: [torch.stack([one_view(picture) for picture in pictures]) for _ in range(2)],
+    ]
+    rounds = [[seconds(work) for work in works] for _ in range(ROUNDS + 1)][
+        1:
+    ]  # the first one warms up
+    ours, theirs = (median(column) for column in zip(*rounds, strict=True))
+    return ours, theirs
+
+
+def step_times(images: Tensor, width: float) -> tuple[float, float, float, float]:
+    """Seconds of two views of the images, and of a step on them: float32, with channels last, in bfloat16 besides."""
+    loss, rng = get_loss("infonce"), torch.Generator().manual_seed(0)
+    layouts = (
+        ("float32", torch.contiguous_format),
+        ("float32", torch.channels_last),
+        ("bf16", torch.channels_last),
+    )
+
+    def views() -> list[Tensor]:
+        return [
+            normalise(augment(images, policy("base", SIZE), rng), CIFAR_MEAN, CIFAR_STD)
+            for _ in range(2)
+        ]
+
+    def step(net: ImageModel, batch: list[Tensor]) -> None:
+        loss(both_views(*[net(view) for view in batch])).backward()
+
+    works: list[Callable[[], Any]] = [views]
+    for precision, layout in layouts:
+        net = ImageModel(
+            cast(ImageRecipe, make_recipe("image", {"precision": precision, "width": width})), 1
+        )
+        batch = [view.contiguous(memory_format=layout) for view in views()]
+        works.append(partial(step, net.to(memory_format=layout), batch))
+    rounds = [[seconds(work) for work in works] for _ in range(STEPS + 1)][1:]
+    making, plain, last, half = (median(column) for column in zip(*rounds, strict=True))
+    return making, plain, last, half
+
+
+def per_image(policy: Policy) -> Callable[[Image.Image], Tensor]:
+    """The same view by torchvision's transforms of Pillow images."""
+    n, magnitude = policy.randaugment
+    jitter = transforms.ColorJitter(*policy.strength)
+    steps = [
+        transforms.RandomResizedCrop(policy.size, policy.scale, policy.ratio),
+        transforms.RandomHorizontalFlip(policy.flip),
+        *([transforms.RandAugment(n, int(magnitude), num_magnitude_bins=11)] if n else []),
+        *([transforms.RandomApply([jitter], policy.jitter)] if policy.jitter else []),
+        *([transforms.RandomGrayscale(policy.grey)] if policy.grey else []),
+        transforms.ToTensor(),
+        *([transforms.RandomErasing(policy.erasing, value="random")] if policy.erasing else []),
+    ]
+    return transforms.Compose(steps)

@@ -1,0 +1,66 @@
+"""`bench perf tabular`: what views add to the step of the model alone, measured side by side in one run."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from contrastbench.benchmarks.perf.timing import seconds
+from contrastbench.domains.registry import make_recipe
+from contrastbench.domains.tabular import TabularRecipe
+from contrastbench.domains.tabular.domain import Batch, TabularDomain
+from contrastbench.domains.tabular.views import two_views
+from contrastbench.losses import get_loss
+
+DEFAULT = ("digits-table", "breast_cancer")
+VIEWS = ("masking", "corruption", "masking+corruption")
+STEPS = 40
+
+
+def report(datasets: list[str], data_root: Path | None) -> Iterator[str]:
+    """A Markdown table, a line at a time: milliseconds, medians of alternating steps, one thread."""
+    torch.set_num_threads(TabularDomain.threads)
+    yield "| set | views | making them | model alone | row by row | model + ours | model + row by row |"
+    yield "| --- | --- |" + " ---: |" * 5
+    for name in datasets:
+        for views in VIEWS:
+            recipe = cast(TabularRecipe, make_recipe("tabular", {"views": views}))
+            domain = TabularDomain(name, recipe, 0, data_root, torch.device("cpu"))
+            model, ours, rows = (1e3 * seconds for seconds in step_times(domain, recipe))
+            times = f"{ours:.2f} ms | {model:.2f} ms | {rows:.2f} ms"
+            yield f"| {name} | {views} | {times} | {(model + ours) / model:.3f} | {(model + rows) / model:.3f} |"
+
+
+def step_times(domain: TabularDomain, recipe: TabularRecipe) -> tuple[float, float, float]:
+    """Seconds of a training step without views, of a batch's views, and of the same views row by row."""
+    model, loss = domain.model(recipe).train(), get_loss("infonce")
+    optimizer = torch.optim.SGD(model.parameters(), lr=recipe.lr, momentum=0.9, fused=True)
+    rows = torch.arange(recipe.batch_size)
+    x = domain.train.x[rows]
+
+    def step() -> None:
+        optimizer.zero_grad()
+        torch.stack(
+            [
+                loss(contrast)
+                for contrast in domain.contrasts(model, Batch(x, x, domain.train.y[rows]))
+            ]
+        ).sum().backward()
+        optimizer.step()
+
+    def views(part: Tensor) -> tuple[Tensor, Tensor]:
+        return two_views(
+            domain.train.x, part, domain.feature_of, recipe, torch.Generator().manual_seed(0)
+        )
+
+    works: list[Callable[[], Any]] = [
+        step,
+        lambda: views(rows),
+        lambda: [views(row) for row in rows.split(1)],
+    ]
+    rounds = [[seconds(work) for work in works] for _ in range(STEPS)]
+    model_alone, ours, by_row = (median(column) for column in zip(*rounds, strict=True))
+    return model_alone, ours, by_row

@@ -1,0 +1,1 @@
+"""Records: what a cell is, and the immutable file that its result becomes."""

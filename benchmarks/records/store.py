@@ -1,0 +1,147 @@
+"""Records: one immutable JSON file for each finished cell, published atomically and never overwritten."""
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from contrastbench.losses.errors import UserError
+
+SCHEMA = 1
+FINAL = (
+    "ok",
+    "diverged",
+)  # a second run would end the same way; oom and failed are worth another try
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Everything that can change a number."""
+
+    domain: str
+    dataset: str
+    loss: str
+    loss_code: str  # sha256 of a user's own loss; empty for registered ones
+    params: dict[str, Any]  # after defaults
+    recipe: dict[str, Any]  # after defaults
+    protocol: str
+    data_hash: str
+    seed: int
+
+    @property
+    def key(self) -> str:
+        """Sha256 over all of it but the seed."""
+        identity = asdict(self)
+        del identity["seed"]
+        return digest(identity)
+
+    def path(self, results: Path, suffix: str = "") -> Path:
+        """Where the cell's record stands; failed tries stand beside it with a suffix."""
+        parent = folder(results, self.domain, self.dataset, self.loss)
+        return parent / f"{self.key[:16]}-seed{self.seed}{suffix}.json"
+
+
+def folder(results: Path, domain: str, dataset: str, loss: str) -> Path:
+    """The records of a loss on a dataset; characters that file systems dislike become underscores."""
+    names = (
+        "".join(c if c.isalnum() or c in "-_.+" else "_" for c in name)
+        for name in (domain, dataset, loss)
+    )
+    return results.joinpath("runs", *names)
+
+
+def canonical(value: Any) -> str:
+    """JSON in one form only, so that equal values have equal hashes."""
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
+
+
+def digest(value: Any) -> str:
+    """Sha256 over canonical JSON.
+
+    >>> digest({"b": 1, "a": 2.0}) == digest({"a": 2.0, "b": 1})
+    True
+    """
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
+
+
+def publish(record: Record, path: Path) -> bool:
+    """Write the record, whole or not at all; False if another runner was first.
+
+    The link fails where a record stands, so of two runners that finish one cell the second changes nothing.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(
+        record | {"sha256": digest(record)},
+        indent=1,
+        sort_keys=True,
+        ensure_ascii=False,
+        allow_nan=False,
+    )
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(0o644)
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    finally:
+        Path(temporary).unlink()
+    sync_folder(path.parent)
+    return True
+
+
+def sync_folder(path: Path) -> None:
+    """Make a new name in a folder survive a power cut, where the system can."""
+    with suppress(OSError, AttributeError):
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def read(path: Path) -> Record:
+    """A record, its checksum verified.
+
+    Raises:
+        UserError: cannot be read, not a whole record, edited by hand, or written by a newer version.
+    """
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        schema, checksum = record["schema"], record.pop("sha256")
+        found = digest(record)  # a ValueError where there is NaN, which is no JSON
+    except OSError as error:
+        raise UserError(f"cannot read {path} ({error.strerror}): restore it or delete it") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        schema = None
+    if not isinstance(schema, int):
+        raise UserError(f"{path} is not a record: delete it and run its cell again")
+    if schema > SCHEMA:
+        raise UserError(
+            f"{path} is of record version {schema}, this contrastbench reads up to {SCHEMA}: upgrade it"
+        )
+    if checksum != found:
+        raise UserError(
+            f"{path} was changed after it was published (sha256 differs): restore it or delete it"
+        )
+    return dict(record)
+
+
+def read_all(results: Path, domain: str, dataset: str, loss: str) -> Iterator[Record]:
+    """The published records of a loss on a dataset, failed tries left out."""
+    for path in sorted(folder(results, domain, dataset, loss).glob("*.json")):
+        record = read(path)
+        if record["status"] in FINAL:
+            yield record

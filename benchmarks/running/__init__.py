@@ -1,0 +1,1 @@
+"""One cell: a loss is trained in a domain and scored."""

@@ -1,0 +1,98 @@
+"""Optimizers and learning-rate schedules by the names that recipes use."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn, optim
+
+from contrastbench.domains.recipe import Recipe
+
+
+def make_optimizer(recipe: Recipe, parameters: Iterable[nn.Parameter]) -> optim.Optimizer:
+    """The recipe's optimizer on the parameters that are trained."""
+    trained = [p for p in parameters if p.requires_grad]
+    if recipe.optimizer == "sgd":
+        return optim.SGD(
+            trained, recipe.lr, recipe.momentum, weight_decay=recipe.weight_decay, fused=True
+        )
+    if recipe.optimizer == "lars":
+        return LARS(trained, recipe.lr, recipe.momentum, recipe.weight_decay)
+    kind = optim.AdamW if recipe.optimizer == "adamw" else optim.Adam
+    return kind(trained, recipe.lr, weight_decay=recipe.weight_decay, fused=True)
+
+
+class LARS(optim.Optimizer):
+    """SGD with momentum whose rate is scaled for each weight matrix (You et al. 2017), as MoCo v3 uses it.
+
+    v <- momentum * v + trust * |w| / |g + decay * w| * (g + decay * w), w <- w - lr * v. Biases and the weights of
+    batch norm are neither scaled nor decayed.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[nn.Parameter],
+        lr: float,
+        momentum: float,
+        weight_decay: float,
+        trust: float = 1e-3,
+    ) -> None:
+        super().__init__(
+            params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "trust": trust}
+        )
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        """One step."""
+        for group in self.param_groups:
+            for weight in (p for p in group["params"] if p.grad is not None):
+                state = self.state[weight]
+                if not state:
+                    state["momentum_buffer"] = torch.zeros_like(weight)
+                update = scaled(weight, group["weight_decay"], group["trust"])
+                weight.sub_(
+                    state["momentum_buffer"].mul_(group["momentum"]).add_(update), alpha=group["lr"]
+                )
+
+
+def scaled(weight: Tensor, decay: float, trust: float) -> Tensor:
+    """The gradient with decay, scaled to the weight's length; as it is for biases and weights of length zero."""
+    gradient = weight.grad
+    assert gradient is not None
+    if weight.ndim < 2:
+        return gradient
+    update = gradient.add(weight, alpha=decay)
+    lengths = weight.norm(), update.norm()
+    return update * torch.where(lengths[0] * lengths[1] > 0, trust * lengths[0] / lengths[1], 1.0)
+
+
+def make_schedule(
+    recipe: Recipe, optimizer: optim.Optimizer, steps: int, done: int = 0
+) -> optim.lr_scheduler.LambdaLR:
+    """The recipe's learning rate over that many steps: constant, or half a cosine or a line down to zero.
+
+    A warm-up is a line from zero up to the highest rate, from where the schedule starts.
+
+    Args:
+        recipe: names the schedule and its highest rate.
+        optimizer: whose rate it is.
+        steps: of the whole training.
+        done: steps that an interrupted training has behind it.
+    """
+    warmup = round(steps * recipe.warmup_epochs / recipe.epochs) if recipe.epochs else 0
+
+    def share(step: int) -> float:
+        if step < warmup:
+            return step / warmup
+        progress = (step - warmup) / max(1, steps - warmup)
+        shares = {
+            "constant": 1.0,
+            "cosine": 0.5 * (1 + math.cos(math.pi * progress)),
+            "linear": 1 - progress,
+        }
+        return shares[recipe.schedule]
+
+    for group in optimizer.param_groups:
+        group["initial_lr"] = recipe.lr
+    return optim.lr_scheduler.LambdaLR(optimizer, share, last_epoch=done - 1)

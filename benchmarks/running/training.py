@@ -1,0 +1,274 @@
+"""The training loop of all domains: batches become contrasts, a loss becomes a step; interrupted at will."""
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR
+
+from contrastbench.benchmarks.running import checkpoints
+from contrastbench.benchmarks.running.optimizers import make_optimizer, make_schedule
+from contrastbench.domains.base import Domain
+from contrastbench.domains.progress import Progress
+from contrastbench.domains.recipe import Recipe
+from contrastbench.losses.base import Loss
+
+Log = Callable[[str, float, int], None]  # name, value, step
+
+SECONDS_BETWEEN_CHECKPOINTS = 300  # shorter trainings write none unless they are interrupted
+
+
+class Diverged(Exception):
+    """The loss is no longer a number."""
+
+
+@dataclass
+class History:
+    """What a training has seen so far; plain values."""
+
+    step: int = 0
+    loss_by_epoch: list[float] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)  # of this epoch's steps
+    dev_curve: list[tuple[int, float]] = field(
+        default_factory=list
+    )  # step, the domain's validation score
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """For the record."""
+        if not self.dev_curve:
+            return {"loss_by_epoch": self.loss_by_epoch}
+        step, score = self.best
+        chosen = {"dev_curve": self.dev_curve, "best_step": step, "validation": score}
+        return {"loss_by_epoch": self.loss_by_epoch, **chosen}
+
+    @property
+    def best(self) -> tuple[int, float]:
+        """The first of the best steps, and its score."""
+        return max(self.dev_curve, key=lambda entry: entry[1])
+
+
+def train(
+    domain: Domain,
+    recipe: Recipe,
+    loss: Loss | None,
+    checkpoint: Path | None = None,
+    log: Log | None = None,
+) -> tuple[nn.Module, History]:
+    """The model after all epochs, or the best by the domain's validation; untrained without a loss.
+
+    A training that finds its checkpoint goes on from there with the numbers that it would have had uninterrupted.
+    SIGTERM and Ctrl-C finish the step and write the checkpoint. `log` gets every step's loss and the validation
+    scores, as soon as they are numbers.
+
+    Raises:
+        Diverged: the mean loss of an epoch, or of the steps between two validations, is not finite.
+    """
+    model = domain.model(recipe)
+    if loss is None:
+        return model, History()
+    run = Run(model, recipe, domain.steps(recipe), checkpoint, log)
+    first, done = divmod(run.history.step, max(1, domain.steps(recipe)))
+    with (
+        Progress(run.steps, "training", run.history.step) as progress,
+        Interruption() as interruption,
+    ):
+        for epoch in range(first, recipe.epochs):
+            model.train()
+            for batch in islice(domain.batches(recipe, epoch), done, None):
+                value = torch.stack(
+                    [loss(contrast) for contrast in domain.contrasts(model, batch)]
+                ).sum()
+                run.update(value)
+                if run.validates:
+                    run.collect()
+                    run.choose(domain.validate(model))
+                    model.train()
+                progress.step(f"epoch {epoch + 1}")
+                run.save_now_and_then(interruption)
+            done = 0
+    return run.best_model(), run.history
+
+
+class Run:
+    """A model in training, with all that a checkpoint must hold."""
+
+    optimizer: Optimizer
+    schedule: LambdaLR
+
+    def __init__(
+        self,
+        model: nn.Module,
+        recipe: Recipe,
+        steps_per_epoch: int,
+        checkpoint: Path | None,
+        log: Log | None,
+    ) -> None:
+        self.model, self.recipe, self.checkpoint, self.log = model, recipe, checkpoint, log
+        self.steps_per_epoch, self.steps = steps_per_epoch, recipe.epochs * steps_per_epoch
+        self.optimizer = make_optimizer(recipe, model.parameters())
+        self.history = History()
+        self.best: checkpoints.Tensors = {}
+        found = checkpoints.read(checkpoint) if checkpoint else None
+        if found:
+            self.restore(*found)
+        self.schedule = make_schedule(recipe, self.optimizer, self.steps, self.history.step)
+        self.values: list[
+            Tensor
+        ] = []  # losses that have not been asked for: asking waits for the device
+        self.saved = time.monotonic()
+
+    def update(self, value: Tensor) -> None:
+        """One step of the optimizer."""
+        self.optimizer.zero_grad()
+        value.backward()
+        if self.recipe.max_grad_norm:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.max_grad_norm)
+        self.optimizer.step()
+        self.schedule.step()
+        self.values.append(value.detach())
+        self.history.step += 1
+        if self.history.step % self.steps_per_epoch == 0:
+            self.end_epoch()
+
+    @property
+    def validates(self) -> bool:
+        """Whether the model is to be scored now: at the recipe's interval and at the end."""
+        every = self.recipe.validate_every
+        return every is not None and (
+            self.history.step % every == 0 or self.history.step == self.steps
+        )
+
+    def choose(self, score: float) -> None:
+        """Keep the model if it is the best so far."""
+        self.history.dev_curve.append((self.history.step, score))
+        if self.log:
+            self.log("validation", score, self.history.step)
+        if self.history.best[0] == self.history.step:
+            self.best = {
+                name: tensor.detach().cpu().clone()
+                for name, tensor in self.model.state_dict().items()
+            }
+
+    def best_model(self) -> nn.Module:
+        """The chosen model; the last one where nothing chooses."""
+        if self.best:
+            self.model.load_state_dict(self.best)
+        return self.model
+
+    def end_epoch(self) -> None:
+        """The epoch's mean loss."""
+        self.collect()
+        self.history.loss_by_epoch.append(math.fsum(self.history.losses) / len(self.history.losses))
+        self.history.losses = []
+
+    def collect(self) -> None:
+        """Losses become numbers."""
+        values = torch.stack(self.values).tolist() if self.values else []
+        self.history.losses += values
+        self.values = []
+        if self.log:
+            for step, value in enumerate(values, self.history.step - len(values) + 1):
+                self.log("loss", value, step)
+        wrong = next((value for value in self.history.losses if not math.isfinite(value)), None)
+        if wrong is not None:
+            raise Diverged(f"the loss is {wrong} in epoch {len(self.history.loss_by_epoch) + 1}")
+
+    def save_now_and_then(self, interruption: "Interruption") -> None:
+        """Write a checkpoint if it is time or the user wants to stop, and then stop."""
+        due = time.monotonic() - self.saved > SECONDS_BETWEEN_CHECKPOINTS
+        if self.checkpoint and (due or interruption.signal):
+            self.collect()
+            tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
+            tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
+            tensors |= optimizer_tensors(self.optimizer)
+            checkpoints.write(self.checkpoint, tensors, vars(self.history))
+            self.saved = time.monotonic()
+        interruption.stop_if_asked()
+
+    def restore(self, tensors: checkpoints.Tensors, state: dict[str, Any]) -> None:
+        """Everything as it was."""
+        self.history = History(
+            **{**state, "dev_curve": [tuple(entry) for entry in state["dev_curve"]]}
+        )
+        self.model.load_state_dict(part(tensors, "model"))
+        self.best = part(tensors, "best")
+        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
+        moments: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in part(tensors, "optimizer").items():
+            number, key = name.split(".", 1)
+            moments.setdefault(int(number), {})[key] = laid_out_as(parameters[int(number)], tensor)
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict({"state": moments, "param_groups": groups})
+
+
+def part(tensors: checkpoints.Tensors, prefix: str) -> checkpoints.Tensors:
+    """Tensors whose names begin with the prefix and a dot, without it."""
+    return {
+        name.removeprefix(f"{prefix}."): t
+        for name, t in tensors.items()
+        if name.startswith(f"{prefix}.")
+    }
+
+
+def laid_out_as(parameter: Tensor, moment: Tensor) -> Tensor:
+    """A moment with its parameter's strides: fused optimizers walk through the memory of both."""
+    return torch.empty_like(parameter).copy_(moment) if moment.shape == parameter.shape else moment
+
+
+def optimizer_tensors(optimizer: Optimizer) -> checkpoints.Tensors:
+    """The optimizer's moments by parameter number and name."""
+    state = optimizer.state_dict()["state"]
+    return {
+        f"optimizer.{number}.{key}": tensor
+        for number, moments in state.items()
+        for key, tensor in moments.items()
+        if tensor is not None
+    }
+
+
+class Interruption:
+    """Holds back SIGTERM and Ctrl-C until the step is done; a second one ends at once."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self.before: dict[int, Any] = {}
+
+    def __enter__(self) -> "Interruption":
+        if threading.current_thread() is threading.main_thread():
+            self.before = {
+                number: signal.signal(number, self.note)
+                for number in (signal.SIGTERM, signal.SIGINT)
+            }
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
+
+    def note(self, number: int, frame: FrameType | None) -> None:
+        """The first signal is remembered."""
+        self.signal = number
+        self.__exit__(None, None, None)
+
+    def stop_if_asked(self) -> None:
+        """Raise what the signal stands for."""
+        if self.signal == signal.SIGINT:
+            raise KeyboardInterrupt
+        if self.signal is not None:
+            raise SystemExit(128 + self.signal)

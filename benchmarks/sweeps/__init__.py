@@ -1,0 +1,1 @@
+"""Many cells: what is missing, what it costs, and the processes that run it."""

@@ -1,0 +1,184 @@
+"""What a table or a sweep asks for, what of it is done, and what the rest will cost. Brings no torch."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from contrastbench.benchmarks.cli.arguments import parse_seeds
+from contrastbench.benchmarks.records.experiment import Experiment, Task, survey
+from contrastbench.benchmarks.sweeps.costs import Costs, duration
+from contrastbench.benchmarks.tables import selections, sweep_file
+from contrastbench.benchmarks.tables.table import Row, Table, experiment, runnable
+from contrastbench.losses.errors import UserError, unknown
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place of a table that can be run."""
+
+    row: Row
+    column: str
+    experiment: Experiment
+
+    def label(self, key: str) -> str:
+        """What --only compares."""
+        own = {"row": self.row.name, "column": self.column}
+        return own[key] if key in own else str(getattr(self.experiment, key))
+
+
+KEYS = ("row", "column", "domain", "dataset", "loss")
+
+
+def places(table: Table, only: Sequence[str] = ()) -> list[Place]:
+    """The table's places that can be run here; those that every KEY=VALUE wants, where there are any.
+
+    Raises:
+        UserError: what is wanted is not there.
+    """
+    everything = [
+        Place(row, column, experiment(table, row, column))
+        for row in table.rows
+        for column in table.columns
+        if runnable(table, row, column)
+    ]
+    if not everything:
+        raise UserError(
+            f"{table.name} is quoted only, nothing of it can be run here: bench list tables names others"
+        )
+    found = everything
+    for key, values in wanted(only).items():
+        known = {place.label(key) for place in everything}
+        for value in values:
+            if value not in known:
+                raise unknown(f"{key} in {table.name}", value, known)
+        found = [place for place in found if place.label(key) in values]
+    if not found:
+        raise UserError(
+            f"{table.name}: --only {' --only '.join(only)} together select nothing: leave one of them out"
+        )
+    return found
+
+
+def wanted(only: Sequence[str]) -> dict[str, list[str]]:
+    """Values by key; of several values of one key any will do.
+
+    >>> wanted(["dataset=MUTAG", "dataset=DD", "loss=adnce"])
+    {'dataset': ['MUTAG', 'DD'], 'loss': ['adnce']}
+    """
+    values: dict[str, list[str]] = {}
+    for pair in only:
+        key, equals, value = (part.strip() for part in pair.partition("="))
+        if not equals or not key or not value:
+            raise UserError(f"--only {pair!r}: give KEY=VALUE, such as dataset=MUTAG")
+        if key not in KEYS:
+            raise unknown("--only", key, KEYS)
+        values.setdefault(key, []).append(value)
+    return values
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is asked for; what that means depends on the records, where parameters are chosen by them."""
+
+    table: Table
+    places: Sequence[Place]
+    seeds: Sequence[int]
+    selection: str
+    results: Path
+
+    def tasks(self) -> list[Task]:
+        """The cells that can be run now, each once, and what records say of them."""
+        work = [item for place in self.places for item in self.work(place)]
+        return list(survey(work, self.results))
+
+    def work(self, place: Place) -> list[tuple[Experiment, Sequence[int]]]:
+        """A place's experiments with their seeds: the published one, or trials and then the best of them."""
+        if self.selection == "paper":
+            return [(place.experiment, self.seeds)]
+        return selections.work(self.table, place.row, place.column, self.seeds, self.results)
+
+    def undecided(self) -> int:
+        """Cells whose parameters are still to be chosen."""
+        if self.selection == "paper":
+            return 0
+        open_ = [
+            place
+            for place in self.places
+            if selections.is_open(self.table, place.row, place.column, self.results)
+        ]
+        return len(open_) * len(self.seeds)
+
+    def reasons(self) -> list[str]:
+        """Why there is nothing to run, for each row."""
+        if not self.seeds:
+            return ["it asks for no seeds: give --seeds"]
+        columns: dict[tuple[str, str], list[str]] = {}
+        for place in self.places:
+            why = selections.choose(self.table, place.row, place.column, self.results)
+            if isinstance(why, str):
+                columns.setdefault((place.row.name, why), []).append(place.column)
+        return [f"{row} on {', '.join(some)}: {why}" for (row, why), some in columns.items()]
+
+
+def make_plan(
+    what: str,
+    only: Sequence[str],
+    seeds: str | None,
+    tiny: bool,
+    selection: str | None,
+    results: Path,
+) -> Plan:
+    """The plan that the words of a command line ask for.
+
+    Raises:
+        UserError: they are wrong.
+    """
+    table = sweep_file.load(what).model_copy(update={"tiny": tiny})
+    numbers = parse_seeds(seeds) if seeds else table.seeds
+    selection = selection or selections.default(table)
+    selections.check(table, selection, numbers)
+    return Plan(table, places(table, only), numbers, selection, results)
+
+
+def lines(plan: Plan, costs: Costs) -> Iterator[str]:
+    """A line for each experiment, and one for all."""
+    work = plan.tasks()
+    if not work:
+        yield f"0 cells: {'; '.join(plan.reasons())}"
+        return
+    by_experiment: dict[str, list[Task]] = {}
+    for task in work:
+        by_experiment.setdefault(task.experiment.key, []).append(task)
+    width = max(len(some[0].experiment.label) for some in by_experiment.values())
+    for some in by_experiment.values():
+        yield f"{some[0].experiment.label:{width}}  {counts(some)}{forecast(some, costs)}"
+    yield f"{'all':{width}}  {counts(work)}{forecast(work, costs)}"
+    if plan.undecided():
+        yield f"{'':{width}}  and then {plan.undecided()} cells with what these choose"
+
+
+def counts(work: Sequence[Task]) -> str:
+    """How many are in which state."""
+    states = [task.state for task in work]
+    shown = [
+        state
+        for state in ("done", "diverged", "failed", "missing")
+        if state in ("done", "missing") or state in states
+    ]
+    return ", ".join(f"{states.count(state)} {state}" for state in shown)
+
+
+def forecast(work: Sequence[Task], costs: Costs) -> str:
+    """Time of one process for what is not finished."""
+    costly = [costs.of(task.experiment) for task in unfinished(work)]
+    known = [cost for cost in costly if cost is not None]
+    guessed = sum(not cost.same_recipe for cost in known)
+    parts = [f"about {duration(sum(cost.seconds for cost in known))}"] if known else []
+    parts += [f"{guessed} of them guessed"] if guessed else []
+    parts += [f"{len(costly) - len(known)} of unknown cost"] if len(known) < len(costly) else []
+    return "".join(f", {part}" for part in parts)
+
+
+def unfinished(work: Sequence[Task]) -> list[Task]:
+    """What a sweep would run: missing cells, and failed ones once more."""
+    return [task for task in work if task.state in ("missing", "failed")]

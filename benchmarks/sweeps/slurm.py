@@ -1,0 +1,55 @@
+"""A sweep as Slurm jobs: each runs the whole sweep, and they share its cells by claims and published records."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from contrastbench.benchmarks.sweeps.plan import Plan
+from contrastbench.benchmarks.sweeps.sweep import Options, run
+from contrastbench.losses.errors import UserError
+
+HOURS = 24  # of a job, where timeout_min does not say
+
+
+def submit(
+    plan: Plan, options: Options, settings: Mapping[str, Any], cluster: str = "slurm"
+) -> list[Any]:
+    """The submitted jobs, whose output goes to the folder slurm/ of the results.
+
+    Args:
+        plan: what each of them runs.
+        options: how; `options.jobs` processes in each job.
+        settings: jobs, their number; and submitit's parameters, such as timeout_min, slurm_partition, gpus_per_node.
+        cluster: slurm, or submitit's local and debug.
+
+    Raises:
+        UserError: submitit or Slurm is not there, or a setting is wrong.
+    """
+    try:
+        import submitit
+    except ModuleNotFoundError:
+        raise UserError(
+            '--slurm needs submitit, which is not installed: pip install "contrastbench[slurm]"'
+        ) from None
+    try:
+        executor = submitit.AutoExecutor(
+            folder=options.results.absolute() / "slurm", cluster=cluster
+        )
+        defaults = {
+            "name": f"sweep-{plan.table.name}",
+            "cpus_per_task": options.jobs,
+            "timeout_min": HOURS * 60,
+        }
+        executor.update_parameters(
+            **defaults | {key: value for key, value in settings.items() if key != "jobs"}
+        )
+    except (RuntimeError, NameError, TypeError) as error:
+        raise UserError(f"--slurm: {' '.join(str(error).split())}") from None
+    with executor.batch():
+        return [executor.submit(work, plan, options) for _ in range(int(settings.get("jobs", 1)))]
+
+
+def work(plan: Plan, options: Options) -> list[str]:
+    """What a job does; its result is what a sweep prints."""
+    lines = [line for line, _ in run(plan, options)]
+    print("\n".join(lines), flush=True)
+    return lines

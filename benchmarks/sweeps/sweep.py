@@ -1,0 +1,335 @@
+"""Many cells: worker processes that get one cell at a time. Brings no torch; the workers do.
+
+A worker imports torch once and runs many cells. What fails in a cell is caught there; a worker that dies takes one
+cell with it, and the next worker gets the others. Records are published by the workers alone, so this process may be
+killed at any moment: its workers notice, and the next sweep goes on.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from statistics import fmean
+from typing import Any
+
+from joblib import cpu_count
+from tqdm import tqdm
+
+from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records.experiment import Experiment, Failure, Task
+from contrastbench.benchmarks.sweeps.costs import Costs, duration
+from contrastbench.benchmarks.sweeps.plan import Plan, unfinished
+from contrastbench.domains.progress import SECONDS_BETWEEN_LINES, Progress
+from contrastbench.losses.errors import UserError
+
+Reply = dict[str, Any]
+COMMAND = [
+    sys.executable,
+    "-P",
+    "-m",
+    "contrastbench.benchmarks.sweeps.worker",
+]  # -P: a user's files here are no modules
+
+
+@dataclass(frozen=True)
+class Options:
+    """How cells are run; nothing that could change a number but the device."""
+
+    results: Path
+    data_root: Path | None = None
+    device: str = "auto"
+    jobs: int = 1
+
+
+def run(plan: Plan, options: Options) -> Iterator[tuple[str, bool]]:
+    """Run what a plan asks for, and what follows from its records; lines to print, and whether they tell of a failure.
+
+    Trials choose what is run after them, so there is another round until a round has nothing new.
+    """
+    costs, tried, failures = Costs(options.results), set[tuple[str, int]](), list[Failure]()
+    before = sum(task.state == "done" for task in plan.tasks())
+    while open_ := [
+        task for task in to_run(plan.tasks()) if (task.experiment.key, task.seed) not in tried
+    ]:
+        tried |= {(task.experiment.key, task.seed) for task in open_}
+        failures += Sweep(open_, options, costs).run()
+    work = plan.tasks()
+    lost = {(failure.experiment.key, failure.seed) for failure in failures}
+    failures += [
+        Failure(task.experiment, task.seed, "diverged in an earlier run")
+        for task in work
+        if task.state == "diverged" and (task.experiment.key, task.seed) not in lost
+    ]
+    yield from ((line, True) for line in report(failures))
+    done = sum(task.state == "done" for task in work)
+    without = f", {len(work) - done} without a result" if len(work) > done else ""
+    yield f"{len(work)} cells: {before} done before, {done - before} now{without}", False
+
+
+def to_run(work: Sequence[Task]) -> list[Task]:
+    """What is unfinished, and what is done on a user's own file: only its reading shows whether it is the same file."""
+    own = [task for task in work if task.state == "done" and ":" in task.experiment.dataset]
+    return unfinished(work) + own
+
+
+class Sweep:
+    """Runs tasks; of failures it makes a list."""
+
+    def __init__(self, tasks: Iterable[Task], options: Options, costs: Costs) -> None:
+        self.options, self.costs = options, costs
+        self.waiting = deque(
+            (task, False) for task in tasks
+        )  # and whether another sweep's claim is waited for
+        self.total = len(self.waiting)
+        self.failures: list[Failure] = []
+        self.refused: dict[str, str] = {}
+        self.workers: list[Worker] = []
+        self.lock = threading.Lock()
+        self.reports: SimpleQueue[tuple[Task, Reply] | BaseException | None] = SimpleQueue()
+        self.stopped = False
+
+    def run(self) -> list[Failure]:
+        """Run everything; interrupted, the workers are asked to write their checkpoints and end."""
+        threads = [
+            threading.Thread(target=self.serve) for _ in range(min(self.options.jobs, self.total))
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            self.watch(len(threads))
+            join(threads)
+        except BaseException:
+            self.stop(subprocess.Popen.terminate)
+            try:
+                join(threads)
+            except BaseException:  # asked twice
+                self.stop(subprocess.Popen.kill)
+            raise
+        return self.failures
+
+    def watch(self, serving: int) -> None:
+        """Take reports until the last thread has ended."""
+        with Progress(self.total, "sweep") as progress:
+            while serving:
+                try:
+                    report = self.reports.get(
+                        timeout=SECONDS_BETWEEN_LINES if progress.bar.disable else 1
+                    )
+                except Empty:
+                    progress.show(self.outlook())
+                    continue
+                if isinstance(report, BaseException):
+                    raise report
+                if report is None:
+                    serving -= 1
+                elif self.take(*report):
+                    progress.step(self.outlook())
+
+    def take(self, task: Task, reply: Reply) -> bool:
+        """Note what became of a task; False if it has to be waited for."""
+        status = reply["status"]
+        if status == "claimed":
+            self.waiting.append((task, True))
+            return False
+        if status == "ok":
+            self.costs.learn(task.experiment, reply["seconds"])
+        else:
+            self.failures.append(Failure(task.experiment, task.seed, f"{status}: {reply['error']}"))
+        return True
+
+    def outlook(self) -> str:
+        """How long the rest will take, as far as records tell; what they say nothing of counts as the mean."""
+        costs = [self.costs.of(task.experiment) for task, _ in list(self.waiting)]
+        known = [cost.seconds for cost in costs if cost]
+        failed = [f"{len(self.failures)} failed"] if self.failures else []
+        left = (
+            [f"about {duration(fmean(known) * len(costs) / self.options.jobs)} left"]
+            if known
+            else []
+        )
+        return ", ".join(left + failed)
+
+    def serve(self) -> None:
+        """Feed one worker after another until nothing is left."""
+        worker = None
+        try:
+            while (item := self.next()) is not None:
+                task, wait = item
+                error = self.known_refusal(task.experiment)
+                if error is None:
+                    worker = self.living(worker)
+                    self.reports.put((task, self.noted(task, worker.do(task, wait))))
+                else:
+                    self.reports.put(
+                        (task, {"status": "refused", "no_data": False, "error": error})
+                    )
+            self.reports.put(None)
+        except BaseException as error:
+            self.reports.put(error)
+        finally:
+            if worker:
+                worker.end()
+
+    def next(self) -> tuple[Task, bool] | None:
+        """The next task, if there is one and nobody has stopped the sweep."""
+        try:
+            return None if self.stopped else self.waiting.popleft()
+        except IndexError:
+            return None
+
+    def known_refusal(self, experiment: Experiment) -> str | None:
+        """Why the experiment cannot be run, if an earlier task has shown it."""
+        return self.refused.get(scope(experiment, False)) or self.refused.get(
+            scope(experiment, True)
+        )
+
+    def noted(self, task: Task, reply: Reply) -> Reply:
+        """The reply; a refusal holds for other tasks too, and a record that no disk took is printed."""
+        if "record" in reply:
+            with suppress(OSError):
+                tqdm.write(
+                    store.canonical(reply["record"]), file=sys.stderr
+                )  # around the bar, if there is one
+        if reply["status"] == "refused":
+            self.refused[scope(task.experiment, reply["no_data"])] = reply["error"]
+        return reply
+
+    def living(self, worker: "Worker | None") -> "Worker":
+        """The worker, or a new one in its place, which a stop will reach."""
+        if worker:
+            if worker.alive:
+                return worker
+            worker.end()
+        with self.lock:
+            if self.stopped:
+                raise UserError("stopped")
+            worker = Worker(self.options)
+            self.workers.append(worker)
+        try:
+            worker.wait_until_ready()
+        except UserError:
+            worker.end()
+            raise
+        return worker
+
+    def stop(self, how: Callable[["subprocess.Popen[str]"], None]) -> None:
+        """End all workers, one way or the other."""
+        with self.lock:
+            self.stopped = True
+            for worker in self.workers:
+                how(worker.process)
+
+
+def join(threads: Iterable[threading.Thread]) -> None:
+    """Wait for all of them."""
+    for thread in threads:
+        thread.join()
+
+
+def scope(experiment: Experiment, no_data: bool) -> str:
+    """What a refusal holds for: the dataset with the recipe, or the experiment; never for one seed alone."""
+    recipe = experiment.full_recipe.model_dump(mode="json")
+    return (
+        store.canonical([experiment.domain, experiment.dataset, recipe])
+        if no_data
+        else experiment.key
+    )
+
+
+def report(failures: Iterable[Failure]) -> Iterator[str]:
+    """A line for each experiment and reason, with its seeds."""
+    seeds: dict[tuple[str, str], list[int]] = {}
+    for failure in failures:
+        seeds.setdefault((failure.experiment.label, failure.reason), []).append(failure.seed)
+    for (label, reason), some in seeds.items():
+        yield f"{label}, seed{'s' * (len(some) > 1)} {', '.join(map(str, sorted(some)))}: {reason}"
+
+
+class Worker:
+    """A worker process, seen from the sweep."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        try:
+            self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - open as long as the process
+        except OSError as error:
+            raise UserError(
+                f"no worker process can be started ({error.strerror}): name a folder with TMPDIR"
+            ) from None
+        cores = str(max(1, cpu_count() // options.jobs))
+        self.process = subprocess.Popen(
+            COMMAND,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            text=True,
+            encoding="utf-8",
+            env={"OMP_NUM_THREADS": cores, **os.environ, "LOKY_MAX_CPU_COUNT": cores},
+            start_new_session=True,  # Ctrl-C reaches the sweep alone, which hands it on
+        )
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can get another cell."""
+        return self.process.poll() is None
+
+    def wait_until_ready(self) -> None:
+        """Until it has imported what it needs.
+
+        Raises:
+            UserError: it cannot; no cell would fare better.
+        """
+        if self.answer()["status"] != "ready":
+            raise UserError(f"no worker process can be started: {self.last_words()}")
+
+    def do(self, task: Task, wait: bool) -> Reply:
+        """What became of a task."""
+        with suppress(BrokenPipeError):
+            print(json.dumps(self.message(task, wait)), file=self.process.stdin, flush=True)
+        return self.answer()
+
+    def message(self, task: Task, wait: bool) -> Reply:
+        """A task as the worker reads it."""
+        request = {
+            name: getattr(task.experiment, name)
+            for name in ("domain", "dataset", "loss", "params", "recipe")
+        } | {
+            "results": str(self.options.results),
+            "data_root": self.options.data_root and str(self.options.data_root),
+            "device": self.options.device,
+            "cores": cpu_count(),  # the same for any number of jobs: threads can change a number
+        }
+        return {
+            "request": request,
+            "seed": task.seed,
+            "claim": f"{task.experiment.key[:16]}-seed{task.seed}",
+            "wait": wait,
+        }
+
+    def answer(self) -> Reply:
+        """The worker's next line, or that there will be none."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if line.endswith("\n"):
+            return dict(json.loads(line))
+        code = self.process.wait()
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        return {"status": "failed", "error": f"the process ended with {how}: {self.last_words()}"}
+
+    def last_words(self) -> str:
+        """The last line that it wrote to standard error."""
+        self.errors.seek(0)
+        return (self.errors.read().strip().splitlines() or ["it said nothing"])[-1]
+
+    def end(self) -> None:
+        """Let it end."""
+        self.process.communicate()
+        self.errors.close()

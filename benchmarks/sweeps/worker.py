@@ -1,0 +1,111 @@
+"""A process that runs one cell after another for a sweep: a line of JSON in for each cell, one out.
+
+It ends when its standard input does. If that happens within a cell, the sweep is gone, and the training that nobody
+waits for writes its checkpoint.
+"""
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from contrastbench.benchmarks.running.channel import private_channel
+from contrastbench.benchmarks.running.environment import choose_device
+from contrastbench.benchmarks.running.runner import NoData, NotWritten, Request, run
+from contrastbench.losses.errors import UserError
+
+Message = dict[str, Any]
+
+
+def main() -> None:
+    """Answer every line of standard input."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    channel = private_channel()
+    lines: SimpleQueue[str | None] = SimpleQueue()
+    busy = threading.Event()
+    threading.Thread(target=listen, args=(lines, busy), daemon=True).start()
+    reply: Message = {"status": "ready"}
+    while True:
+        print(json.dumps(reply), file=channel, flush=True)
+        line = lines.get()
+        if line is None:
+            return
+        busy.set()
+        reply = answer(json.loads(line))
+        busy.clear()
+
+
+def listen(lines: "SimpleQueue[str | None]", busy: threading.Event) -> None:
+    """Pass lines on; their end within a cell is SIGTERM."""
+    for line in sys.stdin:
+        lines.put(line)
+    lines.put(None)
+    if busy.is_set():
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def answer(message: Message) -> Message:
+    """Run the cell: a failure is an answer like any other."""
+    try:
+        request = to_request(message["request"])
+        with claim(request.results / "claims" / f"{message['claim']}.lock", message["wait"]):
+            record, _ = run(request, message["seed"])
+    except Timeout:
+        return {"status": "claimed"}
+    except NotWritten as error:
+        return {"status": "failed", "error": str(error), "record": error.record}
+    except UserError as error:
+        return {"status": "refused", "no_data": isinstance(error, NoData), "error": str(error)}
+    except Exception as error:
+        return {"status": "failed", "error": repr(error)}
+    return {
+        "status": record["status"],
+        "error": record["details"].get("error"),
+        "seconds": record.get("seconds"),
+    }
+
+
+def to_request(values: Message) -> Request:
+    """The request of a message."""
+    root = values["data_root"] and Path(values["data_root"])
+    device = choose_device(values["device"])
+    return Request(
+        **values | {"results": Path(values["results"]), "data_root": root, "device": device}
+    )
+
+
+@contextmanager
+def claim(path: Path, wait: bool) -> Iterator[None]:
+    """Hold the cell's lock, which spares other sweeps the work; what is published decides, not who held it.
+
+    The system takes the lock back when this process ends, however it ends.
+
+    Raises:
+        Timeout: another process has it, and this one is not to wait.
+    """
+    lock = FileLock(path, timeout=-1 if wait else 0, poll_interval=0.5)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except Timeout:
+        raise
+    except (OSError, NotImplementedError):  # no locks on this disk
+        pass
+    try:
+        yield
+    finally:
+        if lock.is_locked:
+            path.unlink(missing_ok=True)
+            lock.release()
+
+
+if __name__ == "__main__":
+    main()

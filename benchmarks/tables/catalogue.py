@@ -1,0 +1,82 @@
+"""Which tables there are: ours, those of installed packages, and a user's own files. Reads no more than it must."""
+
+from collections.abc import Iterable, Iterator
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+
+from contrastbench.losses.errors import UserError, unknown
+
+ENTRY_POINTS = "contrastbench.tables"  # each names a package with YAML files in its folder, such as mine.tables
+
+ENDINGS = (".yaml", ".yml")  # of a user's own files; a name without is a published table's
+
+
+def names() -> list[str]:
+    """The tables there are, Table 5 before Table 10."""
+    return sorted(files(), key=by_number)
+
+
+def by_number(name: str) -> tuple[str, int]:
+    """What tables are sorted by."""
+    stem = name.rstrip("0123456789")
+    return stem, int(name[len(stem) :] or 0)
+
+
+def find(name: str, also: Iterable[str] = ()) -> Path:
+    """The file of a table: by name, or by the path of a user's own.
+
+    Raises:
+        UserError: no such table, or two of that name.
+    """
+    known = files()
+    if not name.endswith(ENDINGS):
+        if name not in known:
+            raise unknown("table", name, [*known, *also], hint=" (your own: path/to/mine.yaml)")
+        return known[name]
+    path = Path(name)
+    if not path.is_file():
+        raise UserError(
+            f"no file {path}: give a table's name (bench list tables) or the path of its YAML file"
+        )
+    if path.stem in known and not path.samefile(known[path.stem]):
+        raise twice(path.stem, path, known[path.stem])
+    return path
+
+
+def files() -> dict[str, Path]:
+    """Every table's file by name."""
+    found: dict[str, Path] = {}
+    for folder in folders():
+        for path in folder.glob("*.yaml"):
+            if path.stem in found:
+                raise twice(path.stem, path, found[path.stem])
+            found[path.stem] = path
+    return found
+
+
+def folders() -> Iterator[Path]:
+    """Where tables stand: here, and in packages that announce theirs; none of their code is run but a parent's."""
+    yield Path(__file__).with_name("tables")
+    for entry in entry_points(group=ENTRY_POINTS):
+        try:
+            spec = find_spec(entry.value)
+        except ImportError:
+            spec = None
+        if spec is None or not spec.submodule_search_locations:
+            raise UserError(
+                f"the entry point {entry.name} of {ENTRY_POINTS} names no package: {entry.value}"
+            )
+        yield from map(Path, spec.submodule_search_locations)
+
+
+def twice(name: str, one: Path, other: Path) -> UserError:
+    """Two files would write the same results."""
+    return UserError(f"two tables are named {name}: {other} and {one}: rename one of the files")
+
+
+def source(path: Path) -> str:
+    """Where a table was published, read from the line of its file that says so."""
+    with path.open(encoding="utf-8") as lines:
+        line = next((line for line in lines if line.startswith("source:")), "")
+    return line.removeprefix("source:").strip().strip("\"'")

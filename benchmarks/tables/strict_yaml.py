@@ -1,0 +1,169 @@
+"""YAML read strictly: whatever is wrong is one line that names the file and the line in it."""
+
+import re
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from contrastbench.losses.errors import UserError, unknown
+
+Model = TypeVar("Model", bound=BaseModel)
+Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's loader is ten times faster
+PLAIN = {
+    f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null", "seq", "map")
+}
+MERGE = "tag:yaml.org,2002:merge"
+
+
+class SafeLoader(Base):  # type: ignore[misc]  # of types-PyYAML, which knows no libyaml
+    """Plain values, and 1e-3 is a number as it is on the command line."""
+
+
+SafeLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+[eE][-+]?\d+$"), list("-+0123456789")
+)
+
+
+def load(path: Path) -> Any:
+    """What a YAML file holds: texts, numbers, truth values, lists and mappings.
+
+    Raises:
+        UserError: no such file, no YAML, a key that is given twice or is no text, a value of another kind.
+    """
+    return read(path)[1]
+
+
+def load_as(path: Path, model: type[Model]) -> Model:
+    """A YAML file as a pydantic model.
+
+    Raises:
+        UserError: as `load`; and an unknown or missing key, or a value of the wrong type.
+    """
+    node, value = read(path)
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        found = min(
+            error.errors(), key=lambda each: each["type"] == "missing"
+        )  # it may be a key that is misspelt
+        where = [part for part in found["loc"] if part != "[key]"]
+        raise UserError(f"{path}:{line_of(node, where)}: {describe(found, where, model)}") from None
+
+
+def wrong_at(path: Path, where: list[int | str], what: object) -> UserError:
+    """The error for a value that only its reader can judge, with its line."""
+    return UserError(f"{path}:{line_of(read(path)[0], where)}: {what}")
+
+
+def describe(found: Any, where: list[int | str], model: type[BaseModel]) -> str:
+    """A pydantic error in words."""
+    if found["type"] == "extra_forbidden":
+        return str(unknown("key", str(where[-1]), keys_beside(model, where)))
+    if found["type"] == "missing":
+        return f"the key {where[-1]!r} is missing"
+    value = "" if isinstance(found["input"], (dict, list)) else f"={found['input']!r}"
+    return f"{'.'.join(map(str, where)) or 'the file'}{value}: {found['msg'][:1].lower()}{found['msg'][1:]}"
+
+
+def read(path: Path) -> tuple[yaml.Node | None, Any]:
+    """The file's nodes, which know their lines, and its value."""
+    try:
+        loader = SafeLoader(path.read_text(encoding="utf-8"))
+        node = loader.get_single_node()
+        if node:
+            check(path, node)
+        return node, loader.construct_document(node) if node else None
+    except OSError as error:
+        raise UserError(
+            f"cannot read {path} ({error.strerror}): give the path of a YAML file"
+        ) from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: not UTF-8 text: save it as UTF-8") from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise UserError(
+            f"{path}:{mark.line + 1 if mark else 1}: {error.problem or error.context}"
+        ) from None
+    except yaml.YAMLError as error:  # a character that YAML does not allow
+        raise UserError(f"{path}: {' '.join(str(error).split())}") from None
+
+
+def check(
+    path: Path, node: yaml.Node, inside: tuple[int, ...] = (), done: set[int] | None = None
+) -> None:
+    """Raise for what YAML takes without a word: keys given twice, dates, 12:30 for 750, a list inside itself."""
+    done = set() if done is None else done
+    if id(node) in inside:
+        raise wrong(path, node, "it contains itself")
+    if node.tag not in PLAIN:
+        raise wrong(path, node, f"a {node.tag.rpartition(':')[2]} is no plain value: quote it")
+    if isinstance(node, yaml.ScalarNode):
+        check_number(path, node)
+    elif id(node) not in done:  # an anchor's content is checked once, however often it is named
+        for child in children(path, node):
+            check(path, child, (*inside, id(node)), done)
+        done.add(id(node))
+
+
+def children(path: Path, node: yaml.Node) -> list[yaml.Node]:
+    """The values of a list or a mapping, whose keys are checked."""
+    if not isinstance(node, yaml.MappingNode):
+        return list(node.value)
+    lines: dict[str, int] = {}
+    for key, _ in node.value:
+        if key.tag != MERGE and key.tag != "tag:yaml.org,2002:str":
+            raise wrong(
+                path,
+                key,
+                f"the key {key.value if isinstance(key.value, str) else '?'} is no text: quote it",
+            )
+        if key.value in lines:
+            raise wrong(
+                path,
+                key,
+                f"the key {key.value!r} was given in line {lines[key.value]} already: remove one",
+            )
+        lines[key.value] = key.start_mark.line + 1
+    return [value for _, value in node.value]
+
+
+def check_number(path: Path, node: yaml.ScalarNode) -> None:
+    """Raise for the notations of YAML 1.1 that nobody means."""
+    if node.tag.endswith((":int", ":float")) and re.search(r"[:_]|^[-+]?0\d", node.value):
+        raise wrong(
+            path,
+            node,
+            f"{node.value} is an odd number in YAML: quote it, or write the number plainly",
+        )
+
+
+def wrong(path: Path, node: yaml.Node, what: str) -> UserError:
+    """The error with its place."""
+    return UserError(f"{path}:{node.start_mark.line + 1}: {what}")
+
+
+def line_of(node: yaml.Node | None, where: list[int | str]) -> int:
+    """The line of the innermost part that is there."""
+    line = node.start_mark.line + 1 if node else 1
+    for part in where:
+        if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+            node = node.value[part]
+            line = node.start_mark.line + 1
+        elif isinstance(node, yaml.MappingNode):
+            found = next(((key, value) for key, value in node.value if key.value == part), None)
+            if found is None:
+                break
+            line, node = found[0].start_mark.line + 1, found[1]
+    return line
+
+
+def keys_beside(model: type[BaseModel], where: list[int | str]) -> list[str]:
+    """The keys that there are in the place of an unknown one."""
+    schema = here = model.model_json_schema()
+    for part in where[:-1]:
+        inner = here["items"] if isinstance(part, int) else here.get("properties", {}).get(part)
+        here = inner or here["additionalProperties"]
+        here = schema["$defs"][here["$ref"].rpartition("/")[2]] if "$ref" in here else here
+    return list(here["properties"])

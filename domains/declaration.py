@@ -1,0 +1,53 @@
+"""What a domain says of itself before anything of it is imported that needs torch."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from contrastbench.domains.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One dataset: where it comes from and what it must contain."""
+
+    name: str
+    summary: str
+    url: str = ""  # empty: made by this package, nothing to download
+    sha256: str = (
+        ""  # of the downloaded file; empty: not known, so the file must be in the data root
+    )
+    file: str = ""  # its name, where the address does not end in it
+    citation: str = ""
+    licence: str = "none stated by its distributor"
+    sizes: tuple[
+        int, ...
+    ] = ()  # checked where known; graphs, nodes, directed edges; or rows and columns of a table
+    node_labels: bool = False
+    revision: str = (
+        ""  # commit of the hub's repository that the address names; the hub knows its files' sha256
+    )
+
+
+Datasets = dict[str, Dataset]
+
+
+def by_name(*datasets: Dataset) -> Datasets:
+    """The datasets by their names."""
+    return {dataset.name: dataset for dataset in datasets}
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A domain's face: all that lists, plans and tables need of it.
+
+    A package announces its own in the entry-point group `contrastbench.domains`.
+    """
+
+    summary: str
+    adapter: str  # "module:Class" of its `Domain`, imported when a cell is run
+    recipe: type[Recipe]
+    datasets: Datasets
+    default: str  # the dataset that needs no file and no network
+    tiny: dict[str, Any]  # recipe values of a smoke test
+    extra: str = ""  # what pip installs for the adapter's libraries
+    corpora: Datasets = field(default_factory=dict)  # to train on, not to score

@@ -1,0 +1,128 @@
+"""Graphs: GraphCL's unsupervised protocol on the TU collection, any registered loss in place of its own."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from contrastbench.domains.base import Domain, Evaluation, generator
+from contrastbench.domains.graph import GraphRecipe
+from contrastbench.domains.graph.data import MAX_DEGREE, Graphs, load
+from contrastbench.domains.graph.encoder import GraphModel
+from contrastbench.domains.graph.views import add_loops, augment
+from contrastbench.domains.scoring.classifiers import Labelled
+from contrastbench.domains.scoring.svm import check_folds, svm_folds
+from contrastbench.losses.contrast import Contrast, other_view
+
+CHUNK_EDGES = (
+    2**22
+)  # views are made for so many edges at once: small sets in one pass, large ones in bounded memory
+
+
+class GraphDomain(Domain[GraphRecipe, GraphModel, tuple[Graphs, Graphs]]):
+    """A graph dataset under GraphCL's protocol (You et al. 2020, unsupervised_TU).
+
+    The first view is the graph itself, the second an augmented one. The set is permuted once by the seed and not
+    shuffled again; all graphs are embedded for evaluation, and an SVM is scored by stratified folds.
+    """
+
+    def __init__(
+        self,
+        dataset: str,
+        recipe: GraphRecipe,
+        seed: int,
+        data_root: Path | None,
+        device: torch.device,
+    ) -> None:
+        super().__init__(dataset, recipe, seed, data_root, device)
+        graphs, self.sha256 = load(dataset, data_root)
+        order = torch.randperm(len(graphs), generator=generator(torch.device("cpu"), seed))
+        graphs = with_features(graphs.select(order[: recipe.limit]), recipe.features)
+        check_folds(graphs.y.numpy(), recipe.folds)
+        self.graphs = add_loops(graphs.to(device))
+
+    def data_hash(self, trained: bool) -> str:
+        """All graphs are trained on and scored."""
+        return self.sha256
+
+    def model(self) -> GraphModel:
+        """GIN and projection, initialised by the seed."""
+        recipe = self.recipe
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            return GraphModel(self.graphs.x.shape[1], recipe.hidden, recipe.layers).to(self.device)
+
+    def batches(self, epoch: int) -> Iterator[tuple[Graphs, Graphs]]:
+        """Consecutive graphs and their augmented views."""
+        size = self.recipe.batch_size
+        for start, stop in chunks(self.graphs, size):
+            graphs = self.graphs[start:stop]
+            views = augment(graphs, self.recipe, generator(self.device, self.seed, epoch, start))
+            for first in range(0, stop - start, size):
+                part = slice(first, first + size)
+                if len(graphs[part]) > 1:  # a last graph alone has no negatives
+                    yield graphs[part], views[part]
+
+    def steps(self) -> int:
+        """Number of batches in an epoch."""
+        full, rest = divmod(len(self.graphs), self.recipe.batch_size)
+        return full + (rest > 1)
+
+    def contrasts(self, model: GraphModel, batch: tuple[Graphs, Graphs]) -> list[Contrast]:
+        """GraphCL's pairing."""
+        graphs, views = batch
+        return [other_view(model(graphs), model(views, symmetric=False))]
+
+    def classes(self, batch: tuple[Graphs, Graphs]) -> Tensor:
+        """The class of each graph."""
+        return batch[0].y
+
+    @torch.no_grad()
+    def embeddings(self, model: GraphModel) -> Labelled:
+        """The embeddings of all graphs, before the projection."""
+        encoder = model.encoder.eval()
+        size = self.recipe.batch_size
+        x = torch.cat(
+            [encoder(self.graphs[i : i + size]) for i in range(0, len(self.graphs), size)]
+        )
+        return Labelled(x, self.graphs.y)
+
+    def evaluate(self, model: GraphModel) -> Evaluation:
+        """Stratified k-fold accuracy of an SVM on the embeddings."""
+        x, y = self.embeddings(model)
+        scores = svm_folds(x.cpu().numpy(), y.cpu().numpy(), self.recipe.folds, self.seed)
+        return Evaluation(
+            {"accuracy": scores.mean, "accuracy_std_over_folds": scores.std},
+            "accuracy",
+            # no test fold is scored, but the folds turn: every graph is in some training part
+            validation=sum(scores.inner) / len(scores.inner),
+            folds=scores.accuracy,
+            samples={"train": len(self.graphs)},
+            test_part="folds",
+            details={"folds_ddof": 0, "folds_n": self.recipe.folds, "C": scores.c},
+        )
+
+
+def with_features(graphs: Graphs, features: str) -> Graphs:
+    """Node features of the recipe: labels as they are, 1 where the set has none, or the degree one-hot."""
+    x = graphs.x
+    if features == "degree":
+        x = one_hot(graphs.row_ptr.diff().clamp_max(MAX_DEGREE), MAX_DEGREE + 1).float()
+    elif x.shape[1] == 0:
+        x = x.new_ones(len(x), 1)
+    return Graphs(x, graphs.edge_index, graphs.node_ptr, graphs.edge_ptr, graphs.y)
+
+
+def chunks(graphs: Graphs, batch_size: int) -> Iterator[tuple[int, int]]:
+    """Runs of whole batches with at most CHUNK_EDGES edges each, or of one batch."""
+    ends = [
+        *graphs.edge_ptr[torch.arange(0, len(graphs), batch_size)].tolist(),
+        int(graphs.edge_ptr[-1]),
+    ]
+    first = 0
+    for last in range(1, len(ends)):
+        if last == len(ends) - 1 or ends[last + 1] - ends[first] > CHUNK_EDGES:
+            yield first * batch_size, min(last * batch_size, len(graphs))
+            first = last

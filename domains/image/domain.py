@@ -1,0 +1,248 @@
+"""Images: SimCLR, MoCo v3 and multi-crop with any registered loss, linear and kNN evaluation."""
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from contrastbench.domains.base import Domain, Evaluation, generator
+from contrastbench.domains.image import ImageRecipe
+from contrastbench.domains.image.data import load
+from contrastbench.domains.image.encoder import ImageModel
+from contrastbench.domains.image.evaluation import PROBES, Model, Reader, Split, split
+from contrastbench.domains.image.views import Policy, augment, normalise, pair, policy, with_blur
+from contrastbench.domains.model import Raw
+from contrastbench.domains.scoring.classifiers import Labelled, accuracy, neighbours, regularised
+from contrastbench.losses.contrast import Contrast, both_views, query_key, same_class
+from contrastbench.losses.errors import UserError
+
+TINY_SIZE = 16  # pixels a side up to which one thread is the fastest
+LOCAL_SCALE = (0.05, 0.2)  # share of a picture that RényiCL's local crops show
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Images of a step, by number, and the step's random numbers."""
+
+    rows: Tensor
+    rng: torch.Generator
+
+
+class ImageDomain(Domain[ImageRecipe, Model, Batch]):
+    """Images under the protocols of SimCLR and MoCo v3, by the released code of ADNCE and by RényiCL's appendix.
+
+    An encoder is trained on the training images but those of the validation part, and on unlabelled ones if there are
+    any; classifiers are fitted on its features, before the projection. What is chosen is chosen on the validation
+    images, and the accuracies are those on the test images, which are seen once.
+    """
+
+    def __init__(
+        self,
+        dataset: str,
+        recipe: ImageRecipe,
+        seed: int,
+        data_root: Path | None,
+        device: torch.device,
+    ) -> None:
+        super().__init__(dataset, recipe, seed, data_root, device)
+        data, self.sha256 = load(dataset, recipe.size, data_root, device)
+        side = data.train.batch(torch.zeros(1, dtype=torch.long, device=device)).shape[-1]
+        if recipe.size <= min(TINY_SIZE, side // 2):
+            print(
+                f"{dataset}: images of {side} pixels, views of {recipe.size}: try --recipe preset=cpu",
+                file=sys.stderr,
+            )
+        self.threads = 1 if recipe.size <= TINY_SIZE else os.cpu_count() or 1
+        self.reader = Reader(data.mean, data.std, recipe.test_size or recipe.size)
+        self.image_notes = data.notes
+        train, validation = split(data.train, recipe.validation, seed, recipe.limit)
+        test, _ = split(data.test, 0.0, seed, recipe.limit)
+        self.parts = {
+            "train": train,
+            **({"validation": validation} if validation else {}),
+            "test": test,
+        }
+        unlabelled = (
+            [] if data.unlabelled is None or recipe.pairing == "supervised" else [data.unlabelled]
+        )
+        self.pool = Pool([train, *unlabelled])
+        check_batch(len(self.pool), recipe)
+
+    def data_hash(self, trained: bool) -> str:
+        """Training and test images are of one set."""
+        return self.sha256
+
+    def notes(self, trained: bool) -> dict[str, Any]:
+        """What was converted, resized or left out."""
+        return {"data": self.image_notes}
+
+    def model(self) -> Model:
+        """Encoder and heads, initialised by the seed."""
+        recipe = self.recipe
+        if recipe.encoder == "raw":
+            return Raw()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            model = ImageModel(recipe, recipe.epochs * self.steps()).to(self.device)
+        if recipe.compile:
+            model.encoder.compile()
+        return model
+
+    def batches(self, epoch: int) -> Iterator[Batch]:
+        """The images in an order of the epoch's; a last batch that is not full is left out."""
+        rng = generator(self.device, self.seed, epoch, 0)
+        order = torch.randperm(len(self.pool), generator=rng, device=self.device)
+        for step, rows in enumerate(order.split(self.recipe.batch_size)[: self.steps()]):
+            yield Batch(rows, generator(self.device, self.seed, epoch, step + 1))
+
+    def steps(self) -> int:
+        """Number of batches in an epoch."""
+        return len(self.pool) // self.recipe.batch_size
+
+    def contrasts(self, model: Model, batch: Batch) -> list[Contrast]:
+        """SimCLR's pairing, AttentionNCE's with further views as positives, MoCo v3's, or the supervised one."""
+        images, labels = self.pool.batch(batch.rows)
+        if self.recipe.pairing == "supervised":
+            check_classes(labels, len(self.pool))
+        views = self.views(images, batch.rng)
+        if self.recipe.pairing == "query_key":
+            return moco(cast(ImageModel, model), views)
+        one, two, *positives = [model(view) for view in views]
+        if self.recipe.pairing == "supervised":
+            return [same_class(one, two, labels)]
+        return [both_views(one, two, positives)]
+
+    def classes(self, batch: Batch) -> Tensor:
+        """The class of each image; -1 where it has none."""
+        return torch.cat([part.labels[here] for part, here in self.pool.split(batch.rows)])
+
+    def views(self, images: Tensor, rng: torch.Generator) -> list[Tensor]:
+        """Two views of a batch, and further positives or local crops."""
+        views = [augment(images, kind, rng) for kind in policies(self.recipe)]
+        return [normalise(view, self.reader.mean, self.reader.std) for view in views]
+
+    def validate(self, model: Model) -> float:
+        """Accuracy in percent of nearest neighbours on the validation images."""
+        train, validation = (self.features(model, name) for name in ("train", "validation"))
+        return accuracy(
+            neighbours(train, self.recipe.knn_k, self.recipe.knn_temperature), validation
+        )
+
+    def features(self, model: Model, part: str) -> Labelled:
+        """What classifiers of a part of the images see."""
+        return self.reader.features(model, self.parts[part], f"features of {part} images")
+
+    def embeddings(self, model: Model) -> Labelled:
+        """The features of the test images."""
+        return self.features(model, "test")
+
+    def evaluate(self, model: Model) -> Evaluation:
+        """Accuracies in percent on the test images of classifiers fitted on the training images' features."""
+        recipe, rows = self.recipe, {part: self.features(model, part) for part in self.parts}
+        fitted = {
+            "lbfgs": regularised(rows["train"], rows.get("validation")),
+            "knn": neighbours(rows["train"], recipe.knn_k, recipe.knn_temperature),
+        }
+        details = {name: classifier.details for name, classifier in fitted.items()}
+        held = [part for part in self.parts if part != "train"]
+        scores = {
+            part: {name: accuracy(c, rows[part]) for name, c in fitted.items()} for part in held
+        }
+        if recipe.probe in PROBES:
+            columns, probe = rows["train"].x.shape[1], PROBES[recipe.probe]
+            arguments = self.parts["train"], columns, self.reader, probe.policy(recipe), self.seed
+            moved, classifier = probe.train(model, *arguments)
+            for part in held:
+                scores[part][recipe.probe] = accuracy(classifier, self.features(moved, part))
+        test, chooses = self.parts["test"].labels, scores.get("validation")
+        return Evaluation(
+            {"accuracy": scores["test"][recipe.probe], **scores["test"]},
+            "accuracy",
+            validation=chooses[recipe.probe] if chooses else None,
+            samples={name: len(part) for name, part in self.parts.items()},
+            details={
+                "training_images": len(self.pool),
+                "largest_class": 100 * test.bincount().max().item() / len(test),
+                "validation_accuracy": chooses,
+                "classifiers": details,
+            },
+        )
+
+
+class Pool:
+    """The images that an encoder trains on, as if they were one split."""
+
+    def __init__(self, parts: Sequence[Split]) -> None:
+        self.parts = parts
+        self.ends = list(accumulate(len(part) for part in parts))
+
+    def __len__(self) -> int:
+        return self.ends[-1]
+
+    def batch(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Images and labels of those numbers, part by part."""
+        found = [(part.batch(here), part.labels[here]) for part, here in self.split(rows)]
+        images, labels = zip(*found, strict=True)
+        return torch.cat(images), torch.cat(labels)
+
+    def split(self, rows: Tensor) -> Iterator[tuple[Split, Tensor]]:
+        """The parts that those numbers are in, and the numbers within each."""
+        for part, end in zip(self.parts, self.ends, strict=True):
+            here = rows[(rows >= end - len(part)) & (rows < end)] - (end - len(part))
+            if len(here):
+                yield part, here
+
+
+def moco(model: ImageModel, views: list[Tensor]) -> list[Contrast]:
+    """The queries of all views but one meet the keys of that one, for each of the two whole views."""
+    model.update_target()
+    keys, queries = model.targets(*views[:2]), [model(view) for view in views]
+    return [
+        query_key([q for j, q in enumerate(queries) if j != i], key) for i, key in enumerate(keys)
+    ]
+
+
+def policies(recipe: ImageRecipe) -> list[Policy]:
+    """Of the two views of a batch, of further positives and of local crops.
+
+    With local crops nothing is erased, and RandAugment is that of the two whole views alone (RényiCL's appendix B.3);
+    local crops have the second view's blur, but are not solarised, as in its released code.
+    """
+    kind = published(recipe)
+    if recipe.local_crops:
+        kind = replace(kind, erasing=0.0)
+    first, second = pair(kind) if recipe.asymmetric else (kind, kind)
+    local = replace(
+        second, size=recipe.local_size, scale=LOCAL_SCALE, randaugment=(0, 0.0), solarise=0.0
+    )
+    return [first, second, *[kind] * recipe.positives, *[local] * recipe.local_crops]
+
+
+def published(recipe: ImageRecipe) -> Policy:
+    """The published views with the recipe's own values in place of theirs."""
+    kind = with_blur(policy(recipe.views, recipe.size), recipe.blur)
+    kind = replace(kind, flip=recipe.flip, scale=(recipe.min_scale, 1.0))
+    return replace(kind, randaugment=recipe.randaugment) if recipe.randaugment else kind
+
+
+def check_classes(labels: Tensor, images: int) -> None:
+    """Raise unless a supervised batch has two classes: the negatives of a class are the images of all others."""
+    if bool((labels == labels[0]).all()):
+        larger = min(2 * len(labels), images)
+        raise UserError(
+            f"all {len(labels)} images of a batch are of one class: --recipe batch_size={larger}"
+        )
+
+
+def check_batch(images: int, recipe: ImageRecipe) -> None:
+    """Raise unless there is a batch of images to train on."""
+    if recipe.trainable and images < recipe.batch_size:
+        raise UserError(
+            f"{images} training images are fewer than a batch: --recipe batch_size={max(2, images // 2)}"
+        )

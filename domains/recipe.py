@@ -1,0 +1,86 @@
+"""What every domain's recipe has: what besides data, loss and seed can change a number."""
+
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from contrastbench.losses.errors import UserError, unknown
+
+Width = Annotated[int, Field(ge=1)]  # of a layer
+
+
+class Recipe(BaseModel):
+    """What every domain's recipe has; unknown keys and wrong types are errors."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+    presets: ClassVar[
+        dict[str, dict[str, Any]]
+    ] = {}  # --recipe preset=NAME: values in place of the defaults
+
+    epochs: int = Field(20, ge=0)
+    batch_size: int = Field(128, ge=2)
+    lr: float = Field(0.01, gt=0)
+    optimizer: Literal["adam", "adamw", "sgd", "lars"] = "adam"
+    momentum: float = Field(0.9, ge=0, lt=1, description="of sgd and lars")
+    weight_decay: float = Field(0.0, ge=0)
+    schedule: Literal["constant", "cosine", "linear"] = "constant"
+    limit: int | None = Field(None, ge=2, description="use only so many samples: for smoke tests")
+
+    @property
+    def protocol(self) -> str:
+        """Names everything about training and scoring that the recipe's values do not; part of a record's key."""
+        raise NotImplementedError
+
+    @property
+    def max_grad_norm(self) -> float | None:
+        """Length to which gradients are cut before a step; None: as they are."""
+        return None
+
+    @property
+    def warmup_epochs(self) -> float:
+        """Epochs over which the learning rate rises from zero, before the schedule."""
+        return 0.0
+
+    @property
+    def validate_every(self) -> int | None:
+        """Steps between two choices of the best model by the domain's `validate`; None: the last model is taken."""
+        return None
+
+    @property
+    def trainable(self) -> bool:
+        """Whether there are weights that a loss can train."""
+        return True
+
+    def contents(self, data_root: Path | None, trained: bool) -> dict[str, str]:
+        """Hashes for the record in place of values that are paths: what is equal must not depend on where it lies."""
+        return {}
+
+    @classmethod
+    def of(cls, domain: str, values: dict[str, Any]) -> Self:
+        """The recipe with these values in place of the defaults, or of those of the preset named among them.
+
+        Args:
+            domain: what the error calls it.
+            values: by key; `preset` names one of `presets`.
+
+        Raises:
+            UserError: unknown key, wrong type or a value out of range, in one line.
+        """
+        if "preset" in values:
+            name = values["preset"]
+            if name not in cls.presets:
+                raise unknown(f"preset of domain {domain}", str(name), cls.presets)
+            values = {**cls.presets[name], **{k: v for k, v in values.items() if k != "preset"}}
+        for key in values:
+            if key not in cls.model_fields:
+                raise unknown(f"recipe key of domain {domain}", key, cls.model_fields)
+        try:
+            return cls(**values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            if not first["loc"]:  # several values do not fit together
+                raise UserError(f"recipe: {first['ctx']['error']}") from None
+            raise UserError(
+                f"recipe {first['loc'][0]}={first['input']!r}: {first['msg'].lower()}"
+            ) from None

@@ -1,0 +1,1 @@
+"""What frozen embeddings are scored by, shared by domains."""

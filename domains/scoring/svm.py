@@ -1,0 +1,137 @@
+"""Scorers of frozen embeddings, shared by domains."""
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, cpu_count, delayed
+from scipy.stats import spearmanr
+from sklearn.model_selection import StratifiedKFold
+from sklearn.svm import SVC
+
+from contrastbench.domains.progress import Progress
+from contrastbench.losses.errors import UserError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+C_GRID = (1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3)
+INNER_FOLDS = 5
+
+
+@dataclass(frozen=True)
+class FoldScores:
+    """Accuracy in percent on each held-out fold, the C that its training part chose, and the accuracy that chose it."""
+
+    accuracy: list[float]
+    c: list[float]
+    inner: list[float]  # percent, mean over the inner folds of a training part
+
+    @property
+    def mean(self) -> float:
+        """Mean over folds."""
+        return float(np.mean(self.accuracy))
+
+    @property
+    def std(self) -> float:
+        """Standard deviation over folds (ddof 0): how much folds differ, which says nothing about seeds."""
+        return float(np.std(self.accuracy))
+
+
+def check_folds(y: Array, folds: int) -> None:
+    """Raise unless every class has a member for each outer fold, and enough in each training part to choose C by."""
+    classes, counts = np.unique(y, return_counts=True)
+    if len(classes) < 2:
+        raise UserError("all samples are of one class: there is nothing to classify")
+    smallest = f"class {classes[counts.argmin()]} has {counts.min()} members"
+    if counts.min() < folds:
+        raise UserError(
+            f"{smallest}, fewer than the {folds} folds; use more data or fewer --recipe folds"
+        )
+    training = counts - np.ceil(counts / folds)
+    if training.min() < 2 or training.max() < INNER_FOLDS:
+        raise UserError(
+            f"{smallest}: {folds} folds leave too few in a training part to choose C by; use more data"
+        )
+
+
+def svm_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScores:
+    """Stratified k-fold accuracy of an RBF SVM whose C is chosen inside each training part.
+
+    GraphCL's protocol: features as they are, gamma 1 / (columns * variance of the training part), C in 1e-3..1e3 by the
+    accuracy of an inner stratified 5-fold search, ties to the smaller C. The same numbers as scikit-learn's
+    `GridSearchCV(SVC(), {"C": C_GRID}, cv=5)` on the same folds: squared distances are computed once for all folds, and
+    each training part's kernel once for all C.
+
+    Args:
+        x: (n, d) embeddings.
+        y: (n,) classes.
+        folds: number of outer folds, shuffled by the seed.
+        seed: of the shuffle.
+
+    Raises:
+        UserError: a class has fewer members than folds, or the embeddings are not finite.
+
+    >>> x, y = np.repeat([[0.0], [1.0]], 10, axis=0) + np.arange(20)[:, None] / 100, np.repeat([0, 1], 10)
+    >>> svm_folds(x, y, folds=2).mean
+    100.0
+    """
+    check_folds(y, folds)
+    x = np.asarray(x, dtype=np.float64)
+    if not np.isfinite(x).all():
+        raise UserError("embeddings are not finite: the encoder diverged")
+    distance = squared_distances(x)
+    splits = StratifiedKFold(folds, shuffle=True, random_state=seed).split(x, y)
+    # libsvm releases the interpreter's lock, so threads fill the cores without copying the distances
+    pool = Parallel(n_jobs=cpu_count(), prefer="threads", return_as="generator")
+    results = []
+    # a class with fewer members than inner folds is not a fault, see check_folds; filters are the whole process's, and
+    # threads that set and reset them each on its own undo one another
+    with warnings.catch_warnings(), Progress(folds, "scoring folds") as progress:
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        for result in pool(delayed(score_fold)(x, y, distance, *split) for split in splits):
+            results.append(result)
+            progress.step()
+    return FoldScores(*(list(column) for column in zip(*results, strict=True)))
+
+
+def squared_distances(x: Array) -> Array:
+    """(n, n) squared Euclidean distances."""
+    square = np.einsum("ij,ij->i", x, x)
+    return np.maximum(square[:, None] + square[None, :] - 2 * (x @ x.T), 0)
+
+
+def score_fold(
+    x: Array, y: Array, distance: Array, train: Array, test: Array
+) -> tuple[float, float, float]:
+    """Accuracy in percent on the test part with the C that the training part chose, that C, its accuracy there."""
+    inner = StratifiedKFold(INNER_FOLDS).split(train, y[train])
+    parts = ((train[fit], train[held]) for fit, held in inner)
+    table = np.array([list(accuracies(x, y, distance, fit, held, C_GRID)) for fit, held in parts])
+    inner_accuracy = table.mean(axis=0)
+    c = C_GRID[int(inner_accuracy.argmax())]
+    (accuracy,) = accuracies(x, y, distance, train, test, [c])
+    return 100 * accuracy, c, 100 * float(inner_accuracy.max())
+
+
+def accuracies(
+    x: Array, y: Array, distance: Array, train: Array, test: Array, grid: Any
+) -> Iterator[float]:
+    """Share of the test part that an SVM fitted on the training part gets right, for each C."""
+    gamma = 1 / (x.shape[1] * x[train].var()) if x[train].var() > 0 else 1.0
+    fit_kernel = np.exp(-gamma * distance[np.ix_(train, train)])
+    test_kernel = np.exp(-gamma * distance[np.ix_(test, train)])
+    for c in grid:
+        model = SVC(C=c, kernel="precomputed").fit(fit_kernel, y[train])
+        yield float(np.mean(model.predict(test_kernel) == y[test]))
+
+
+def spearman(x: Array, y: Array) -> float:
+    """Rank correlation of two rows of numbers, ties at their mean rank; 0 where one is constant and ranks nothing.
+
+    >>> spearman(np.array([1.0, 2.0, 4.0]), np.array([3.0, 5.0, 6.0]))
+    1.0
+    """
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        raise UserError("similarities are not finite: the encoder diverged")
+    return 0.0 if np.ptp(x) == 0 or np.ptp(y) == 0 else float(spearmanr(x, y).statistic)

@@ -1,0 +1,221 @@
+"""Sentences: unsupervised SimCSE with any registered loss, scored by SentEval's protocol.
+
+The two views of a sentence are two dropout passes of the encoder, so this domain has no file of views.
+"""
+
+import copy
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from contrastbench.domains.base import Domain, Evaluation, generator
+from contrastbench.domains.sentence import (
+    DATASETS,
+    SentenceRecipe,
+    export,
+    graded,
+    scoring,
+    transfer,
+)
+from contrastbench.domains.sentence.checkpoint import load_checkpoint
+from contrastbench.domains.sentence.data import (
+    Reader,
+    check_size,
+    choose,
+    corpus_file,
+    corpus_sentences,
+    senteval,
+    sts_sets,
+    stsb_pairs,
+)
+from contrastbench.domains.sentence.encoder import Head, SentenceModel
+from contrastbench.domains.sentence.encoding import Embeddings, check_head, encode, pad
+from contrastbench.losses.contrast import Contrast, whole_row
+from contrastbench.losses.errors import UserError
+
+HEAD_STD = 0.02  # BERT's initialisation, which SimCSE's head has too
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sentences of a step, and the seed of its two dropout passes."""
+
+    sentences: list[str]
+    seed: int
+
+
+class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
+    """An encoder trained on single sentences under SimCSE's protocol (Gao et al. 2021, unsupervised).
+
+    Both dropout passes are one forward pass of the doubled batch. The scored embedding is the recipe's pooler without
+    the head unless that is `cls`. The development pairs choose the model; the reported sets are seen once, at the end.
+    """
+
+    threads = os.cpu_count() or 1
+
+    def __init__(
+        self,
+        dataset: str,
+        recipe: SentenceRecipe,
+        seed: int,
+        data_root: Path | None,
+        device: torch.device,
+    ) -> None:
+        super().__init__(dataset, recipe, seed, data_root, device)
+        choose(dataset, DATASETS)
+        self.read_sets()
+        if recipe.encoder == "tiny":
+            self.checkpoint, self.threads = graded.tiny_checkpoint(seed), 1
+        else:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed)
+                self.checkpoint = load_checkpoint(recipe.encoder, data_root)
+        self.check_recipe()
+        self.batch_tokens = 2048 if device.type == "cpu" else 2**16
+        self.model()  # a head that cannot be had is named before the training
+
+    def check_recipe(self) -> None:
+        """Raise for what would be ignored, or would fail at the first long sentence."""
+        recipe, positions = self.recipe, self.checkpoint.max_length
+        if self.dataset == "graded" and recipe.corpus != "wiki1m":
+            raise UserError(
+                "graded has sentences of its own to train on: leave corpus out, or give --dataset sts"
+            )
+        if self.dataset == "transfer" and recipe.whiten:
+            raise UserError("whitening is of scored pairs, and transfer has none: leave whiten out")
+        if recipe.max_length > positions:
+            raise UserError(
+                f"max_length={recipe.max_length}: encoder {recipe.encoder!r} has {positions} positions"
+            )
+
+    def check_untrained(self) -> None:
+        """Raise if the model as it is cannot be scored."""
+        check_head(self.model())
+
+    def read_sets(self) -> None:
+        """The pairs that choose the model, and those or the tasks that are reported."""
+        self.tasks: list[transfer.Task] = []
+        if self.dataset == "graded":
+            self.dev, self.sets = (
+                graded.graded_pairs("dev"),
+                {"graded": [graded.graded_pairs("test")]},
+            )
+            self.sets_hash = hashlib.sha256(repr((self.dev, self.sets)).encode()).hexdigest()
+            return
+        read = Reader(senteval(self.data_root))
+        self.dev, self.sets = stsb_pairs(read, "dev"), {}
+        check_size(read.root, "STSB dev", len(self.dev))
+        if self.dataset == "sts":
+            self.sets = sts_sets(read)
+        else:
+            self.tasks = transfer.tasks(read)
+        self.sets_hash = read.sha256.hexdigest()
+
+    @cached_property
+    def corpus(self) -> tuple[list[str], int, str]:
+        """Training sentences, empty lines left out, hash; read only by a run that trains."""
+        if self.dataset == "graded":
+            sentences = graded.training_sentences()
+            return sentences, 0, hashlib.sha256("\n".join(sentences).encode()).hexdigest()
+        return corpus_sentences(corpus_file(self.recipe.corpus, self.data_root))
+
+    def data_hash(self, trained: bool) -> str:
+        """Over the scored sets, the checkpoint, and the corpus of a run that trains."""
+        corpus = self.corpus[2] if trained else ""
+        return hashlib.sha256(
+            "\n".join((self.sets_hash, self.checkpoint.sha256, corpus)).encode()
+        ).hexdigest()
+
+    def notes(self, trained: bool) -> dict[str, Any]:
+        """The corpus of a run that trains, and the checkpoint unless the seed makes it."""
+        found: dict[str, Any] = {}
+        if trained:
+            found["corpus"] = {"sentences": len(self.corpus[0]), "empty_lines": self.corpus[1]}
+        if self.checkpoint.sha256:
+            found["encoder"] = {
+                "name": Path(self.recipe.encoder).name,
+                "sha256": self.checkpoint.sha256,
+            }
+        return found
+
+    def model(self) -> SentenceModel:
+        """The checkpoint's encoder with a head for the cls poolers, initialised by the seed."""
+        recipe = self.recipe
+        encoder = copy.deepcopy(self.checkpoint.encoder)
+        head = self.head() if recipe.pooler.startswith("cls") else None
+        return SentenceModel(encoder, recipe.pooler, head, recipe.precision).to(self.device)
+
+    def head(self) -> Head:
+        """New, or the checkpoint's own pooler."""
+        if self.recipe.head == "checkpoint":
+            return Head(
+                copy.deepcopy(self.checkpoint.own_pooler(self.recipe.encoder)), trained=True
+            )
+        width = self.checkpoint.encoder.config.hidden_size
+        dense, cpu = nn.Linear(width, width), torch.device("cpu")
+        nn.init.normal_(dense.weight, std=HEAD_STD, generator=generator(cpu, self.seed))
+        nn.init.zeros_(dense.bias)
+        return Head(dense, trained=False)
+
+    def batches(self, epoch: int) -> Iterator[Batch]:
+        """All sentences in an order of the epoch's; a last batch of one has no negatives and is left out."""
+        sentences = self.corpus[0][: self.recipe.limit]
+        order = torch.randperm(
+            len(sentences), generator=generator(torch.device("cpu"), self.seed, epoch)
+        ).tolist()
+        for start in range(0, len(order) - 1, self.recipe.batch_size):
+            seed = generator(torch.device("cpu"), self.seed, epoch, start).initial_seed()
+            yield Batch([sentences[i] for i in order[start : start + self.recipe.batch_size]], seed)
+
+    def steps(self) -> int:
+        """Number of batches in an epoch; reads the corpus."""
+        full, rest = divmod(len(self.corpus[0][: self.recipe.limit]), self.recipe.batch_size)
+        return full + (rest > 1)
+
+    def contrasts(self, model: SentenceModel, batch: Batch) -> list[Contrast]:
+        """SimCSE's pairing."""
+        tokenizer = self.checkpoint.tokenizer
+        ids = tokenizer(batch.sentences, truncation=True, max_length=self.recipe.max_length)[
+            "input_ids"
+        ]
+        tokens = pad(ids + ids, tokenizer.pad_token_id, self.device)
+        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
+            torch.manual_seed(batch.seed)  # dropout: an interruption must not change it
+            z1, z2 = model(tokens).chunk(2)
+        return [whole_row(z1, z2)]
+
+    def encode(self, model: SentenceModel, sentences: list[str]) -> Embeddings:
+        """The only way from sentences to scored embeddings."""
+        return encode(model, self.checkpoint, sentences, self.batch_tokens)
+
+    def check_export(self) -> None:
+        """Raise unless models of this recipe can be exported."""
+        export.check_pooler(self.recipe.pooler)
+
+    def export(self, model: SentenceModel, folder: Path) -> None:
+        """A folder that transformers and sentence-transformers load."""
+        export.export(model, self.checkpoint, folder)
+
+    def validate(self, model: SentenceModel) -> float:
+        """Spearman correlation in percent on the development pairs."""
+        embeddings = self.encode(model, self.dev.first + self.dev.second)
+        return scoring.correlation(embeddings, [self.dev], self.recipe.whiten)
+
+    def evaluate(self, model: SentenceModel) -> Evaluation:
+        """Spearman correlations on the sets, or accuracies of the transfer tasks."""
+        if self.tasks:
+            embeddings = self.encode(model, [s for task in self.tasks for s in task.sentences])
+            result = transfer.evaluate(embeddings, self.tasks, self.seed)
+        else:
+            pairs = [part for parts in self.sets.values() for part in parts]
+            embeddings = self.encode(model, [s for part in pairs for s in part.first + part.second])
+            result = scoring.evaluate(embeddings, self.sets, self.recipe.whiten)
+        result.details.update(embeddings.odd, pooler=self.recipe.pooler)
+        return result

@@ -1,0 +1,175 @@
+"""Tables of numbers: RényiCL's protocol on any table, any registered loss in place of its own."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+
+from contrastbench.domains.base import Domain, Evaluation, TestPart, generator
+from contrastbench.domains.model import Raw
+from contrastbench.domains.scoring.classifiers import CLASSIFIERS, Classifier, Labelled, accuracy
+from contrastbench.domains.tabular import TabularRecipe
+from contrastbench.domains.tabular.data import load
+from contrastbench.domains.tabular.encoder import TabularModel
+from contrastbench.domains.tabular.preprocessing import prepare, split
+from contrastbench.domains.tabular.views import two_views
+from contrastbench.losses.contrast import Contrast, both_views, query_key
+from contrastbench.losses.errors import UserError
+
+Model = TabularModel | Raw
+LINEAR = ("linear", "pseudo_inverse", "logistic")
+CHUNK = 4096  # rows embedded at once
+
+
+class Batch(NamedTuple):
+    """Two views of the rows of a step, and their classes."""
+
+    one: Tensor
+    two: Tensor
+    y: Tensor
+
+
+class TabularDomain(Domain[TabularRecipe, Model, Batch]):
+    """A table under RényiCL's protocol (Lee and Shin 2022, appendix B.5).
+
+    The encoder is trained on the training rows alone. Classifiers are fitted on their embeddings, before the
+    projection; what is chosen is chosen on the validation rows, and the accuracy is that on the test rows.
+    """
+
+    def __init__(
+        self,
+        dataset: str,
+        recipe: TabularRecipe,
+        seed: int,
+        data_root: Path | None,
+        device: torch.device,
+    ) -> None:
+        super().__init__(dataset, recipe, seed, data_root, device)
+        table, self.sha256 = load(dataset, recipe.target, data_root)
+        data = prepare(table, split(table, seed, recipe.limit), recipe.statistics)
+        self.train, self.validation, self.test = (
+            p.to(device) for p in (data.train, data.validation, data.test)
+        )
+        self.feature_of, self.table_notes = data.feature_of.to(device), data.notes
+        self.test_part: TestPart = "redrawn" if table.starts is None else "fixed"
+        check_rows(len(self.train.y), int(data.feature_of[-1]) + 1, recipe)
+        if self.table_notes:
+            print(
+                f"{dataset}: {'; '.join(f'{what}: {found}' for what, found in self.table_notes.items())}",
+                file=sys.stderr,
+            )
+
+    def data_hash(self, trained: bool) -> str:
+        """Training, validation and test rows are of one table."""
+        return self.sha256
+
+    def notes(self, trained: bool) -> dict[str, Any]:
+        """What reading and preparing the table left out or changed."""
+        return {"data": self.table_notes}
+
+    def model(self) -> Model:
+        """Encoder and heads, initialised by the seed."""
+        recipe = self.recipe
+        if recipe.encoder == "raw":
+            return Raw()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            steps = recipe.epochs * self.steps()
+            return TabularModel(self.train.x.shape[1], recipe, steps).to(self.device)
+
+    def batches(self, epoch: int) -> Iterator[Batch]:
+        """Two views of each batch of shuffled rows; a last batch that is not full is left out."""
+        size = self.recipe.batch_size
+        rng = generator(self.device, self.seed, epoch, 0)
+        order = torch.randperm(len(self.train.y), generator=rng, device=self.device)
+        for step in range(self.steps()):
+            rng = generator(self.device, self.seed, epoch, step + 1)
+            rows = order[step * size : (step + 1) * size]
+            views = two_views(self.train.x, rows, self.feature_of, self.recipe, rng)
+            yield Batch(*views, self.train.y[rows])
+
+    def steps(self) -> int:
+        """Number of batches in an epoch."""
+        return len(self.train.y) // self.recipe.batch_size
+
+    def contrasts(self, model: Model, batch: Batch) -> list[Contrast]:
+        """MoCo v3's pairing with both views as queries, SimCLR's, or SCARF's with the clean rows as queries."""
+        one, two, _ = batch
+        if self.recipe.pairing == "both_views":
+            return [both_views(model(one), model(two))]
+        if self.recipe.pairing == "one_way":
+            return [query_key(model(one), model(two))]
+        moco = cast(TabularModel, model)
+        moco.update_target()
+        key_one, key_two = moco.targets(one, two)
+        return [query_key(moco(one), key_two), query_key(moco(two), key_one)]
+
+    def classes(self, batch: Batch) -> Tensor:
+        """The class of each row."""
+        return batch.y
+
+    def embeddings(self, model: Model) -> Labelled:
+        """The test rows' embeddings, before the projection."""
+        return embed(model.encoder.eval(), self.test)
+
+    def evaluate(self, model: Model) -> Evaluation:
+        """Accuracy in percent on the test rows of classifiers fitted on the training rows' embeddings."""
+        encoder = model.encoder.eval()
+        train, validation = (embed(encoder, rows) for rows in (self.train, self.validation))
+        names = ("boosting",) if self.recipe.probe == "boosting" else LINEAR
+        fitted = {name: CLASSIFIERS[name](train, validation, self.seed) for name in names}
+        scores = accuracies_on(encoder, self.test, fitted)
+        held = {name: accuracy(classifier, validation) for name, classifier in fitted.items()}
+        parts = {"train": self.train, "validation": self.validation, "test": self.test}
+        return Evaluation(
+            {"accuracy": scores[self.recipe.probe], **scores},
+            "accuracy",
+            validation=held[self.recipe.probe],
+            samples={name: len(part.y) for name, part in parts.items()},
+            test_part=self.test_part,
+            details={
+                "largest_class": 100 * self.test.y.bincount().max().item() / len(self.test.y),
+                "validation_accuracy": held,
+                "classifiers": {name: classifier.details for name, classifier in fitted.items()},
+            },
+        )
+
+
+def check_rows(rows: int, features: int, recipe: TabularRecipe) -> None:
+    """Raise unless there is a batch of rows to train on, and a feature to change."""
+    if recipe.trainable and rows < recipe.batch_size:
+        raise UserError(
+            f"{rows} training rows are fewer than a batch: --recipe batch_size={max(2, rows // 2)}"
+        )
+    if recipe.views != "none" and recipe.choice == "exact" and int(recipe.rate * features) == 0:
+        raise UserError(
+            f"rate={recipe.rate} of {features} features is less than one: --recipe choice=each"
+        )
+
+
+@torch.no_grad()
+def embed(encoder: nn.Module, rows: Labelled) -> Labelled:
+    """The rows' embeddings.
+
+    Raises:
+        UserError: they are not finite.
+    """
+    x = torch.cat([encoder(chunk) for chunk in rows.x.split(CHUNK)])
+    if not bool(x.isfinite().all()):
+        raise UserError("embeddings are not finite: the encoder diverged")
+    return Labelled(x, rows.y)
+
+
+def accuracies_on(
+    encoder: nn.Module, rows: Labelled, fitted: dict[str, Classifier]
+) -> dict[str, float]:
+    """Percent of rows that each classifier gets right; embeddings are never all in memory."""
+    right = dict.fromkeys(fitted, 0)
+    for x, y in zip(rows.x.split(CHUNK), rows.y.split(CHUNK), strict=True):
+        embedded = embed(encoder, Labelled(x, y)).x
+        for name, classifier in fitted.items():
+            right[name] += int((classifier.predict(embedded) == y).sum())
+    return {name: 100 * count / len(rows.y) for name, count in right.items()}

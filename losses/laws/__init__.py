@@ -1,0 +1,1 @@
+"""What every loss must satisfy."""

@@ -1,0 +1,424 @@
+"""Analyses: their formulas against plain loops, what they write, and a user's mistakes in one line."""
+
+import csv
+from pathlib import Path
+
+import pytest
+import torch
+from made_records import add
+
+from contrastbench.benchmarks.analyses import false_negatives, output, scores, tsne
+from contrastbench.benchmarks.analyses.laboratory import open_laboratory
+from contrastbench.benchmarks.cli.arguments import parse_grid, parse_losses, parse_numbers
+from contrastbench.domains.registry import declaration
+from contrastbench.losses import both_views, get_loss, other_view, query_key, whole_row
+from contrastbench.losses.base import block_scores
+from contrastbench.losses.errors import UserError
+
+GRAPH = ["--domain", "graph", "--tiny"]
+HEATMAP = ["analyse", "heatmap", "--domain", "graph", "--dataset", "MUTAG", "--loss", "adnce"]
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def views(n: int = 6, dim: int = 4, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    rng = torch.Generator().manual_seed(seed)
+    return torch.randn(2, n, dim, generator=rng, dtype=torch.float64).unbind()
+
+
+def cosine(a: torch.Tensor, b: torch.Tensor) -> float:
+    return float(a @ b / (a.norm() * b.norm()))
+
+
+def mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+def moments_by_loop(negatives: list[list[float]], positives: list[float]) -> list[float]:
+    variances = [mean([(s - mean(row)) ** 2 for s in row]) for row in negatives]
+    return [mean([mean(row) for row in negatives]), mean(variances), mean(positives)]
+
+
+@pytest.mark.parametrize("pairing", [other_view, whole_row, query_key])
+def test_moments_of_one_view_against_the_other(pairing) -> None:
+    one, two = views()
+    found = scores.moments(pairing(one, two))
+    negatives = [[cosine(one[i], two[j]) for j in range(6) if j != i] for i in range(6)]
+    expected = moments_by_loop(negatives, [cosine(one[i], two[i]) for i in range(6)])
+    assert found.tolist() == pytest.approx(expected, abs=1e-12), (
+        "the positive is no negative, in no pairing"
+    )
+
+
+def test_moments_of_both_views_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scores, "ROWS", 5)
+    one, two = views()
+    z = torch.cat([one, two])
+    negatives = [[cosine(z[i], z[j]) for j in range(12) if j % 6 != i % 6] for i in range(12)]
+    expected = moments_by_loop(negatives, [cosine(z[i], z[(i + 6) % 12]) for i in range(12)])
+    assert scores.moments(both_views(one, two)).tolist() == pytest.approx(expected, abs=1e-12)
+
+
+def share_by_loop(z: torch.Tensor, y: list[int], weight) -> float:
+    """Mean share of the weight on false negatives in `both_views`."""
+    n, rows = len(y), []
+    for i in range(2 * n):
+        others = [j for j in range(2 * n) if j % n != i % n]
+        weights = {j: weight(cosine(z[i], z[j])) for j in others}
+        rows.append(
+            sum(w for j, w in weights.items() if y[j % n] == y[i % n]) / sum(weights.values())
+        )
+    return mean(rows)
+
+
+@pytest.mark.parametrize("temperature", [0.1, 1.0])
+def test_the_weight_of_false_negatives_is_a_softmax_for_infonce_and_reweighted_for_adnce(
+    temperature: float,
+) -> None:
+    one, two = views()
+    y = [0, 0, 1, 1, 1, 2]
+    contrast = false_negatives.classed(both_views(one, two), torch.tensor(y))
+    found = block_scores(contrast, slice(None))
+    false = contrast.same_class & ~found.hole
+    tilt = lambda s: torch.tensor(s / temperature).exp().item()  # noqa: E731
+    bell = lambda s: tilt(s) * torch.tensor(-0.5 * ((s - 0.3) / 0.5) ** 2).exp().item()  # noqa: E731
+    for loss, weight in (("infonce", tilt), ("adnce", bell)):
+        params = {"mu": 0.3, "sigma": 0.5} if loss == "adnce" else {}
+        share = false_negatives.weighted_share(
+            get_loss(loss, temperature=temperature, **params), found, false
+        )
+        assert float(share) == pytest.approx(
+            share_by_loop(torch.cat([one, two]), y, weight), rel=1e-5
+        )
+
+
+def test_a_loss_that_keeps_all_false_negatives_is_the_loss() -> None:
+    contrast = false_negatives.classed(other_view(*views()), torch.tensor([0, 0, 1, 1, 1, 2]))
+    for name in ("infonce", "rmlcpc", "infonce + 0.5*adnce"):
+        thinned = false_negatives.Thinned(get_loss(name), 1.0, 0)
+        assert thinned(contrast).item() == pytest.approx(get_loss(name)(contrast).item(), abs=1e-12)
+        assert thinned.shares[0][1].item() == pytest.approx((2 * 1 + 3 * 2 + 0) / 6 / 5, abs=1e-6)
+
+
+def test_a_loss_that_keeps_no_false_negatives_meets_true_ones_alone() -> None:
+    one, two = views()
+    y = [0, 0, 1, 1, 1, 2]
+    thinned = false_negatives.Thinned(get_loss("infonce", temperature=0.5), 0.0, 0)
+    found = thinned(false_negatives.classed(both_views(one, two), torch.tensor(y)))
+    z, terms = torch.cat([one, two]), []
+    for i in range(12):
+        pos = torch.tensor(cosine(z[i], z[(i + 6) % 12]) / 0.5).exp()
+        neg = sum(
+            torch.tensor(cosine(z[i], z[j]) / 0.5).exp() for j in range(12) if y[j % 6] != y[i % 6]
+        )
+        terms.append(-(pos / (pos + neg)).log().item())
+    assert found.item() == pytest.approx(mean(terms), abs=1e-6)
+    assert thinned.shares[0].tolist() == [0, 0]
+
+
+def test_a_kept_share_of_false_negatives_is_a_share() -> None:
+    y = torch.arange(100) % 2
+    contrast = false_negatives.classed(other_view(*views(100)), y)
+    shares = []
+    for kept in (0.5, 1.0):
+        thinned = false_negatives.Thinned(get_loss("infonce"), kept, 0)
+        thinned(contrast)
+        shares.append(thinned.shares[0][1].item())
+    # of 49 false negatives beside 50 true ones 24.5 are kept
+    assert shares == pytest.approx([24.5 / 74.5, 49 / 99], abs=0.02)
+
+
+def test_an_anchor_without_true_negatives_is_an_error() -> None:
+    contrast = false_negatives.classed(other_view(*views()), torch.zeros(6, dtype=torch.long))
+    with pytest.raises(UserError, match="no true negatives in its batch"):
+        false_negatives.Thinned(get_loss("infonce"), 0.0, 0)(contrast)
+
+
+@pytest.mark.parametrize("domain", ["graph", "image", "tabular"])
+def test_classes_of_a_batch_are_those_of_its_samples(domain: str) -> None:
+    laboratory = open_laboratory(
+        domain, declaration(domain).default, TINY[domain], 0, None, "cpu", 1
+    )
+    d = laboratory.domain
+    y = torch.cat([d.classes(batch) for batch in d.batches(laboratory.recipe, 0)])
+    x, scored = d.embeddings(d.model(laboratory.recipe))
+    assert len(x) == len(scored)
+    if domain == "graph":
+        assert torch.equal(y, scored), (
+            "graphs are trained on in the order in which they are embedded"
+        )
+    if domain == "image":
+        pool = d.pool.parts[0]
+        assert all(
+            torch.equal(d.classes(b), pool.labels[b.rows]) for b in d.batches(laboratory.recipe, 0)
+        )
+        assert torch.equal(scored, d.parts["test"].labels)
+    if domain == "tabular":
+        order = {
+            tuple(row): int(label) for row, label in zip(d.train.x.tolist(), d.train.y, strict=True)
+        }
+        assert [
+            order[tuple(row)] for b in d.batches(laboratory.recipe, 0) for row in b.one.tolist()
+        ] == y.tolist()
+
+
+TINY = {
+    "graph": {"limit": 40, "batch_size": 20, "folds": 2, "epochs": 1},
+    "image": {"limit": 80, "batch_size": 16, "epochs": 1},
+    "tabular": {"limit": 80, "batch_size": 16, "epochs": 1, "views": "none"},
+}
+
+
+def test_scores_writes_a_row_for_each_step_and_loss_and_a_plot(bench) -> None:
+    words = [
+        "--loss",
+        "infonce(temperature=0.2)",
+        "--loss",
+        "infonce",
+        "--recipe",
+        "epochs=2",
+        "--out",
+        "out",
+    ]
+    code, found, error = bench("analyse", "scores", *GRAPH, *words)
+    assert (code, error) == (0, "")
+    assert found.splitlines() == ["out/scores.csv", "out/scores.svg"]
+    rows = read(Path("out/scores.csv"))
+    steps = len(rows) // 2
+    assert [row["loss"] for row in rows] == ["infonce (temperature=0.2)"] * steps + [
+        "infonce"
+    ] * steps
+    assert [int(row["step"]) for row in rows[:steps]] == list(range(1, steps + 1))
+    first, second = ([rows[i][name] for name in scores.COLUMNS] for i in (0, steps))
+    assert first == second, "both begin with the same model and batch"
+    assert rows[1] != {**rows[steps + 1], "loss": rows[1]["loss"]}
+    assert "<svg" in Path("out/scores.svg").read_text()
+
+
+def test_scores_of_sentences(bench) -> None:
+    code, _, error = bench(
+        "analyse", "scores", "--domain", "sentence", "--tiny", "--loss", "infonce"
+    )
+    assert (code, error) == (0, "")
+    assert read(Path("results/analyses/scores-sentence-graded/scores.csv"))
+
+
+def test_looking_on_changes_no_training() -> None:
+    from contrastbench.benchmarks.running.training import train
+
+    laboratory = open_laboratory("graph", "motifs", TINY["graph"], 0, None, "cpu", 1)
+    look = lambda contrasts, batch: [scores.moments(c) for c in contrasts] and contrasts  # noqa: E731
+    weights = [laboratory.train(get_loss("adnce"), look).state_dict()]
+    weights.append(train(laboratory.domain, laboratory.recipe, get_loss("adnce"))[0].state_dict())
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+
+def test_false_negatives_writes_each_share_and_temperature(bench) -> None:
+    words = [
+        "--loss",
+        "infonce",
+        "--kept",
+        "0,1",
+        "--temperatures",
+        "0.1,1",
+        "--recipe",
+        "epochs=2",
+    ]
+    code, found, error = bench("analyse", "false-negatives", *GRAPH, *words)
+    assert (code, error) == (0, "")
+    rows = read(Path(found.split()[0]))
+    assert [(row["kept"], row["temperature"]) for row in rows] == [
+        ("0.0", "0.1"),
+        ("0.0", "1.0"),
+        ("1.0", "0.1"),
+        ("1.0", "1.0"),
+    ]
+    assert [float(row["weighted_share"]) for row in rows[:2]] == [0, 0]
+    low, high = (float(row["weighted_share"]) for row in rows[2:])
+    assert low != high
+    for pair in (rows[:2], rows[2:]):
+        best = max(float(row["accuracy"]) for row in pair)
+        assert [float(row["relative_accuracy"]) for row in pair] == [
+            float(row["accuracy"]) / best for row in pair
+        ]
+
+
+def test_tsne_has_a_panel_for_the_untrained_encoder_and_each_loss(bench) -> None:
+    code, found, error = bench(
+        "analyse",
+        "tsne",
+        "--domain",
+        "image",
+        "--tiny",
+        "--loss",
+        "infonce",
+        "--points",
+        "30",
+        "--out",
+        "out",
+    )
+    assert (code, error) == (0, "")
+    rows = read(Path(found.split()[0]))
+    assert [row["encoder"] for row in rows] == ["untrained"] * 30 + ["infonce"] * 30
+    assert [(row["row"], row["class"]) for row in rows[:30]] == [
+        (row["row"], row["class"]) for row in rows[30:]
+    ]
+    assert len({row["row"] for row in rows[:30]}) == 30
+    assert rows[0]["x"] != rows[30]["x"]
+
+
+def test_chosen_samples_are_of_all_and_the_plane_depends_on_the_seed_alone() -> None:
+    rows = tsne.choose(1000, 100, 0)
+    assert len(set(rows.tolist())) == 100
+    assert rows.max() > 900
+    assert torch.equal(tsne.choose(5, 100, 0), torch.arange(5))
+    x = torch.randn(20, 3, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(tsne.plane(x, 0), tsne.plane(x, 0))
+
+
+def test_a_heatmap_is_of_the_records_alone_and_names_what_is_missing(bench, tmp_path: Path) -> None:
+    for mu, seed, accuracy in ((0.3, 0, 80.0), (0.3, 1, 82.0), (0.7, 0, 90.0)):
+        add(tmp_path / "results", seed, accuracy, "adnce", params={"mu": mu})
+    add(tmp_path / "results", 0, 10.0, "adnce", params={"mu": 0.3, "temperature": 0.9})
+    code, found, error = bench(
+        *HEATMAP, "--grid", "mu=0.3,0.7", "--grid", "sigma=1,2", "--seeds", "0,1"
+    )
+    assert (code, error) == (0, "")
+    table, _, missing = found.splitlines()
+    rows = read(Path(table))
+    assert [(row["mu"], row["sigma"], row["accuracy_mean"], row["n"]) for row in rows] == [
+        ("0.3", "1", "81.0", "2"),
+        ("0.3", "2", "", "0"),
+        ("0.7", "1", "90.0", "1"),
+        ("0.7", "2", "", "0"),
+    ]
+    sweep = "results/analyses/heatmap-graph-MUTAG-adnce/heatmap.yaml"
+    assert missing == f"3 of 4 squares lack seeds: bench sweep {sweep} runs what is missing"
+    code, plan, _ = bench("plan", sweep)
+    assert code == 0
+    assert "3 done, 5 missing" in plan.splitlines()[-1]
+
+
+MISTAKES = [
+    (["scores", *GRAPH, "--loss", "none"], "--loss none trains nothing"),
+    (["scores", *GRAPH, "--loss", "adnc"], "unknown loss 'adnc': did you mean 'adnce'?"),
+    (
+        ["scores", *GRAPH, "--loss", "adnce(mu=1"],
+        "--loss 'adnce(mu=1': give a loss or loss(KEY=VALUE, ...)",
+    ),
+    (["scores", *GRAPH, "--loss", "adnce(my=1)"], "unknown parameter of adnce 'my'"),
+    (["scores", *GRAPH, "--loss", "adnce(sigma=0)"], "sigma must be a finite number > 0, got 0"),
+    (["scores", *GRAPH, "--loss", "infonce", "--set", "mu=1"], "unknown parameter of infonce 'mu'"),
+    (["scores", *GRAPH, "--loss", "infonce", "--loss", "infonce"], "a loss is given twice"),
+    (["scores", "--domain", "grph", "--loss", "infonce"], "unknown domain 'grph'"),
+    (["scores", *GRAPH, "--loss", "infonce", "--recipe", "epochs=0"], "this recipe trains nothing"),
+    (
+        ["scores", *GRAPH, "--loss", "infonce", "--data-root", "nowhere"],
+        "data root nowhere does not exist",
+    ),
+    (["scores", *GRAPH, "--loss", "infonce", "--out", "file"], "cannot write to file"),
+    (["false-negatives", *GRAPH, "--loss", "dar"], "unknown parameter of dar 'temperature'"),
+    (["false-negatives", *GRAPH, "--loss", "infonce + dar"], "dar is no loss of scores"),
+    (
+        ["false-negatives", *GRAPH, "--loss", "infonce(temperature=1)"],
+        "the temperature is --temperatures",
+    ),
+    (["false-negatives", *GRAPH, "--loss", "infonce", "--kept", "2"], "--kept '2': give numbers"),
+    (
+        ["false-negatives", *GRAPH, "--loss", "infonce", "--temperatures", "0,1"],
+        "temperature must be a finite number",
+    ),
+    (
+        [
+            "false-negatives",
+            "--domain",
+            "image",
+            "--tiny",
+            "--loss",
+            "infonce",
+            "--recipe",
+            "pairing=supervised",
+        ],
+        "the supervised pairing has no false negatives",
+    ),
+    (
+        ["false-negatives", "--domain", "sentence", "--tiny", "--loss", "infonce"],
+        "this analysis needs classes, which this domain has not",
+    ),
+    (["tsne", *GRAPH, "--loss", "infonce", "--points", "3"], "--points"),
+    ([*HEATMAP[1:], "--grid", "mu=1,2"], "a heatmap has two --grid KEY=V1,V2,..., got 1"),
+    (
+        [*HEATMAP[1:], "--grid", "mu=1,2", "--grid", "mv=1"],
+        "unknown parameter of adnce 'mv': known: mu, sigma",
+    ),
+    (
+        [*HEATMAP[1:], "--grid", "mu=1,,2", "--grid", "sigma=1"],
+        "--grid mu '1,,2': give distinct values",
+    ),
+    (
+        [*HEATMAP[1:], "--grid", "mu=1", "--grid", "sigma=1", "--set", "mu=1"],
+        "mu is in --grid and in --set",
+    ),
+    (
+        [*HEATMAP[1:], "--grid", "mu=1,2", "--grid", "sigma=1"],
+        "no records of graph MUTAG adnce on this grid",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"), MISTAKES, ids=lambda value: value if isinstance(value, str) else None
+)
+def test_a_mistake_is_one_line(bench, words: list[str], message: str) -> None:
+    Path("file").touch()
+    code, found, error = bench("analyse", *words)
+    assert (code, found) == (2, "")
+    assert message in error
+    assert len(error.splitlines()) == 1
+
+
+def test_an_interruption_says_that_nothing_was_written(
+    bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(scores, "moments", stop)
+    code, found, error = bench("analyse", "scores", *GRAPH, "--loss", "infonce")
+    assert (code, found, error) == (130, "", "interrupted: nothing was written\n")
+    assert list(Path("results/analyses/scores-graph-motifs").iterdir()) == []
+
+
+def test_a_missing_matplotlib_is_named_before_the_training(
+    bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "find_spec", lambda name: None)
+    code, _, error = bench("analyse", "scores", *GRAPH, "--loss", "infonce")
+    assert code == 2
+    assert error == (
+        'bench: the plot needs matplotlib, which is not installed: pip install "contrastbench[report]"\n'
+    )
+
+
+def test_shared_parameters_go_to_the_losses_that_have_them() -> None:
+    losses = parse_losses(
+        ["infonce", "adnce(mu=0.1)", "infonce + dar"], {"mu": 0.9, "temperature": 0.2}
+    )
+    assert losses == [
+        ("infonce", {"temperature": 0.2}),
+        ("adnce", {"temperature": 0.2, "mu": 0.1}),
+        ("infonce + dar", {"temperature": 0.2}),
+    ]
+
+
+def test_grids_and_lists() -> None:
+    assert parse_grid(["form=chain,star", "mu=1e-1"]) == {"form": ["chain", "star"], "mu": [0.1]}
+    for words in (["mu"], ["mu="], ["=1"], ["mu=1", "mu=2"], ["mu=1,1"]):
+        with pytest.raises(UserError, match="--grid"):
+            parse_grid(words)
+    for text in ("nan", "-1", "a", "true", "", "0.5;1"):
+        with pytest.raises(UserError, match="--kept"):
+            parse_numbers("--kept", text, high=1)

@@ -1,0 +1,450 @@
+"""The command line as a user meets it: one line for a mistake, exit code 2, no traceback, no record."""
+
+import hashlib
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from contrastbench.benchmarks.cli.arguments import parse_pairs, parse_seeds
+from contrastbench.benchmarks.records.store import read
+from contrastbench.losses import UserError
+
+RUN = ["run", "--domain", "graph", "--loss", "adnce"]
+TABLE = ["run", "--domain", "tabular", "--loss", "adnce"]
+
+
+MISTAKES = [
+    (
+        ["run", "--domain", "grph", "--loss", "adnce"],
+        "unknown domain 'grph': did you mean 'graph'?",
+    ),
+    (["run", "--domain", "graph", "--loss", "adnc"], "unknown loss 'adnc': did you mean 'adnce'?"),
+    ([*RUN, "--dataset", "MUTGA"], "unknown graph dataset 'MUTGA': did you mean 'MUTAG'?"),
+    ([*RUN, "--set", "sigm=1"], "unknown parameter of adnce 'sigm': did you mean 'sigma'?"),
+    (
+        [*RUN, "--recipe", "epoch=1"],
+        "unknown recipe key of domain graph 'epoch': did you mean 'epochs'?",
+    ),
+    ([*RUN, "--set", "sigma=0"], "sigma must be a finite number > 0, got 0"),
+    ([*RUN, "--set", "temperature=-1"], "temperature must be a finite number > 0, got -1"),
+    ([*RUN, "--set", "temperature=nan"], "temperature must be a finite number > 0, got nan"),
+    ([*RUN, "--set", "temperature=cold"], "temperature must be a finite number > 0, got 'cold'"),
+    ([*RUN, "--set", "mu"], "--set 'mu': give KEY=VALUE"),
+    ([*RUN, "--set", "mu=1", "--set", "mu=2"], "--set mu is given twice"),
+    ([*RUN, "--recipe", "epochs=many"], "recipe epochs='many': input should be a valid integer"),
+    (
+        [*RUN, "--recipe", "epochs=-1"],
+        "recipe epochs=-1: input should be greater than or equal to 0",
+    ),
+    ([*RUN, "--recipe", "lr=inf"], "recipe lr=inf: input should be a finite number"),
+    (
+        [*RUN, "--recipe", "augmentation=random5"],
+        "recipe augmentation='random5': input should be 'drop'",
+    ),
+    ([*RUN, "--recipe", "folds=200"], "fewer than the 200 folds"),
+    ([*RUN, "--seeds", "4-0"], "--seeds '4-0': give distinct numbers"),
+    ([*RUN, "--seeds", "1,1"], "--seeds '1,1': give distinct numbers"),
+    ([*RUN, "--data-root", "nowhere"], "data root nowhere does not exist"),
+    ([*RUN, "--device", "cuda:99"], "device 'cuda:99' is not to be had here"),
+    ([*RUN, "--device", "meta"], "device 'meta' is not to be had here"),
+    (["perf", "losses", "--only", "infonse"], "did you mean 'infonce'"),
+    (["table", "adnce-table5", "--all"], "--all writes every table: leave adnce-table5 out"),
+    (
+        ["run", "--domain", "graph", "--loss", "none", "--set", "mu=1"],
+        "--loss none has no parameters",
+    ),
+    (["run", "--domain", "graph", "--loss", "x.py:Mine"], "no file x.py"),
+    (["run", "--domain", "graph"], "Missing option '--loss'"),
+    ([*RUN, "--sed", "1"], "--seeds"),
+    (["rn"], "No such command 'rn'"),
+    (["list", "losess"], "unknown list 'losess': did you mean 'losses'?"),
+    (["table", "adnce-tabel5"], "did you mean 'adnce-table5'"),
+    (["table"], "name a table"),
+    (
+        ["table", "mine.yaml"],
+        "no file mine.yaml: give a table's name (bench list tables) or the path of its YAML file",
+    ),
+    (["table", "adnce-table5", "--format", "tex"], "unknown format 'tex': did you mean 'latex'?"),
+    (["audit", "adnce-tabel5"], "did you mean 'adnce-table5'"),
+    (["sweep", "adnce-tabel5"], "did you mean 'adnce-table5'"),
+    (["sweep", "my.yaml"], "no file my.yaml"),
+    (["sweep", "smoke", "--data-root", "nowhere"], "data root nowhere does not exist"),
+    (
+        ["sweep", "smoke", "--only", "loss=adnc"],
+        "unknown loss in smoke 'adnc': did you mean 'adnce'",
+    ),
+    (["sweep", "smoke", "--seeds", "4-0"], "--seeds '4-0': give distinct numbers"),
+    (["sweep", "smoke", "--jobs", "0"], "--jobs"),
+    (["plan", "adnce-table5", "--only", "column"], "--only 'column': give KEY=VALUE"),
+    (["merge", "nowhere"], "nowhere holds no records"),
+    (["perf", "graf"], "did you mean 'graph'?"),
+    (["check-loss", "adnc"], "unknown loss 'adnc': did you mean 'adnce'?"),
+    (["check-loss", "adnce", "--set", "sigma=0"], "sigma must be a finite number > 0, got 0"),
+    (["check-loss", "mine.py:Mine"], "no file mine.py"),
+    (["data", "ftech"], "did you mean 'fetch'?"),
+    (["data", "fetch", "MUTGA"], "unknown dataset 'MUTGA': did you mean 'MUTAG'?"),
+    (["data", "fetch"], "name a dataset that is downloaded"),
+    (["data", "fetch", "motifs"], "motifs: name a dataset that is downloaded"),
+    ([*RUN, "--target", "y"], "--target names a column of a table: domain graph has none"),
+    ([*RUN, "--recipe", "preset=small"], "unknown preset of domain graph 'small'"),
+    ([*TABLE, "--target", "y"], "--target is for csv:FILE and parquet:FILE"),
+    ([*TABLE, "--dataset", "wines"], "unknown tabular dataset 'wines': did you mean 'wine'?"),
+    ([*TABLE, "--dataset", "wine"], "106 training rows are fewer than a batch"),
+    ([*TABLE, "--dataset", "csv:mine.csv", "--target", "y"], "no file mine.csv"),
+    ([*TABLE, "--dataset", "Higgs-100K"], "Higgs-100K is not downloaded unhashed: get https"),
+    ([*TABLE, "--recipe", "preset=renycl"], "did you mean 'renyicl'"),
+    ([*TABLE, "--recipe", "encoder=raw"], "no weights to train: give --loss none"),
+    ([*TABLE, "--recipe", "widths=[64, 30]"], "the last width 30 has no 4 equal sets"),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"), MISTAKES, ids=lambda x: " ".join(x[-2:]) if isinstance(x, list) else ""
+)
+def test_a_mistake_is_one_line_and_exit_code_2(
+    bench, tmp_path: Path, words: list[str], message: str
+) -> None:
+    code, out, err = bench(*words)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def test_a_run_prints_its_records_and_goes_on_where_it_stopped(bench, tmp_path: Path) -> None:
+    code, out, _ = bench(*RUN, "--tiny", "--json", "--seeds", "0,2")
+    records = [json.loads(line) for line in out.splitlines()]
+    assert (code, [r["seed"] for r in records]) == (0, [0, 2])
+    code, again, _ = bench(*RUN, "--tiny", "--seeds", "0-2")
+    assert code == 0
+    assert again.count("graph motifs adnce seed") == 3
+    assert "over 3 of 3 seeds" in again
+    assert len(list(tmp_path.rglob("*.json"))) == 3
+
+
+TALKATIVE = """
+import os
+from contrastbench.losses.infonce import InfoNCE
+
+print("imported")
+
+class Talkative(InfoNCE):
+    def terms(self, scores):
+        print("called")
+        os.system("echo from a process")
+        return super().terms(scores)
+"""
+
+
+def test_what_a_users_loss_prints_stays_out_of_the_records(tmp_path: Path) -> None:
+    (tmp_path / "talkative.py").write_text(TALKATIVE)
+    main = "from contrastbench.benchmarks.cli.main import main; main()"
+    words = [
+        "run",
+        "--domain",
+        "graph",
+        "--loss",
+        "talkative.py:Talkative",
+        "--tiny",
+        "--json",
+        "--seeds",
+        "0-1",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", main, *words], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert [json.loads(line)["seed"] for line in done.stdout.splitlines()] == [0, 1], done.stderr
+    assert all(text in done.stderr for text in ("imported", "called", "from a process"))
+
+
+def test_tiny_gives_way_to_the_recipe(bench) -> None:
+    _, out, _ = bench(*RUN, "--tiny", "--recipe", "epochs=1", "--json", "--set", "mu=0.1")
+    record = json.loads(out)
+    assert (record["recipe"]["epochs"], record["recipe"]["folds"], record["params"]["mu"]) == (
+        1,
+        3,
+        0.1,
+    )
+
+
+def test_a_seed_that_fails_shows_in_the_exit_code(bench) -> None:
+    code, out, _ = bench(*RUN, "--tiny", "--recipe", "lr=1e30", "--seeds", "0-1")
+    assert code == 1
+    assert out.count("diverged, the loss is") == 2
+    assert "0 of 2 seeds are ok: no mean over seeds" in out
+
+
+def test_a_table_of_ones_own(bench, tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    rows = "".join(f"{i},{i % 7},{'ab'[i % 2]}\n" for i in range(200))
+    (tmp_path / "mine.csv").write_text("x,y,kind\n" + rows)
+    words = [*TABLE, "--dataset", "csv:mine.csv", "--target", "kind", "--tiny", "--json"]
+    code, out, err = bench(*words, "--recipe", "preset=scarf", "--recipe", "rate=0.5")
+    record = json.loads(out)
+    assert (code, err) == (0, "")
+    assert (record["dataset"], record["recipe"]["target"]) == ("csv:mine.csv", "kind")
+    assert [record["recipe"][k] for k in ("pairing", "rate", "epochs")] == ["one_way", 0.5, 2]
+    assert record["details"]["rows"] == {"train": 120, "validation": 40, "test": 40}
+
+
+TABLE_FILE = """title: t
+source: s
+decimals: 1
+domain: graph
+metric: accuracy
+columns:
+  A: {dataset: MUTAG}
+rows:
+- name: mine
+  loss: adnce
+  paper: {A: [80.0]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "source: s",
+            "title: s",
+            "mine.yaml:2: the key 'title' was given in line 1 already: remove one",
+        ),
+        ("  loss: adnce", "  los: adnce", "mine.yaml:10: unknown key 'los': did you mean 'loss'?"),
+        (
+            "decimals: 1",
+            "decimals: one",
+            "mine.yaml:3: decimals='one': input should be a valid integer",
+        ),
+        ("source: s\n", "", "mine.yaml:1: the key 'source' is missing"),
+        ("{A: [80.0]}", "{B: [80.0]}", "mine.yaml:11: unknown column 'B'"),
+        (
+            "{A: [80.0]}",
+            "{A: [80.0, 1.0, 2.0]}",
+            "mine.yaml:11: rows.0.paper.A: list should have at most 2 items",
+        ),
+        (
+            "{A: [80.0]}",
+            "{A: [.nan]}",
+            "mine.yaml:11: rows.0.paper.A.0=nan: input should be a finite number",
+        ),
+        (
+            "- name: mine",
+            "- name: mine\n- name: mine",
+            "mine.yaml:10: two rows are named 'mine': rename one",
+        ),
+        (
+            "title: t",
+            "name: t\ntitle: t",
+            "mine.yaml:1: a file has no such key; a table's name is that of its file",
+        ),
+        ("title: t", "title: t: u", "mine.yaml:1: mapping values are not allowed"),
+        ("rows:", "rows", "mine.yaml:9: could not find expected ':'"),
+        ("loss: adnce", "loss: adnc", "mine.yaml:10: unknown loss 'adnc': did you mean 'adnce'?"),
+        (
+            "loss: adnce",
+            "loss: adnce\n  params: {nu: 1}",
+            "mine.yaml:10: unknown parameter of adnce 'nu'",
+        ),
+        (
+            "domain: graph",
+            "domain: graph\nrecipe: {epoch: 2}",
+            "mine.yaml:5: unknown recipe key",
+        ),
+        (
+            "loss: adnce",
+            "loss: adnce\n  recipe: {epoch: 2}",
+            "mine.yaml:11: unknown recipe key",
+        ),
+        (
+            "{dataset: MUTAG}",
+            "{dataset: MUTAG, domain: image}\nrecipe: {layers: 2}",
+            "mine.yaml:8: unknown recipe key of",
+        ),
+    ],
+)
+@pytest.mark.parametrize("command", ["table", "audit"])
+def test_a_wrong_table_is_one_line(
+    bench, tmp_path: Path, command: str, old: str, new: str, message: str
+) -> None:
+    assert old in TABLE_FILE
+    (tmp_path / "mine.yaml").write_text(TABLE_FILE.replace(old, new, 1))
+    code, out, err = bench(command, "mine.yaml")
+    assert (code, out) == (2, "")
+    assert err.startswith(f"bench: {message}")
+    assert err.count("\n") == 1
+
+
+def test_a_sweep_of_a_value_out_of_range_starts_no_worker(
+    bench, tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.setattr(
+        "contrastbench.benchmarks.sweeps.sweep.Worker",
+        lambda *_: pytest.fail("a worker was started"),
+    )
+    (tmp_path / "my.yaml").write_text(
+        "domains: {graph: {}}\nlosses:\n- infonce: {temperature: -1}\n"
+    )
+    assert bench("sweep", "my.yaml") == (
+        2,
+        "",
+        "bench: my.yaml:3: temperature must be a finite number > 0, got -1\n",
+    )
+
+
+def test_tables_go_to_the_results_folder(bench, tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    code, out, _ = bench("table", "--all")
+    assert code == 0
+    assert sorted(out.split()) == sorted(
+        str(path.relative_to(tmp_path)) for path in (tmp_path / "results").iterdir()
+    )
+    assert "results/adnce-table5.md" in out
+    assert (
+        bench("table", "adnce-table5")[1] == (tmp_path / "results" / "adnce-table5.md").read_text()
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["list", "losses"],
+        ["list", "datasets"],
+        ["table", "adnce-table5"],
+        ["audit", "adnce-table5"],
+        ["plan", "smoke"],
+        ["list", "tables"],
+        ["--help"],
+    ],
+)
+def test_what_must_be_instant_imports_no_torch(words: list[str], tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom contrastbench.benchmarks.cli import main as cli\nsys.argv = ['bench', *sys.argv[1:]]\n"
+        "try:\n    cli.main()\nexcept SystemExit:\n    print('torch' in sys.modules or 'numpy' in sys.modules)\n"
+    )
+    out = subprocess.check_output([sys.executable, "-c", code, *words], text=True, cwd=tmp_path)
+    assert out.splitlines()[-1] == "False"
+    assert len(out.splitlines()) > 3
+
+
+def test_seeds_of_numbers_and_ranges() -> None:
+    assert parse_seeds(" 3, 0-1 ,4294967295") == [3, 0, 1, 2**32 - 1]
+    assert len(parse_seeds("0-9999")) == 10_000
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        *(
+            (text, "give distinct numbers from 0 on")
+            for text in ("0-2,3-1", "3-", "-3", "1_0", "", "0,", "٣", "+1")
+        ),
+        *(
+            (text, "below 2\\*\\*32")
+            for text in ("4294967296", "0-9999999999", "9" * 23, "1" * 5000)
+        ),
+        *((text, "give at most 10,000 seeds") for text in ("0-4294967295", "0-9999,10000")),
+    ],
+)
+def test_what_are_no_seeds_is_one_line(text: str, message: str) -> None:
+    with pytest.raises(UserError, match=message) as error:
+        parse_seeds(text)
+    assert len(str(error.value)) < 200
+
+
+def test_values_in_any_notation() -> None:
+    assert parse_pairs("--set", ["a=1e-3", "b=2", "c=true", "d=x=y", "e=null"]) == {
+        "a": 0.001,
+        "b": 2,
+        "c": True,
+        "d": "x=y",
+        "e": None,
+    }
+    assert parse_seeds("0-2,7") == [0, 1, 2, 7]
+
+
+WRONG = """
+from contrastbench.losses import ScoreLoss
+
+class Wrong(ScoreLoss):
+    def terms(self, scores):
+        return scores.neg.masked_fill(scores.hole, 0).sum(dim=1) - scores.pos.sum(dim=1) * 1e9
+"""
+
+
+def test_a_users_loss_is_checked(bench, tmp_path: Path) -> None:
+    code, out, _ = bench("check-loss", "infonce + 0.5*dar")
+    assert code == 0
+    assert "FAIL" not in out
+    (tmp_path / "wrong.py").write_text(WRONG)
+    code, out, _ = bench("check-loss", "wrong.py:Wrong")
+    assert code == 1
+    assert "FAIL  half precision" in out
+    assert "pass  scalar" in out
+    assert "pass  parameters" in out, "a loss without parameters is a loss"
+
+
+def test_the_doctor_names_what_is_missing(bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    from contrastbench.benchmarks.cli import doctor
+
+    code, out, _ = bench("doctor")
+    assert code == 0
+    assert "  torch 2" in out
+    assert "extra [graph]: complete" in out
+    real = doctor.installed
+    monkeypatch.setattr(
+        doctor, "installed", lambda name: None if name == "torch-geometric" else real(name)
+    )
+    assert 'missing torch-geometric: pip install "contrastbench[graph]"' in bench("doctor")[1]
+    monkeypatch.setattr(
+        doctor, "installed", lambda name: "0.0.1" if name == "torch" else real(name)
+    )
+    assert "torch 0.0.1, but >=2" in bench("doctor")[1]
+
+
+def test_downloads_are_verified(bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from contrastbench.domains import download
+    from contrastbench.domains.declaration import Dataset
+    from contrastbench.domains.graph import DATASETS
+
+    whole = Dataset(
+        "TOY", "", "https://example.invalid/TOY.zip", hashlib.sha256(b"whole").hexdigest()
+    )
+    monkeypatch.setitem(DATASETS, "TOY", whole)
+    monkeypatch.setattr(download, "cache_folder", lambda: tmp_path)
+    assert "not downloaded" in bench("data", "verify", "TOY")[1]
+    (tmp_path / "TOY.zip").write_bytes(b"half")
+    assert "DAMAGED" in bench("data", "verify", "TOY")[1]
+    (tmp_path / "TOY.zip").write_bytes(b"whole")
+    assert "sha256 verified" in bench("data", "verify", "TOY")[1]
+    assert bench("data", "fetch", "TOY")[1] == f"{tmp_path / 'TOY.zip'}\n"
+
+
+@pytest.mark.parametrize(
+    ("how", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGKILL, -9)]
+)
+def test_a_kill_loses_no_finished_seed(tmp_path: Path, how: signal.Signals, code: int) -> None:
+    words = [
+        sys.executable,
+        "-c",
+        "from contrastbench.benchmarks.cli.main import main; main()",
+        *RUN,
+        "--tiny",
+        "--json",
+    ]
+    with subprocess.Popen(
+        [*words, "--seeds", "0-999"], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        said = [json.loads(process.stdout.readline()) for _ in range(2)]
+        process.send_signal(how)
+        said += [json.loads(line) for line in process.stdout if line.endswith("}\n")]
+    assert process.returncode == code
+    records = sorted(tmp_path.rglob("*.json"))
+    assert {record["seed"] for record in said} <= {read(path)["seed"] for path in records}
+    assert len(records) <= len(said) + 1
+    if how != signal.SIGKILL:
+        assert not list(tmp_path.rglob("*.tmp"))

@@ -1,0 +1,280 @@
+"""Rows against a baseline: which runs make a pair, what is tested, and what it is called."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from made_records import made
+
+from contrastbench.benchmarks.comparison import compare
+from contrastbench.benchmarks.comparison.compare import (
+    baseline_row,
+    counts,
+    differences_by_fold,
+    ranks,
+    redrawn,
+)
+from contrastbench.benchmarks.comparison.formats import render
+from contrastbench.benchmarks.comparison.statistics import corrected_t, holm, wilcoxon
+from contrastbench.benchmarks.tables.table import Table, entries, experiment
+from contrastbench.domains.graph import GraphRecipe
+from contrastbench.domains.graph.domain import GraphDomain
+from contrastbench.losses import UserError
+
+SMALL = Table(
+    name="small",
+    title="t",
+    source="s",
+    decimals=1,
+    domain="graph",
+    metric="accuracy",
+    columns={"A": {"dataset": "MUTAG"}, "B": {"dataset": "DD"}, "C": {}},
+    rows=[
+        {"name": "quoted", "paper": {"A": [80.0]}},
+        {"name": "new", "loss": "adnce"},
+        {"name": "base", "loss": "infonce"},
+        {"name": "also", "loss": "infonce", "params": {"temperature": 0.3}},
+    ],
+)
+
+
+def add(results: Path, row: str, column: str, seed: int, folds: list[float], **change: Any) -> None:
+    """An ok record of a place of the table."""
+    work = experiment(SMALL, next(r for r in SMALL.rows if r.name == row), column)
+    made(
+        results,
+        work,
+        seed,
+        metrics={"accuracy": sum(folds) / len(folds)},
+        **{"details": {"folds": folds}, **change},
+    )
+
+
+FOLDS = {  # row -> seed -> two folds
+    "base": {0: [80.0, 90.0], 1: [82.0, 91.0], 2: [81.0, 86.0], 3: [70.0, 71.0]},
+    "new": {0: [81.0, 93.0], 1: [85.0, 93.0], 2: [82.5, 90.0], 7: [99.0, 99.0]},
+}
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Path:
+    for row, seeds in FOLDS.items():
+        for seed, folds in seeds.items():
+            add(tmp_path, row, "A", seed, folds)
+    return tmp_path
+
+
+def test_pairs_are_the_seeds_that_both_have(filled: Path) -> None:
+    (found,) = compare(SMALL, filled)
+    assert (found.row, found.column, found.seeds, found.unpaired) == ("new", "A", (0, 1, 2), 2)
+    shared = [(sum(FOLDS["base"][s]) / 2, sum(FOLDS["new"][s]) / 2) for s in (0, 1, 2)]
+    assert found.baseline == pytest.approx(sum(a for a, _ in shared) / 3)
+    assert found.ours == pytest.approx(sum(b for _, b in shared) / 3)
+    assert found.difference == pytest.approx(sum(b - a for a, b in shared) / 3)
+    assert found.wilcoxon == wilcoxon([b - a for a, b in shared])
+    assert "3 (+2 unpaired)" in render(SMALL, filled, "md")
+
+
+def test_folds_of_one_seed_are_compared_and_corrected(filled: Path) -> None:
+    (found,) = compare(SMALL, filled)
+    folds = [1.0, 3.0, 3.0, 2.0, 1.5, 4.0]
+    assert (found.n, found.ratio) == (6, 1.0)  # two folds: as much tested as trained on
+    assert found.t.p == pytest.approx(corrected_t(folds, 1.0).p)
+
+
+def test_folds_are_the_same_graphs_for_every_loss() -> None:
+    one, two = (
+        GraphDomain(
+            "motifs",
+            GraphRecipe(limit=60, folds=3, augmentation=a, lr=lr),
+            3,
+            None,
+            torch.device("cpu"),
+        )
+        for a, lr in (("random2", 0.01), ("random4", 0.1))
+    )
+    other = GraphDomain("motifs", GraphRecipe(limit=60, folds=3), 4, None, torch.device("cpu"))
+    assert torch.equal(one.graphs.y, two.graphs.y)
+    assert torch.equal(one.graphs.edge_index, two.graphs.edge_index)
+    assert not torch.equal(one.graphs.y, other.graphs.y)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"folds": [60.0, 61.0, 62.0]}, {"limit": 50}],
+    ids=["another number of folds", "other graphs"],
+)
+def test_other_folds_are_not_compared(filled: Path, change: dict[str, Any], tmp_path: Path) -> None:
+    a = {"details": {"folds": [1.0, 2.0]}, "recipe": {"limit": None}, "metrics": {"accuracy": 1.5}}
+    assert differences_by_fold(a, a, "accuracy") == [0.0, 0.0]
+    folds = change.get("folds", [1.0, 2.0])
+    b = {
+        "details": {"folds": folds},
+        "recipe": {"limit": change.get("limit")},
+        "metrics": {"accuracy": sum(folds) / len(folds)},
+    }
+    assert differences_by_fold(a, b, "accuracy") == []
+
+
+def test_folds_of_another_metric_are_not_taken_for_it() -> None:
+    record = {"details": {"folds": [1.0, 2.0]}, "recipe": {}, "metrics": {"f1": 40.0}}
+    assert differences_by_fold(record, record, "f1") == []
+
+
+def test_splits_drawn_by_the_seed_are_corrected() -> None:
+    details = {"rows": {"train": 60, "validation": 20, "test": 20}}
+    assert redrawn({"dataset": "csv:mine.csv", "details": details}) == pytest.approx(1 / 3)
+    assert redrawn({"dataset": "digits-table", "details": details}) == pytest.approx(1 / 3)
+    assert redrawn({"dataset": "CoverType", "details": details}) == 0.0
+    assert redrawn({"dataset": "sts", "details": {}}) == 0.0
+
+
+def test_one_seed_is_no_test_however_many_folds(tmp_path: Path) -> None:
+    add(tmp_path, "base", "A", 0, [80.0, 90.0])
+    add(tmp_path, "new", "A", 0, [85.0, 99.0])
+    (found,) = compare(SMALL, tmp_path)
+    assert found.difference == pytest.approx(7.0)
+    assert (found.wilcoxon.p, found.t.p, found.holm) == (None, None, None)
+    assert (found.verdict, found.why) == ("untested", "n too small: 1 pair")
+
+
+def test_wins_and_losses_are_those_of_holms_p(tmp_path: Path) -> None:
+    for seed in range(4):
+        add(tmp_path, "base", "A", seed, [80.0 + seed, 80.0])
+        add(tmp_path, "base", "B", seed, [70.0, 70.0])
+        add(tmp_path, "new", "A", seed, [88.0 + seed, 88.0 + 0.5 * seed])
+        add(tmp_path, "new", "B", seed, [69.0, 71.5])
+        add(tmp_path, "also", "A", seed, [72.0 + seed, 72.0 + 0.5 * seed])
+    found = compare(SMALL, tmp_path, "base")
+    assert {(c.row, c.column): c.verdict for c in found} == {
+        ("new", "A"): "win",
+        ("new", "B"): "tie",
+        ("also", "A"): "loss",
+    }
+    ps = [c.t.p for c in found if c.t.p is not None]
+    assert [c.holm for c in found] == holm(ps)
+    assert counts(found) == {"new": {"win": 1, "tie": 1}, "also": {"loss": 1}}
+    assert {c.verdict for c in compare(SMALL, tmp_path, "base", alpha=1e-9)} == {"tie"}
+
+
+def test_too_few_pairs_are_no_tie(filled: Path) -> None:
+    (found,) = compare(SMALL, filled, test="wilcoxon")
+    assert found.wilcoxon.p == 0.25
+    assert (found.verdict, found.why) == ("untested", "n too small: 3 pairs give p >= 0.25")
+    assert "3 pairs cannot give less than 0.25" in render(SMALL, filled, "md")
+
+
+def test_a_row_that_is_the_baseline_under_another_name_is_not_tested(filled: Path) -> None:
+    rows = [*SMALL.rows, SMALL.rows[2].model_copy(update={"name": "again"})]
+    found = {c.row: c for c in compare(SMALL.model_copy(update={"rows": rows}), filled)}
+    assert (found["again"].verdict, found["again"].why, found["again"].holm) == (
+        "untested",
+        "the same runs",
+        None,
+    )
+
+
+def test_runs_on_other_data_are_not_tested(tmp_path: Path) -> None:
+    for seed in range(3):
+        add(tmp_path, "base", "A", seed, [80.0, 90.0])
+        add(tmp_path, "new", "A", seed, [85.0, 99.0 + seed], data_hash="1" * 64)
+    (found,) = compare(SMALL, tmp_path)
+    assert (found.t.p, found.why) == (None, "other data or starting weights")
+
+
+def test_the_baseline_is_infonce_unless_named(filled: Path) -> None:
+    assert baseline_row(SMALL).name == "base"
+    assert baseline_row(SMALL, "new").name == "new"
+    (found,) = compare(SMALL, filled, "new")
+    assert (found.row, found.difference) == ("base", pytest.approx(-14.5 / 6))
+
+
+def test_ranks_are_over_columns_that_every_row_fills(tmp_path: Path) -> None:
+    for column, value in (("A", 80.0), ("B", 70.0)):
+        for place, row in enumerate(("new", "base", "also")):
+            add(tmp_path, row, column, 0, [value - place, value])
+    found = ranks(SMALL, list(entries(SMALL, tmp_path)))
+    assert (found.rows, found.columns, found.left_out) == (["new", "base", "also"], ["A", "B"], [])
+    assert found.ranking is not None
+    assert found.ranking.ranks == [1.0, 2.0, 3.0]
+    text = render(SMALL, tmp_path, "md")
+    assert "Average ranks over A, B: new 1.00, base 2.00, also 3.00." in text
+    assert "more than any two of 3 ranks can differ" in text
+
+
+def test_ranks_say_why_there_are_none(filled: Path) -> None:
+    found = ranks(SMALL, list(entries(SMALL, filled)))
+    assert found.ranking is None
+    assert found.why == "ranks need 3 methods on 2 data sets in common, got 2 on 1"
+    add(filled, "also", "B", 0, [1.0, 2.0])
+    assert ranks(SMALL, list(entries(SMALL, filled))).left_out == ["A", "B"]
+
+
+def test_odd_names_break_no_table(filled: Path) -> None:
+    rows = [
+        row.model_copy(update={"name": "n|e\nw"}) if row.name == "new" else row
+        for row in SMALL.rows
+    ]
+    lines = render(SMALL.model_copy(update={"rows": rows}), filled, "md").splitlines()
+    tables = [line for line in lines if line.startswith("|")]
+    assert [line.count("|") for line in tables] == [12] * 3 + [6] * 3
+    assert all(line.startswith("| n&#124;e w |") for line in (tables[2], tables[5]))
+
+
+def test_csv_has_the_numbers(filled: Path) -> None:
+    header, line = (text.split(",") for text in render(SMALL, filled, "csv").splitlines())
+    found = dict(zip(header, line, strict=True))
+    assert (found["method"], found["against"], found["seeds"], found["unpaired"]) == (
+        "new",
+        "base",
+        "0 1 2",
+        "2",
+    )
+    assert (found["p_wilcoxon"], found["t_n"], found["verdict"]) == ("0.25", "6", "tie")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"baseline": "bas"}, "unknown row of small that can be run 'bas': did you mean 'base'"),
+        ({"baseline": "quoted"}, "unknown row of small that can be run 'quoted'"),
+        ({"test": "z"}, "unknown test 'z'"),
+        ({"alpha": 5.0}, "alpha is 5.0: give a number between 0 and 1"),
+        ({"format_": "pdf"}, "unknown format 'pdf'"),
+        ({"baseline": "also"}, "no row has a seed in common with also"),
+    ],
+)
+def test_wrong_questions_are_one_line(filled: Path, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        render(SMALL, filled, **{"format_": "md", **change})
+
+
+def test_a_table_of_quotes_cannot_be_compared(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="only quoted rows"):
+        compare(SMALL.model_copy(update={"rows": SMALL.rows[:1]}), tmp_path)
+
+
+def test_the_command_prints_it_without_torch(filled: Path) -> None:
+    code = (
+        "import sys\nfrom contrastbench.benchmarks.cli import main as cli\nsys.argv = ['bench', *sys.argv[1:]]\n"
+        "try:\n    cli.main()\nexcept SystemExit as end:\n    print(end.code, 'torch' in sys.modules)\n"
+    )
+    words = [
+        sys.executable,
+        "-c",
+        code,
+        "compare",
+        "adnce-table10",
+        "--baseline",
+        "ADNCE",
+        "--results",
+        str(filled),
+    ]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout == "2 False\n"
+    assert done.stderr == (
+        f"bench: adnce-table10: no row has a seed in common with ADNCE under {filled}: run more, or --baseline\n"
+    )

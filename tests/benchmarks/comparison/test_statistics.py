@@ -1,0 +1,235 @@
+"""Statistics against plain loops, published examples and cases that have no answer."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from contrastbench.benchmarks.comparison.statistics import (
+    Ranking,
+    corrected_t,
+    holm,
+    mean_std,
+    rank,
+    wilcoxon,
+)
+
+# Demšar 2006, Table 6: AUC of C4.5 and its variants on 14 UCI sets
+DEMSAR = [
+    [0.763, 0.768, 0.771, 0.798],
+    [0.599, 0.591, 0.590, 0.569],
+    [0.954, 0.971, 0.968, 0.967],
+    [0.628, 0.661, 0.654, 0.657],
+    [0.882, 0.888, 0.886, 0.898],
+    [0.936, 0.931, 0.916, 0.931],
+    [0.661, 0.668, 0.609, 0.685],
+    [0.583, 0.583, 0.563, 0.625],
+    [0.775, 0.838, 0.866, 0.875],
+    [1.000, 1.000, 1.000, 1.000],
+    [0.940, 0.962, 0.965, 0.962],
+    [0.619, 0.666, 0.614, 0.669],
+    [0.972, 0.981, 0.9751, 0.975],  # printed alike, but ranked 2 and 3
+    [0.957, 0.978, 0.946, 0.970],
+]
+
+
+def signed_ranks(differences: list[float]) -> tuple[float, float]:
+    """R+ and R-, equal sizes sharing ranks and zeros split between both."""
+    sizes = [abs(d) for d in differences]
+    plus = minus = 0.0
+    for d in differences:
+        share = [i for i, size in enumerate(sorted(sizes), start=1) if size == abs(d)]
+        position = sum(share) / len(share)
+        plus += position * (1.0 if d > 0 else 0.5 if d == 0 else 0.0)
+        minus += position * (1.0 if d < 0 else 0.5 if d == 0 else 0.0)
+    return plus, minus
+
+
+def wilcoxon_by_hand(differences: list[float]) -> float:
+    """The share of all signs whose smaller rank sum is at most the one seen."""
+    seen = min(signed_ranks(differences))
+    signs = list(itertools.product((-1, 1), repeat=len(differences)))
+    lower = [
+        min(signed_ranks([s * d for s, d in zip(sign, differences, strict=True)])) <= seen
+        for sign in signs
+    ]
+    return sum(lower) / len(signs)
+
+
+@pytest.mark.parametrize(
+    "differences",
+    [
+        [1.0, 2.0, 3.0, 4.0, 5.0],
+        [1.0, -2.0, 3.0, 4.0, 5.0],
+        [1.0, 1.0, 0.0, 4.0, -5.0],
+        [0.5, 0.5, 0.5, 0.5],
+        [0.0, 0.0, 3.0, 1.0, 2.0, -1.0, 2.0],
+        [2.0, -1.0],
+    ],
+)
+def test_wilcoxon_tries_all_signs(differences: list[float]) -> None:
+    assert wilcoxon(differences).p == pytest.approx(wilcoxon_by_hand(differences))
+
+
+def test_wilcoxon_ranks_as_demsars_example() -> None:
+    differences = [round(row[1] - row[0], 3) for row in DEMSAR]
+    assert signed_ranks(differences) == (
+        93.0,
+        12.0,
+    )  # section 3.1.3: T = 12, critical value 21 at 0.05
+    p = wilcoxon(differences).p
+    assert p is not None
+    assert p < 0.02
+
+
+@pytest.mark.parametrize("n", [5, 13, 14, 20])
+def test_wilcoxon_is_scipys_exact_test_without_ties(n: int) -> None:
+    differences = np.random.default_rng(n).normal(0.4, 1, n)
+    assert wilcoxon(differences.tolist()).p == pytest.approx(
+        stats.wilcoxon(differences, method="exact").pvalue
+    )
+
+
+def test_five_pairs_cannot_go_below_a_sixteenth() -> None:
+    best = wilcoxon([1.0, 2.0, 3.0, 4.0, 5.0])
+    assert best.p == best.smallest == 0.0625
+
+
+@pytest.mark.parametrize("n", [2, 5, 20])
+def test_no_difference_at_all_is_p_one(n: int) -> None:
+    assert wilcoxon([0.0] * n).p == 1.0
+    assert corrected_t([0.0] * n, 1 / 9).p == 1.0
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_one_pair_has_no_p(n: int) -> None:
+    for result in (wilcoxon([1.0] * n), corrected_t([1.0] * n, 0.0)):
+        assert result.p is None
+        assert result.why.startswith("n too small")
+
+
+def test_differences_without_spread_have_no_t() -> None:
+    third = [100 * a / 3 - 100 * (a - 1) / 3 for a in (1, 2, 3, 7)]  # equal up to rounding
+    assert len(set(third)) > 1
+    assert corrected_t(third, 0.0).p is None
+    assert wilcoxon(third).p == 0.125
+
+
+def test_corrected_t_is_the_formula() -> None:
+    d = [1.2, -0.4, 0.9, 2.0, 0.3, 0.8]
+    mean = sum(d) / 6
+    variance = sum((x - mean) ** 2 for x in d) / 5
+    t = mean / math.sqrt((1 / 6 + 0.5) * variance)
+    steps = np.linspace(-abs(t), abs(t), 200_001)
+    density = math.gamma(3) / (math.sqrt(5 * math.pi) * math.gamma(2.5)) * (1 + steps**2 / 5) ** -3
+    assert corrected_t(d, 0.5).p == pytest.approx(1 - np.trapezoid(density, steps), abs=1e-9)
+
+
+def test_corrected_t_without_a_ratio_is_the_paired_t_test() -> None:
+    d = np.random.default_rng(0).normal(0.5, 1, 10)
+    assert corrected_t(d.tolist(), 0.0).p == pytest.approx(stats.ttest_1samp(d, 0).pvalue)
+
+
+def test_corrected_t_keeps_its_level_where_the_plain_one_does_not() -> None:
+    """Splits that share most of their training rows: correlation ratio / (1 + ratio), the paper's assumption."""
+    rng, ratio = np.random.default_rng(0), 1 / 9
+    rho = ratio / (1 + ratio)
+    common = rng.normal(size=(2000, 1)) * math.sqrt(rho)
+    draws = common + rng.normal(size=(2000, 10)) * math.sqrt(1 - rho)
+    corrected, plain = (
+        np.mean([p < 0.05 for row in draws if (p := corrected_t(row.tolist(), r).p) is not None])
+        for r in (ratio, 0.0)
+    )
+    assert corrected == pytest.approx(0.05, abs=0.015)
+    assert plain > 0.12
+
+
+def test_holm_by_hand() -> None:
+    assert holm([0.607, 0.019, 0.016]) == pytest.approx(
+        [0.607, 0.048, 0.048]
+    )  # Demšar's three p, section 3.2.2
+    assert holm([0.01, 0.02, 0.03, 0.005]) == pytest.approx([0.03, 0.04, 0.04, 0.02])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_holm_rejects_what_the_step_down_rejects() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        ps = (rng.random(6) ** 3).tolist()
+        rejected = set()
+        for step, i in enumerate(np.argsort(ps)):
+            if ps[i] > 0.05 / (6 - step):
+                break
+            rejected.add(int(i))
+        assert {i for i, p in enumerate(holm(ps)) if p <= 0.05} == rejected
+
+
+def test_ranks_are_demsars_example() -> None:
+    ranking = rank(DEMSAR)
+    assert ranking.ranks == pytest.approx([3.143, 2.000, 2.893, 1.964], abs=5e-4)
+    assert ranking.n == 14
+    assert ranking.critical_difference == pytest.approx(1.25, abs=0.005)
+    # the paper's 9.28 leaves out the correction for ties that scipy makes
+    plain = 12 * 14 / (4 * 5) * (sum(r**2 for r in ranking.ranks) - 4 * 5**2 / 4)
+    assert plain == pytest.approx(9.28, abs=0.005)
+    assert ranking.chi2 >= plain
+    assert ranking.p < 0.05
+
+
+@pytest.mark.parametrize(
+    ("k", "q"),
+    [
+        (3, 2.343),
+        (4, 2.569),
+        (5, 2.728),
+        (6, 2.850),
+        (7, 2.949),
+        (8, 3.031),
+        (9, 3.102),
+        (10, 3.164),
+    ],
+)
+def test_critical_values_are_demsars_table(k: int, q: float) -> None:
+    n = 7
+    scores = np.random.default_rng(k).random((n, k)).tolist()
+    assert rank(scores).critical_difference == pytest.approx(
+        q * math.sqrt(k * (k + 1) / (6 * n)), rel=5e-4
+    )
+
+
+def test_friedman_without_ties_is_the_formula() -> None:
+    scores = np.random.default_rng(1).random((6, 4))
+    ranks = [sum(1 + sum(other > row[j] for other in row) for row in scores) / 6 for j in range(4)]
+    ranking = rank(scores.tolist())
+    assert ranking.ranks == pytest.approx(ranks)
+    assert ranking.chi2 == pytest.approx(12 * 6 / 20 * (sum(r * r for r in ranks) - 25))
+
+
+def test_methods_that_are_equal_everywhere_rank_equally() -> None:
+    ranking = rank([[1.0, 1.0, 1.0]] * 4)
+    assert ranking.ranks == [2.0, 2.0, 2.0]
+    assert (ranking.chi2, ranking.p) == (0.0, 1.0)
+
+
+def test_too_few_for_ranks() -> None:
+    with pytest.raises(ValueError, match="3 methods and 2 datasets"):
+        rank([[1.0, 2.0]] * 5)
+    with pytest.raises(ValueError, match="3 methods and 2 datasets"):
+        rank([[1.0, 2.0, 3.0]])
+
+
+def test_groups_are_the_largest_sets_within_the_critical_difference() -> None:
+    ranks = [3.143, 2.000, 2.893, 1.964]  # Demšar's: one group at 0.05, two at 0.10
+    assert Ranking(ranks, 14, 9.28, 0.03, 1.25).groups == [(3, 1, 2, 0)]
+    assert Ranking(ranks, 14, 9.28, 0.03, rank(DEMSAR, 0.1).critical_difference).groups == [
+        (3, 1, 2),
+        (2, 0),
+    ]
+    assert Ranking([1.0, 2.0, 3.0], 30, 60.0, 0.0, 0.5).groups == []
+
+
+def test_a_single_value_has_no_deviation() -> None:
+    assert mean_std([3.0]) == (3.0, None)

@@ -1,0 +1,34 @@
+"""The table of times and memory: its form, and that peers compute the same loss."""
+
+import re
+
+import pytest
+import torch
+
+from contrastbench.benchmarks.perf import losses as perf_losses
+from contrastbench.losses import both_views, get_loss
+
+
+def test_table_has_a_cell_for_every_loss_and_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(perf_losses.PEERS, "lightly", "no_such_library")
+    head, _, ours, peer = perf_losses.report(["infonce", "lightly"], sizes=(16, 32))
+    assert head == "| loss | 2N = 16 | 2N = 32 |"
+    assert re.fullmatch(r"\| infonce \|( \d+\.\d\dx \d+ MB \|){2}", ours)
+    assert peer == "| lightly | not installed | not installed |"
+
+
+def test_a_cell_over_its_memory_says_so() -> None:
+    assert perf_losses.cell("mean_variance", 4096, 0.05) == "over 0.05 GB"
+
+
+@pytest.mark.filterwarnings("ignore")  # the peers' own
+@pytest.mark.parametrize("peer", perf_losses.PEERS)
+def test_peers_compute_our_infonce(peer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip(perf_losses.PEERS[peer])
+    found: list[torch.Tensor] = []
+    monkeypatch.setattr(torch.Tensor, "backward", lambda loss: found.append(loss))
+    perf_losses.train_step(peer, 32)()
+    views = torch.randn(2, 16, perf_losses.DIM, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(
+        found[0], get_loss("infonce", temperature=0.5)(both_views(views[0], views[1]))
+    )

@@ -1,0 +1,44 @@
+"""`bench perf`: what it prints; times are never asserted."""
+
+import pytest
+
+from contrastbench.benchmarks.perf import image as perf_image
+from contrastbench.benchmarks.perf import sentence as perf_sentence
+from contrastbench.benchmarks.perf import tabular as perf_tabular
+
+
+def test_tabular_prints_one_line_for_each_kind_of_view(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(perf_tabular, "STEPS", 1)
+    lines = list(perf_tabular.report(["breast_cancer"], None))
+    assert [line.split(" | ")[1] for line in lines[2:]] == [
+        "masking",
+        "corruption",
+        "masking+corruption",
+    ]
+    assert {line.count("|") for line in lines} == {lines[0].count("|")}
+
+
+def test_image_prints_one_line_for_each_kind_of_view_and_each_width(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in {"ROUNDS": 1, "STEPS": 1, "BATCH": 8, "WIDTHS": (0.0625, 0.125)}.items():
+        monkeypatch.setattr(perf_image, name, value)
+    lines = list(perf_image.report(["digits"], None))
+    views, steps = lines[: lines.index("")], lines[lines.index("") + 1 :]
+    assert [line.split(" | ")[1] for line in views[2:]] == ["none", "base", "hard"]
+    assert [line.split(" | ")[1] for line in steps[2:]] == [
+        "ResNet-18 x 0.0625",
+        "ResNet-18 x 0.125",
+    ]
+    for table in (views, steps):
+        assert {line.count("|") for line in table} == {table[0].count("|")}
+
+
+def test_sentence_prints_a_line_for_each_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(perf_sentence, "DATASET", "graded")
+    lines = list(perf_sentence.report(["tiny"], None))
+    assert [line.split(" | ")[1] for line in lines[2:]] == [perf_sentence.PEER, "float32", "bf16"]
+    assert {line.count("|") for line in lines} == {lines[0].count("|")}
+    float32, bf16 = (line.split(" | ") for line in lines[3:])
+    assert float32[6] == "0.00000 |"
+    assert 0 < float(bf16[6].split()[0]) < 0.05

@@ -1,0 +1,113 @@
+"""Folders of records become one: nothing is replaced, nothing that was edited gets in."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from contrastbench.benchmarks.records.merge import merge
+from contrastbench.benchmarks.records.store import SCHEMA, Cell, publish, read
+from contrastbench.losses import UserError
+
+
+def add(results: Path, accuracy: float, seed: int = 0, **change: object) -> Path:
+    cell = Cell(
+        "graph", "MUTAG", "adnce", "", {"mu": 0.7}, {"epochs": 20}, "graphcl/1", "0" * 64, seed
+    )
+    record = {
+        "schema": SCHEMA,
+        **vars(cell),
+        "key": cell.key,
+        "status": "ok",
+        "metrics": {"accuracy": accuracy},
+        "main": "accuracy",
+        "details": {"folds": [accuracy], "seconds_training": accuracy},
+        "seconds": 1.0,
+        "environment": {"commit": "abc"},
+    }
+    publish(record | change, cell.path(results))
+    return cell.path(results)
+
+
+def test_the_union_keeps_what_is_equal_and_names_what_is_not(tmp_path: Path) -> None:
+    here, there, far = tmp_path / "here", tmp_path / "there", tmp_path / "far"
+    first = add(here, 80.0, seed=0)
+    before = first.read_bytes()
+    add(there, 80.0, seed=0, seconds=9.0, environment={"commit": None})
+    added = add(there, 81.0, seed=1)
+    other = add(far, 82.0, seed=1)
+    done = merge([there, far], here)
+    assert (done.added, done.equal, len(done.unequal)) == (1, 1, 1)
+    assert first.read_bytes() == before
+    target = here / added.relative_to(there)
+    assert target.read_bytes() == added.read_bytes()
+    assert done.unequal == [
+        f"{target}: accuracy 81.0000 (abc), but accuracy 82.0000 (abc) in {other}"
+    ]
+    again = merge([there, far], here)
+    assert (again.added, again.equal, len(again.unequal)) == (0, 2, 1)
+
+
+def test_a_detail_that_only_one_release_writes_contradicts_nothing(tmp_path: Path) -> None:
+    add(tmp_path / "a", 80.0)
+    add(tmp_path / "b", 80.0, details={"folds": [80.0], "validation": 81.0})
+    done = merge([tmp_path / "b"], tmp_path / "a")
+    assert (done.added, done.equal, done.unequal) == (0, 1, [])
+
+
+def test_folds_that_differ_are_unequal_though_the_mean_is_not(tmp_path: Path) -> None:
+    add(tmp_path / "a", 80.0)
+    add(tmp_path / "b", 80.0, details={"folds": [79.0, 81.0]})
+    assert len(merge([tmp_path / "b"], tmp_path / "a").unequal) == 1
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (
+            lambda path: path.write_text(path.read_text().replace("80.0", "90.0")),
+            "was changed after it was published",
+        ),
+        (lambda path: path.write_text(path.read_text()[:40]), "is not a record"),
+        (
+            lambda path: path.rename(path.with_name(path.name.replace("seed0", "seed7"))),
+            "is the record of",
+        ),
+        (
+            lambda path: publish({"schema": SCHEMA + 1}, path.with_name("new-seed0.json")),
+            "upgrade it",
+        ),
+        (
+            lambda path: publish({"schema": SCHEMA}, path.with_name("new-seed0.json")),
+            "it has no domain",
+        ),
+        (lambda path: path.unlink(), "holds no records"),
+    ],
+)
+def test_what_is_wrong_is_named_and_nothing_is_merged(tmp_path: Path, spoil, message: str) -> None:
+    add(tmp_path / "good", 70.0, seed=3)
+    spoil(add(tmp_path / "bad", 80.0))
+    with pytest.raises(UserError, match=message) as error:
+        merge([tmp_path / "good", tmp_path / "bad"], tmp_path / "here")
+    assert "\n" not in str(error.value)
+    assert str(tmp_path / "bad") in str(error.value)
+    assert not (tmp_path / "here").exists()
+
+
+def test_a_disk_that_takes_no_record_is_one_line(tmp_path: Path) -> None:
+    add(tmp_path / "a", 80.0)
+    (tmp_path / "b").touch()
+    with pytest.raises(
+        UserError, match=r"cannot write .*seed0.json \(Not a directory\): make room or name another"
+    ):
+        merge([tmp_path / "a"], tmp_path / "b")
+
+
+def test_a_failed_try_is_merged_under_its_name(tmp_path: Path) -> None:
+    path = add(tmp_path / "a", 80.0)
+    tried = path.with_name(path.stem + ".failed-1.json")
+    record = json.loads(path.read_text()) | {"status": "failed"}
+    del record["sha256"]
+    publish(record, tried)
+    assert merge([tmp_path / "a"], tmp_path / "b").added == 2
+    assert read(tmp_path / "b" / tried.relative_to(tmp_path / "a"))["status"] == "failed"

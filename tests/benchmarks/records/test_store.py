@@ -1,0 +1,149 @@
+"""Records: whole or not there, never overwritten, never edited unseen."""
+
+import json
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from contrastbench.benchmarks.records.store import SCHEMA, Cell, publish, read, read_all
+from contrastbench.losses import UserError
+
+CELL = Cell(
+    "graph", "MUTAG", "adnce", "", {"mu": 0.7}, {"epochs": 20}, "graphcl/1", "0" * 64, seed=3
+)
+RECORD = {"schema": SCHEMA, "status": "ok", "metrics": {"accuracy": 87.5}, "dataset": "MÜTAG"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"domain": "image"},
+        {"dataset": "DD"},
+        {"loss": "infonce"},
+        {"loss_code": "2" * 64},
+        {"params": {"mu": 0.8}},
+        {"recipe": {"epochs": 21}},
+        {"protocol": "graphcl/2"},
+        {"data_hash": "1" * 64},
+    ],
+)
+def test_the_key_covers_everything_that_can_change_a_number(change: dict) -> None:
+    assert replace(CELL, **change).key != CELL.key
+
+
+def test_seeds_share_a_key_and_have_their_own_files() -> None:
+    other = replace(CELL, seed=4)
+    assert other.key == CELL.key
+    assert other.path(Path("r")) != CELL.path(Path("r"))
+    assert str(CELL.path(Path("r"))) == f"r/runs/graph/MUTAG/adnce/{CELL.key[:16]}-seed3.json"
+
+
+def test_a_key_does_not_depend_on_the_order_of_parameters() -> None:
+    a, b = ({"mu": 1.0, "sigma": 2.0}, {"sigma": 2.0, "mu": 1.0})
+    assert replace(CELL, params=a).key == replace(CELL, params=b).key
+
+
+def test_a_loss_in_a_file_has_a_tame_folder() -> None:
+    assert replace(CELL, loss="../my losses/a.py:Mine").path(Path("r")).parent == Path(
+        "r/runs/graph/MUTAG/.._my_losses_a.py_Mine"
+    )
+
+
+def test_published_once(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b.json"
+    assert publish(RECORD, path)
+    assert not publish({**RECORD, "status": "failed"}, path)
+    assert read(path) == RECORD
+    assert [p.name for p in path.parent.iterdir()] == ["b.json"]
+
+
+def test_of_many_runners_one_publishes(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        won = list(
+            pool.map(lambda i: publish({**RECORD, "runner": i}, tmp_path / "x.json"), range(32))
+        )
+    assert sum(won) == 1
+    assert read(tmp_path / "x.json")["runner"] == won.index(True)
+
+
+def test_not_a_number_is_not_published(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="Out of range float"):
+        publish({**RECORD, "metrics": {"accuracy": float("nan")}}, tmp_path / "x.json")
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda t: t.replace("87.5", "97.5"), "was changed after it was published"),
+        (lambda t: t[: len(t) // 2], "is not a record"),
+        (lambda t: "", "is not a record"),
+        (lambda t: "[1]", "is not a record"),
+        (lambda t: "[" * 100_000, "is not a record"),
+        (lambda t: t.replace("87.5", "NaN"), "is not a record"),
+        (lambda t: t.replace("87.5", "1e999"), "is not a record"),
+        (lambda t: t.replace(f'"schema": {SCHEMA}', f'"schema": "{SCHEMA}"'), "is not a record"),
+        (lambda t: t.replace(f'"schema": {SCHEMA}', f'"schema": {SCHEMA + 1}'), "upgrade"),
+    ],
+)
+def test_what_is_wrong_with_a_record_is_named(tmp_path: Path, edit, message: str) -> None:
+    path = tmp_path / "x.json"
+    publish(RECORD, path)
+    path.write_text(edit(path.read_text()))
+    with pytest.raises(UserError, match=message) as error:
+        read(path)
+    assert str(path) in str(error.value)
+
+
+def test_what_is_no_readable_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "folder.json").mkdir()
+    (tmp_path / "link.json").symlink_to(tmp_path / "gone")
+    for name, reason in (
+        ("folder.json", "Is a directory"),
+        ("link.json", "No such file or directory"),
+    ):
+        with pytest.raises(UserError) as error:
+            read(tmp_path / name)
+        assert (
+            str(error.value) == f"cannot read {tmp_path / name} ({reason}): restore it or delete it"
+        )
+
+
+def test_a_kill_leaves_whole_records_only(tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom contrastbench.benchmarks.records.store import SCHEMA, publish\n"
+        "for i in range(10**6):\n"
+        "    publish({'schema': SCHEMA, 'i': i, 'status': 'ok', 'pad': 'x' * 20000}, Path(sys.argv[1]) / f'{i}.json')\n"
+        "    print(i, flush=True)\n"
+    )
+    for attempt in range(5):
+        folder = tmp_path / str(attempt)
+        with subprocess.Popen(
+            [sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            said = [int(process.stdout.readline()) for _ in range(3 + attempt)]
+            process.send_signal(signal.SIGKILL)
+            said += [int(line) for line in process.stdout.read().split()]
+        for i in said:
+            assert read(folder / f"{i}.json")["i"] == i
+        for path in folder.glob("*.json"):
+            read(path)
+
+
+def test_failed_tries_are_not_among_the_results(tmp_path: Path) -> None:
+    publish(RECORD, CELL.path(tmp_path))
+    publish({**RECORD, "status": "failed"}, CELL.path(tmp_path, ".failed-1"))
+    assert [r["status"] for r in read_all(tmp_path, "graph", "MUTAG", "adnce")] == ["ok"]
+    assert not list(read_all(tmp_path, "graph", "MUTAG", "infonce"))
+
+
+def test_records_of_version_1_stay_readable() -> None:
+    record = read(Path(__file__).with_name("record-v1.json"))
+    assert record["status"] == "ok"
+    assert json.dumps(record["metrics"]) == '{"accuracy": 87.5}'

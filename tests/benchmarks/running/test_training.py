@@ -1,0 +1,140 @@
+"""The training loop: resume equals no interruption."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import killed
+from contrastbench.benchmarks.running import checkpoints, training
+from contrastbench.benchmarks.running.runner import Request, run
+from contrastbench.benchmarks.running.training import train
+from contrastbench.domains.registry import domain_class, make_recipe
+from contrastbench.losses import UserError, get_loss
+
+CASES = {
+    "graph": ("motifs", {"epochs": 2, "limit": 60, "folds": 3, "batch_size": 20}),
+    "sentence": (
+        "graded",
+        {"epochs": 2, "limit": 48, "batch_size": 16, "eval_every": 2, "pooler": "cls"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("step", [2, 3, 5])
+def test_resume_equals_no_interruption_bit_for_bit(
+    name: str, step: int, tmp_path: Path, monkeypatch
+) -> None:
+    dataset, values = CASES[name]
+    recipe = make_recipe(name, values)
+
+    def domain():
+        return domain_class(name)(dataset, recipe, 0, None, torch.device("cpu"))
+
+    whole, history = train(domain(), recipe, get_loss("adnce"))
+    interrupted, path, update = domain(), tmp_path / "c" / "it.safetensors", training.Run.update
+
+    def kill(run: training.Run, value: torch.Tensor) -> None:
+        update(run, value)
+        if run.history.step == step:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training.Run, "update", kill)
+        with pytest.raises(SystemExit) as end:
+            train(interrupted, recipe, get_loss("adnce"), path)
+    assert end.value.code == 143
+    assert checkpoints.read(path)[1]["step"] == step
+    resumed, again = train(domain(), recipe, get_loss("adnce"), path)
+    assert again == history
+    for key, tensor in whole.state_dict().items():
+        assert torch.equal(tensor, resumed.state_dict()[key]), key
+
+
+@pytest.mark.parametrize(("where", "kept"), [("step", 3), ("checkpoint", 3)])
+def test_a_record_after_sigkill_equals_one_without(
+    where: str, kept: int, tmp_path: Path, monkeypatch
+) -> None:
+    results = tmp_path / where
+    command = [sys.executable, killed.__file__, where, str(kept + 1), str(results)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert not list(results.rglob("*.json"))
+    (checkpoint,) = results.rglob("*.safetensors")
+    assert checkpoints.read(checkpoint)[1]["step"] == kept
+    steps, update = [], training.Run.update
+    monkeypatch.setattr(
+        training.Run,
+        "update",
+        lambda run, value: (steps.append(run.history.step), update(run, value)),
+    )
+    (whole, _), (resumed, _) = (
+        run(Request(*killed.REQUEST, folder), seed=1) for folder in (tmp_path, results)
+    )
+    assert steps == [*range(6), *range(kept, 6)]
+    assert resumed["metrics"] == whole["metrics"]
+    for key in ("loss_by_epoch", "dev_curve", "best_step"):
+        assert resumed["details"][key] == whole["details"][key]
+    assert not checkpoint.exists()
+
+
+def test_a_damaged_checkpoint_is_said_and_not_used(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "it.safetensors"
+    assert checkpoints.read(path) is None
+    checkpoints.write(path, {"a": torch.arange(1000.0)}, {"step": 3})
+    tensors, state = checkpoints.read(path)
+    assert torch.equal(tensors["a"], torch.arange(1000.0))
+    assert state == {"step": 3}
+    data = bytearray(path.read_bytes())
+    data[-5] ^= 1
+    path.write_bytes(data)
+    assert checkpoints.read(path) is None
+    assert "is damaged: the training starts anew" in capsys.readouterr().err
+    path.write_bytes(b"half")
+    assert checkpoints.read(path) is None
+
+
+def test_scalars_for_tensorboard_are_those_of_the_record(tmp_path: Path) -> None:
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    pytest.importorskip("transformers")
+    dataset, values = CASES["sentence"]
+    request = Request(
+        "sentence",
+        dataset,
+        "adnce",
+        {},
+        values,
+        tmp_path / "results",
+        tensorboard=tmp_path / "board",
+    )
+    record, path = run(request, seed=0)
+    (folder,) = {file.parent for file in (tmp_path / "board").rglob("events*")}
+    assert folder.relative_to(tmp_path / "board") == path.relative_to(
+        tmp_path / "results/runs"
+    ).with_suffix("")
+    events = accumulator.EventAccumulator(str(folder)).Reload()
+    assert sorted(events.Tags()["scalars"]) == ["loss", "validation"]
+    loss, validation = (events.Scalars(name) for name in ("loss", "validation"))
+    assert [e.step for e in loss] == [1, 2, 3, 4, 5, 6]
+    means = [sum(e.value for e in part) / 3 for part in (loss[:3], loss[3:])]
+    assert means == pytest.approx(record["details"]["loss_by_epoch"], rel=1e-6)
+    curve = [(e.step, e.value) for e in validation]
+    assert curve == [
+        (step, pytest.approx(score, rel=1e-6)) for step, score in record["details"]["dev_curve"]
+    ]
+
+
+def test_without_tensorboard_the_fix_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    request = Request(
+        "graph", "motifs", "adnce", {}, {"epochs": 1}, tmp_path, tensorboard=tmp_path / "board"
+    )
+    with pytest.raises(UserError, match=r'pip install "contrastbench\[tensorboard\]"'):
+        run(request, seed=0)

@@ -1,0 +1,161 @@
+"""What is done, what is missing, what it will cost: from records alone."""
+
+from pathlib import Path
+
+import pytest
+from made_records import made
+
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.sweeps import plan
+from contrastbench.benchmarks.sweeps.costs import Costs
+from contrastbench.benchmarks.tables.table import Table
+from contrastbench.domains.registry import make_recipe
+from contrastbench.losses import UserError
+
+TABLE = Table(
+    name="small",
+    title="t",
+    source="s",
+    decimals=1,
+    domain="graph",
+    metric="accuracy",
+    columns={
+        "A": {"dataset": "MUTAG"},
+        "B": {"dataset": "DD"},
+        "Q": {},
+        "T": {"dataset": "wine", "domain": "tabular"},
+    },
+    rows=[
+        {"name": "quoted", "paper": {"A": [80.0]}},
+        {"name": "base", "loss": "infonce", "params": {"temperature": 0.2}},
+        {
+            "name": "star",
+            "loss": "infonce",
+            "params_by_column": {"A": {"temperature": 0.2}, "B": {"temperature": 0.3}},
+        },
+    ],
+)
+
+
+def add(
+    results: Path, experiment: Experiment, seed: int, status: str = "ok", seconds: float = 10.0
+) -> None:
+    made(results, experiment, seed, status=status, seconds=seconds)
+
+
+def planned(results: Path, seeds: int) -> plan.Plan:
+    return plan.Plan(TABLE, plan.places(TABLE), range(seeds), "paper", results)
+
+
+def test_every_experiment_is_there_once(tmp_path: Path) -> None:
+    found = plan.places(TABLE)
+    assert [(place.row.name, place.column) for place in found] == [
+        (row, c) for row in ("base", "star") for c in "ABT"
+    ]
+    assert len(planned(tmp_path, 2).tasks()) == 10, "base and star are one experiment in A"
+
+
+def test_states_and_cost_of_the_rest(tmp_path: Path) -> None:
+    base = plan.places(TABLE)[0].experiment
+    for seed, status, seconds in (
+        (0, "ok", 10.0),
+        (1, "ok", 20.0),
+        (2, "diverged", 0),
+        (3, "failed", 0),
+        (0, "oom", 0),
+    ):
+        add(tmp_path, base, seed, status, seconds)
+    lines = list(plan.lines(planned(tmp_path, 5), Costs(tmp_path)))
+    assert lines == [
+        "graph MUTAG infonce(temperature=0.2)   2 done, 1 diverged, 1 failed, 1 missing, about 30 s",
+        "graph DD infonce(temperature=0.2)      0 done, 5 missing, 5 of unknown cost",
+        "tabular wine infonce(temperature=0.2)  0 done, 5 missing, 5 of unknown cost",
+        "graph DD infonce(temperature=0.3)      0 done, 5 missing, 5 of unknown cost",
+        "tabular wine infonce                   0 done, 5 missing, 5 of unknown cost",
+        "all                                    2 done, 1 diverged, 1 failed, 21 missing, about 30 s, "
+        "20 of unknown cost",
+    ]
+
+
+def test_the_nearest_records_count(tmp_path: Path) -> None:
+    def of(loss: str, dataset: str = "MUTAG", **recipe: int) -> Experiment:
+        return Experiment("graph", dataset, loss, {}, recipe)
+
+    for experiment, seconds in (
+        (of("adnce"), 7.0),
+        (of("dar"), 9.0),
+        (of("dar", epochs=1), 1.0),
+        (of("dar", "DD"), 99.0),
+    ):
+        add(tmp_path, experiment, 0, seconds=seconds)
+    costs = Costs(tmp_path)
+    assert costs.of(of("adnce")) == (7.0, True)
+    assert costs.of(of("hcl")) == (8.0, True), "other losses by the same recipe"
+    assert costs.of(of("hcl", epochs=3)) == (7.0, False), "other recipes"
+    assert costs.of(of("hcl", "NCI1")) is None
+    assert costs.of(Experiment("tabular", "wine", "hcl", {}, {})) is None
+    costs.learn(of("adnce"), 9.0)
+    assert costs.of(of("adnce")) == (8.0, True)
+
+
+@pytest.mark.parametrize(
+    ("only", "wanted"),
+    [
+        (["column=A"], ["base A", "star A"]),
+        (["dataset=DD", "row=star"], ["star B"]),
+        (["dataset=DD", "dataset = MUTAG", "row=base"], ["base A", "base B"]),
+        (["domain=tabular"], ["base T", "star T"]),
+    ],
+)
+def test_only_selects(only: list[str], wanted: list[str]) -> None:
+    assert [f"{place.row.name} {place.column}" for place in plan.places(TABLE, only)] == wanted
+
+
+@pytest.mark.parametrize(
+    ("only", "message"),
+    [
+        ("dataset=MUTGA", "unknown dataset in small 'MUTGA': did you mean 'MUTAG'"),
+        ("column=Q", "unknown column in small 'Q'"),
+        ("sed=1", "unknown --only 'sed'"),
+        ("dataset", "give KEY=VALUE"),
+        ("dataset=", "give KEY=VALUE"),
+    ],
+)
+def test_what_selects_nothing_is_named(only: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        plan.places(TABLE, [only])
+
+
+def test_what_selects_nothing_together_is_named() -> None:
+    with pytest.raises(
+        UserError, match="--only domain=tabular --only column=A together select nothing"
+    ):
+        plan.places(TABLE, ["domain=tabular", "column=A"])
+
+
+def test_a_table_of_quotes_says_so() -> None:
+    for only in ([], ["row=quoted"]):
+        with pytest.raises(
+            UserError,
+            match="small is quoted only, nothing of it can be run here: bench list tables",
+        ):
+            plan.places(TABLE.model_copy(update={"rows": TABLE.rows[:1]}), only)
+
+
+def test_nothing_to_run_is_0_cells_and_why(tmp_path: Path) -> None:
+    asked = plan.Plan(
+        TABLE, plan.places(TABLE, ["row=star", "domain=graph"]), [0, 1], "validation", tmp_path
+    )
+    assert list(plan.lines(asked, Costs(tmp_path))) == [
+        "0 cells: star on A, B: its parameters are the paper's choice and it declares no grid"
+    ]
+    assert list(plan.lines(planned(tmp_path, 0), Costs(tmp_path))) == [
+        "0 cells: it asks for no seeds: give --seeds"
+    ]
+
+
+def test_tiny_comes_over_the_tables_recipe() -> None:
+    table = TABLE.model_copy(update={"recipe": {"epochs": 500}, "tiny": True})
+    place = plan.places(table, ["column=A"])[0]
+    assert place.experiment.recipe == {"epochs": 2, "limit": 60, "folds": 3}
+    assert make_recipe("graph", place.experiment.recipe).epochs == 2

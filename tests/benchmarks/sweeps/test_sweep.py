@@ -1,0 +1,337 @@
+"""Sweeps: every missing cell once, whatever fails, whoever is killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from contrastbench.benchmarks.records.experiment import Experiment, Failure, Task
+from contrastbench.benchmarks.records.store import read
+from contrastbench.benchmarks.running import runner
+from contrastbench.benchmarks.sweeps import sweep as sweep_module
+from contrastbench.benchmarks.sweeps.costs import Costs
+from contrastbench.benchmarks.sweeps.sweep import Options, Sweep, report, to_run
+from contrastbench.domains.graph.domain import GraphDomain
+
+MAIN = [sys.executable, "-P", "-c", "from contrastbench.benchmarks.cli.main import main; main()"]
+TINY = {"epochs": 2, "limit": 60, "folds": 3}
+
+
+def tasks(*losses: str, dataset: str = "motifs", seeds: int = 2, **params: float) -> list[Task]:
+    work = [Experiment("graph", dataset, loss, params, TINY) for loss in losses]
+    return [Task(experiment, seed, "missing") for experiment in work for seed in range(seeds)]
+
+
+def run(work: list[Task], results: Path, jobs: int = 1) -> list[Failure]:
+    return Sweep(work, Options(results, jobs=jobs), Costs(results)).run()
+
+
+@pytest.fixture
+def stub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Puts a script in the worker's place that notes each message and then does as the test says."""
+
+    def install(body: str) -> Path:
+        notes = tmp_path / "notes"
+        script = f"""
+            import json, os, signal, sys
+            def say(**reply):
+                print(json.dumps(reply), flush=True)
+            say(status="ready")
+            for line in sys.stdin:
+                m = json.loads(line)
+                r, loss = m["request"], m["request"]["loss"]
+                with open({str(notes)!r}, "a") as file:
+                    file.write(f"{{os.getpid()}} {{r['dataset']}} {{loss}} {{m['seed']}}\\n")
+                ok = dict(status="ok", error=None, seconds=1.0)
+        """
+        code = textwrap.dedent(script) + textwrap.indent(textwrap.dedent(body), "    ")
+        monkeypatch.setattr(sweep_module, "COMMAND", [sys.executable, "-c", code])
+        return notes
+
+    return install
+
+
+def test_a_worker_runs_many_cells_and_failures_stop_nobody(stub, tmp_path: Path) -> None:
+    notes = stub('say(**ok) if loss != "dar" else say(status="failed", error="no")')
+    failures = run(tasks("infonce", "dar", "adnce"), tmp_path)
+    assert [(f.experiment.loss, f.seed, f.reason) for f in failures] == [
+        ("dar", 0, "failed: no"),
+        ("dar", 1, "failed: no"),
+    ]
+    lines = [line.split() for line in notes.read_text().splitlines()]
+    assert [line[2] for line in lines] == ["infonce"] * 2 + ["dar"] * 2 + ["adnce"] * 2
+    assert len({line[0] for line in lines}) == 1
+
+
+def test_a_worker_that_dies_takes_one_cell_with_it(stub, tmp_path: Path) -> None:
+    notes = stub("""
+        if loss == "dar":
+            print("out of luck", file=sys.stderr, flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+        say(**ok)
+    """)
+    (failure,) = run(tasks("infonce", "dar", "adnce", seeds=1), tmp_path)
+    assert failure.experiment.loss == "dar"
+    assert failure.reason == "failed: the process ended with signal 9: out of luck"
+    assert len({line.split()[0] for line in notes.read_text().splitlines()}) == 2
+
+
+def test_a_dataset_that_is_not_there_is_found_once(stub, tmp_path: Path) -> None:
+    notes = stub("""
+        if r["dataset"] == "DD":
+            say(status="refused", no_data=True, error="no file DD.zip")
+        elif loss == "dar":
+            say(status="refused", no_data=False, error="dar is refused")
+        else:
+            say(**ok)
+    """)
+    failures = run(
+        tasks("infonce", "adnce", dataset="DD", seeds=3) + tasks("dar", "hcl", seeds=3), tmp_path
+    )
+    asked = [line.split()[1:] for line in notes.read_text().splitlines()]
+    assert asked == [
+        ["DD", "infonce", "0"],
+        ["motifs", "dar", "0"],
+        *(["motifs", "hcl", str(i)] for i in range(3)),
+    ]
+    assert list(report(failures)) == [
+        "graph DD infonce, seeds 0, 1, 2: refused: no file DD.zip",
+        "graph DD adnce, seeds 0, 1, 2: refused: no file DD.zip",
+        "graph motifs dar, seeds 0, 1, 2: refused: dar is refused",
+    ]
+
+
+def test_a_record_that_cannot_be_written_is_printed_and_stops_no_other_seed(
+    stub, tmp_path: Path, capsys
+) -> None:
+    notes = stub("""
+        if m["seed"] == 0:
+            say(status="failed", error="cannot write x.json: the record is printed above", record=dict(b=87.5, a=0))
+        else:
+            say(**ok)
+    """)
+    failures = run(tasks("infonce", seeds=3), tmp_path)
+    assert [line.split()[3] for line in notes.read_text().splitlines()] == ["0", "1", "2"]
+    assert [(f.seed, f.reason) for f in failures] == [
+        (0, "failed: cannot write x.json: the record is printed above")
+    ]
+    assert '{"a":0,"b":87.5}' in capsys.readouterr().err.splitlines()
+
+
+def test_a_worker_hands_over_a_record_that_it_cannot_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from contrastbench.benchmarks.sweeps import worker
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(runner.records, "publish", full)
+    request = {"domain": "graph", "dataset": "motifs", "loss": "none", "params": {}, "recipe": TINY}
+    place = {"results": str(tmp_path), "data_root": None, "device": "cpu"}
+    reply = worker.answer({"request": request | place, "seed": 4, "claim": "c", "wait": False})
+    assert (reply["status"], reply["record"]["seed"]) == ("failed", 4)
+    assert reply["record"]["metrics"]["accuracy"] > 0
+    assert "No space left on device" in reply["error"]
+    assert json.loads(json.dumps(reply)) == reply
+
+
+def test_a_cell_that_another_sweep_has_comes_last_and_is_waited_for(stub, tmp_path: Path) -> None:
+    notes = stub("""
+        if loss == "infonce" and not m["wait"]:
+            say(status="claimed")
+        else:
+            say(**ok)
+    """)
+    assert run(tasks("infonce", "adnce", seeds=1), tmp_path) == []
+    assert [line.split()[2] for line in notes.read_text().splitlines()] == [
+        "infonce",
+        "adnce",
+        "infonce",
+    ]
+
+
+def test_jobs_are_processes_and_share_the_cores(
+    stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep_module, "cpu_count", lambda: 8)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    stub(
+        'say(status="failed", error=os.environ["LOKY_MAX_CPU_COUNT"] + os.environ["OMP_NUM_THREADS"] + str(r["cores"]))'
+    )
+    assert {f.reason for f in run(tasks("infonce"), tmp_path, jobs=3)} == {"failed: 228"}
+
+
+def test_threads_of_a_training_do_not_depend_on_the_number_of_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(GraphDomain, "threads", 64)
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
+    for cores, threads in ((None, 1), (2, 2)):
+        request = runner.Request(
+            "graph", "motifs", "none", {}, TINY, tmp_path / str(cores), cores=cores
+        )
+        assert runner.run(request, 0)[0]["environment"]["threads"] == threads
+
+
+def test_what_is_done_on_a_user_s_own_file_is_looked_at_again() -> None:
+    work = [
+        task._replace(state="done")
+        for name in ("motifs", "csv:a.csv")
+        for task in tasks("infonce", dataset=name)
+    ]
+    assert [task.experiment.dataset for task in to_run(work)] == ["csv:a.csv"] * 2
+
+
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_sweep_lets_its_workers_end(
+    how: signal.Signals, code: int, tmp_path: Path
+) -> None:
+    """The worker says when it has begun, and leaves a note when it is asked to end."""
+    worker = """if True:
+        import json, signal, sys, time
+        def end(*_):
+            open("ended", "w").close()
+            sys.exit(143)
+        signal.signal(signal.SIGTERM, end)
+        print(json.dumps({"status": "ready"}), flush=True)
+        sys.stdin.readline()
+        open("begun", "w").close()
+        signal.pause()
+    """
+    script = (
+        "import sys; from contrastbench.benchmarks.cli import main as cli; from contrastbench.benchmarks.sweeps import sweep;"
+        "sweep.COMMAND = [sys.executable, '-c', sys.argv.pop()]; cli.main()"
+    )
+    os.mkfifo(tmp_path / "begun")
+    words = [sys.executable, "-P", "-c", script, "sweep", "smoke", "--tiny", worker]
+    with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        (tmp_path / "begun").read_text()  # waits for the worker
+        process.send_signal(how)
+        _, said = process.communicate()
+    assert process.returncode == code
+    assert (tmp_path / "ended").exists()
+    assert "Traceback" not in said
+
+
+def test_a_worker_that_cannot_start_ends_the_sweep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        sweep_module, "COMMAND", [sys.executable, "-c", "raise SystemExit('no torch')"]
+    )
+    with pytest.raises(ValueError, match="no worker process can be started: no torch"):
+        run(tasks("infonce"), tmp_path)
+
+
+def test_no_room_for_a_workers_words_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sweep_module.tempfile, "TemporaryFile", full)
+    with pytest.raises(
+        ValueError,
+        match=r"no worker process can be started \(No space left on device\): name a folder",
+    ):
+        run(tasks("infonce"), tmp_path)
+
+
+PRINTS = """
+from contrastbench.losses import ScoreLoss
+
+class Mine(ScoreLoss):
+    def terms(self, scores):
+        print("not a message")
+        return scores.log_denominator(scores.pos, scores.neg) - scores.pos
+
+class Broken(ScoreLoss):
+    def terms(self, scores):
+        return 1 / 0
+"""
+
+
+def test_a_sweep_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(PRINTS)
+    (tmp_path / "queue.py").write_text(
+        "raise SystemExit('a file of the user shadows the standard library')"
+    )
+    (tmp_path / "mine.yaml").write_text(
+        "seeds: [0, 1]\ndomains:\n  graph: {datasets: [motifs, REDDIT-MULTI-5K]}\n"
+        "losses: [mine.py:Mine, mine.py:Broken, {infonce: {temperature: 0.2}}]\n"
+    )
+    words = ["sweep", "mine.yaml", "--tiny", "--device", "cpu"]
+    environment = {
+        **os.environ,
+        "HOME": str(tmp_path),
+        "XDG_CACHE_HOME": str(tmp_path),
+        "https_proxy": "http://127.0.0.1:9",
+    }
+    first = subprocess.run(
+        [*MAIN, *words], cwd=tmp_path, capture_output=True, text=True, env=environment
+    )
+    assert first.returncode == 1, first.stderr
+    lines = first.stdout.splitlines()
+    assert sorted(line.partition(": ")[0] for line in lines[:-1]) == [
+        "graph REDDIT-MULTI-5K infonce(temperature=0.2), seeds 0, 1",
+        "graph REDDIT-MULTI-5K mine.py:Broken, seeds 0, 1",
+        "graph REDDIT-MULTI-5K mine.py:Mine, seeds 0, 1",
+        "graph motifs mine.py:Broken, seeds 0, 1",
+    ]
+    assert first.stdout.count("cannot download") == 3
+    assert "ZeroDivisionError" in first.stdout
+    assert lines[-1] == "12 cells: 0 done before, 4 now, 8 without a result"
+    records = [path for path in tmp_path.rglob("*.json") if "failed" not in path.name]
+    assert len(records) == 4
+
+
+def test_kills_lose_and_double_nothing(tmp_path: Path) -> None:
+    """SIGKILL of the sweep within its cells: what is published stays, and every cell is there in the end."""
+    (tmp_path / "kills.yaml").write_text(
+        "seeds: 0-3\ndomains: {graph: {}}\nlosses: [infonce, none]\n"
+    )
+    words = [*MAIN, "sweep", "kills.yaml", "--tiny", "--device", "cpu"]
+    seen: dict[str, bytes] = {}
+    for wanted in (1, 3):
+        with subprocess.Popen(
+            words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as process:
+            while len(published(tmp_path)) < wanted and process.poll() is None:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(0.1)
+            process.send_signal(signal.SIGKILL)
+        seen |= published(tmp_path)
+    end = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert end.returncode == 0, end.stderr
+    records = published(tmp_path)
+    assert {path: records[path] for path in seen} == seen
+    cells = [(read(Path(path))["loss"], read(Path(path))["seed"]) for path in records]
+    assert sorted(cells) == [(loss, seed) for loss in ("infonce", "none") for seed in range(4)]
+    assert "8 cells" in end.stdout
+    assert not list(tmp_path.rglob("*.lock"))
+
+
+def published(results: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in results.rglob("*.json")}
+
+
+def test_a_message_holds_what_a_request_needs(tmp_path: Path) -> None:
+    from contrastbench.benchmarks.sweeps.worker import to_request
+
+    (task,) = tasks("adnce", seeds=1, mu=0.3)
+    worker = sweep_module.Worker.__new__(sweep_module.Worker)
+    worker.options = Options(tmp_path, tmp_path / "data", "cpu")
+    message = json.loads(json.dumps(worker.message(task, wait=False)))
+    expected = runner.Request(
+        "graph", "motifs", "adnce", {"mu": 0.3}, TINY, tmp_path, tmp_path / "data", "cpu"
+    )
+    assert to_request(message["request"]) == replace(expected, cores=sweep_module.cpu_count())

@@ -1,0 +1,73 @@
+"""Which tables there are: ours, packages', users' own; never two of one name."""
+
+import shutil
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from contrastbench.benchmarks.tables import catalogue
+from contrastbench.benchmarks.tables.table import load
+from contrastbench.losses import UserError
+
+OURS = Path(catalogue.__file__).with_name("tables")
+
+
+@pytest.fixture
+def announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of tables of an installed package."""
+    (tmp_path / "another" / "tables").mkdir(parents=True)
+    for folder in ("another", "another/tables"):
+        (tmp_path / folder / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "another", raising=False)
+    entry = EntryPoint("another", "another.tables", catalogue.ENTRY_POINTS)
+    monkeypatch.setattr(catalogue, "entry_points", lambda group: [entry])
+    return tmp_path / "another" / "tables"
+
+
+def test_tables_are_sorted_by_paper_and_number() -> None:
+    names = catalogue.names()
+    assert names.index("adnce-table5") < names.index("adnce-table10") < names.index("dasl-table5")
+    assert set(names) == {path.stem for path in OURS.glob("*.yaml")}
+
+
+@pytest.mark.parametrize("name", catalogue.names())
+def test_the_source_is_read_from_its_line_alone(name: str) -> None:
+    assert catalogue.source(catalogue.find(name)) == load(name).source
+
+
+def test_packages_announce_tables(announced: Path) -> None:
+    shutil.copy(OURS / "adnce-table5.yaml", announced / "theirs-table1.yaml")
+    assert "theirs-table1" in catalogue.names()
+    assert load("theirs-table1").name == "theirs-table1"
+
+
+def test_two_tables_of_one_name_are_refused(announced: Path, tmp_path: Path) -> None:
+    assert catalogue.find(str(OURS / "adnce-table5.yaml")) == OURS / "adnce-table5.yaml"
+    shutil.copy(OURS / "adnce-table5.yaml", tmp_path)
+    with pytest.raises(
+        UserError, match=r"two tables are named adnce-table5: .*tables/adnce-table5.yaml and /"
+    ):
+        catalogue.find(str(tmp_path / "adnce-table5.yaml"))
+    shutil.copy(OURS / "adnce-table5.yaml", announced)
+    with pytest.raises(
+        UserError, match=r"two tables are named adnce-table5: .*rename one of the files"
+    ):
+        catalogue.names()
+
+
+def test_what_is_not_there_is_named(announced: Path) -> None:
+    with pytest.raises(
+        UserError, match="unknown table 'adnce-tabel5': did you mean 'adnce-table5'"
+    ):
+        catalogue.find("adnce-tabel5")
+    with pytest.raises(UserError, match=r"no file nowhere/mine.yaml: give a table's name"):
+        catalogue.find("nowhere/mine.yaml")
+    shutil.rmtree(announced)
+    with pytest.raises(
+        UserError,
+        match=r"entry point another of contrastbench.tables names no package: another.tables",
+    ):
+        catalogue.names()

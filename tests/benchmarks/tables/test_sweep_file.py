@@ -1,0 +1,195 @@
+"""Sweep files: what they ask for, and every mistake with its line."""
+
+from pathlib import Path
+
+import pytest
+
+from contrastbench.benchmarks.sweeps import plan
+from contrastbench.benchmarks.tables import sweep_file
+from contrastbench.domains.registry import DOMAINS
+from contrastbench.losses import LOSSES, UserError
+
+OWN = """
+from contrastbench.losses import ScoreLoss
+
+class Mine(ScoreLoss):
+    def __init__(self, temperature: float = 0.5, margin: float = 0.1) -> None:
+        super().__init__()
+        self.temperature, self.margin = temperature, margin
+"""
+GOOD = """
+seeds: [3, 4]
+domains:
+  graph: {datasets: [MUTAG, DD], recipe: {epochs: 5}}
+  tabular: {}
+losses: [none, adnce, {mine.py:Mine: {margin: 0.2}}]
+grid: {temperature: [0.1, 0.2], mu: [0.5]}
+"""
+
+
+@pytest.fixture
+def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(OWN)
+
+    def call(text: str):
+        (tmp_path / "my.yaml").write_text(text.lstrip())
+        return sweep_file.load("my.yaml")
+
+    return call
+
+
+def test_rows_are_losses_by_settings_and_columns_are_datasets(load) -> None:
+    table = load(GOOD)
+    assert (table.name, table.seeds) == ("my", [3, 4])
+    assert [(c, what.domain, what.recipe) for c, what in table.columns.items()] == [
+        ("MUTAG", "graph", {"epochs": 5}),
+        ("DD", "graph", {"epochs": 5}),
+        ("digits-table", "tabular", {}),
+    ]
+    assert [row.name for row in table.rows] == [
+        "none",
+        "adnce (temperature=0.1, mu=0.5)",
+        "adnce (temperature=0.2, mu=0.5)",
+        "mine.py:Mine (margin=0.2, temperature=0.1)",
+        "mine.py:Mine (margin=0.2, temperature=0.2)",
+    ]
+    place = plan.places(table, ["column=DD"])[-1]
+    assert place.experiment.full_params == {"margin": 0.2, "temperature": 0.2}
+    assert place.experiment.identity.name == "mine"
+    assert len(place.experiment.identity.code) == 64
+
+
+def test_own_losses_lie_beside_the_file_or_in_the_current_folder(
+    load, tmp_path: Path, monkeypatch
+) -> None:
+    own = "losses: [mine.py:Mine, infonce + 2*mine.py:Mine]"
+    here = [place.experiment.key for place in plan.places(load("domains: {graph: {}}\n" + own), [])]
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    table = sweep_file.load("../my.yaml")
+    assert [row.name for row in table.rows] == ["mine.py:Mine", "infonce + 2*mine.py:Mine"]
+    assert [place.experiment.key for place in plan.places(table, [])] == here
+    (tmp_path / "mine.py").rename("mine.py")
+    assert [
+        place.experiment.key for place in plan.places(sweep_file.load("../my.yaml"), [])
+    ] == here
+
+
+def test_all_means_every_registered_loss_and_smoke_every_domain(load) -> None:
+    table = load("domains: {graph: {}}\nlosses: [all]\n")
+    assert [row.loss for row in table.rows] == list(LOSSES)
+    assert table.seeds == [0, 1, 2, 3, 4]
+    smoke = sweep_file.load("smoke")
+    assert [what.domain for what in smoke.columns.values()] == list(DOMAINS)
+    assert [row.loss for row in smoke.rows] == [*LOSSES, "none"]
+    assert smoke.seeds == [0]
+
+
+def test_a_published_table_is_loaded_by_name() -> None:
+    assert sweep_file.load("adnce-table5").rows[0].name == "node2vec"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("mu: [0.5]", "mu: []", "my.yaml:6: the grid of mu is empty"),
+        ("mu: [0.5]", "mu: [0.5, 0.5]", "my.yaml:6: the grid of mu has a value twice"),
+        ("mu: [0.5]", "mu: [1, 0.5, 1.0]", "my.yaml:6: the grid of mu has a value twice"),
+        (
+            "none, adnce",
+            "adnce, debiased, dcl",
+            "my.yaml:5: losses debiased .* and dcl .* are the same: remove one",
+        ),
+        (
+            "none, adnce",
+            "debiased, debiased: {tau_plus: 0.1}, adnce",
+            r"my.yaml:5: losses debiased .* are the same",
+        ),
+        ("mu: [0.5]", "margin: [0.5]", "my.yaml:6: unknown parameter in the grid 'margin'"),
+        ("mu: [0.5]", "mu: 0.5", "my.yaml:6: grid.mu=0.5: input should be a valid list"),
+        ("epochs: 5", "rate: 0.5", "my.yaml:3: unknown recipe key of domain graph 'rate'"),
+        ("epochs: 5", "epochs: many", "my.yaml:3: recipe epochs='many'"),
+        ("graph:", "grph:", "my.yaml:3: unknown domain 'grph': did you mean 'graph'"),
+        ("DD]", "DDD]", "my.yaml:3: unknown graph dataset 'DDD': did you mean 'DD'"),
+        ("DD]", "wine]", "my.yaml:3: unknown graph dataset 'wine'"),
+        ("DD]", "MUTAG]", "my.yaml:3: dataset MUTAG is there twice"),
+        ("none, adnce", "none, adnc", "my.yaml:5: unknown loss 'adnc': did you mean 'adnce'"),
+        ("none, adnce", "adnce, adnce", "my.yaml:5: loss adnce .* is there twice"),
+        (
+            "none, adnce",
+            "none: {mu: 1}, adnce",
+            "my.yaml:5: none is the untrained encoder and has no parameters",
+        ),
+        (
+            "margin: 0.2",
+            "margn: 0.2",
+            "my.yaml:5: unknown parameter of mine.py:Mine 'margn': did you mean 'margin'",
+        ),
+        ("mine.py", "yours.py", "my.yaml:5: no file yours.py"),
+        ("[3, 4]", "4-3", "my.yaml:1: --seeds '4-3': give distinct numbers"),
+        ("seeds:", "sees:", "my.yaml:1: unknown key 'sees': did you mean 'seeds'"),
+        ("grid:", "seeds:", "my.yaml:6: the key 'seeds' was given in line 1 already"),
+        (
+            "losses: [none, adnce, {mine.py:Mine: {margin: 0.2}}]",
+            "losses: []",
+            "my.yaml:5: losses: list should have",
+        ),
+    ],
+)
+def test_a_mistake_is_one_line_with_its_line(load, old: str, new: str, message: str) -> None:
+    assert old in GOOD
+    with pytest.raises(UserError, match=message) as error:
+        load(GOOD.replace(old, new))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "none, adnce",
+            "none, adnce: {sigma: -1}",
+            "my.yaml:5: sigma must be a finite number > 0, got -1",
+        ),
+        ("[0.1, 0.2]", "[0.1, 0]", "my.yaml:6: temperature must be a finite number > 0, got 0"),
+        ("none, adnce", "all, none", None),
+        ("seeds", "tune: {}\nseeds", None),
+    ],
+)
+def test_a_value_out_of_range_is_found_before_a_sweep(
+    load, old: str, new: str, message: str | None
+) -> None:
+    load(GOOD.replace(old, new, 1))
+    if message is None:
+        sweep_file.check_values("my.yaml")
+    else:
+        with pytest.raises(UserError, match=message) as error:
+            sweep_file.check_values("my.yaml")
+        assert "\n" not in str(error.value)
+
+
+def test_a_value_out_of_range_in_a_table_of_ones_own(tmp_path: Path) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text(
+        "title: t\nsource: s\ndecimals: 1\ndomain: graph\ncolumns: {A: {dataset: MUTAG}, Q: {}}\nrows:\n"
+        "  - {name: quoted}\n  - name: ours\n    loss: infonce\n    params: {temperature: 0.1}\n"
+        "    params_by_column:\n      Q: {temperature: -1}\n      A: {temperature: -2}\n"
+    )
+    with pytest.raises(
+        UserError, match=r"own.yaml:13: temperature must be a finite number > 0, got -2"
+    ):
+        sweep_file.check_values(str(path))
+
+
+@pytest.mark.parametrize("name", ["smoke", "adnce-table5"])
+def test_two_sweeps_with_one_name(name: str, tmp_path: Path) -> None:
+    path = tmp_path / f"{name}.yaml"
+    path.write_text("domains: {graph: {}}\nlosses: [all]\n")
+    with pytest.raises(UserError, match=name):
+        sweep_file.load(str(path))
+
+
+def test_an_unknown_name_answers_with_the_closest() -> None:
+    with pytest.raises(UserError, match="unknown table 'smok': did you mean 'smoke'"):
+        sweep_file.load("smok")

@@ -1,0 +1,420 @@
+"""Published tables: complete, runnable, rendered from records alone."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from made_records import made
+
+from contrastbench.benchmarks.sweeps import plan
+from contrastbench.benchmarks.tables import formats
+from contrastbench.benchmarks.tables import table as tables
+from contrastbench.benchmarks.tables.formats import render
+from contrastbench.benchmarks.tables.table import Table, entries, experiment, load, names, runnable
+from contrastbench.domains.registry import declaration, make_recipe
+from contrastbench.losses import UserError, get_loss
+
+SMALL = Table(
+    name="small",
+    title="t",
+    source="s",
+    decimals=1,
+    domain="graph",
+    metric="accuracy",
+    protocol={"seeds": 3},
+    columns={
+        "A": {"dataset": "MUTAG"},
+        "B": {"dataset": "DD", "recipe": {"augmentation": "random3"}},
+    },
+    average="AVG",
+    rows=[
+        {"name": "quoted", "paper": {"A": [80.0, 1.0], "AVG": [70.0]}},
+        {
+            "name": "ours",
+            "loss": "infonce",
+            "params": {"temperature": 0.2},
+            "paper": {"A": [85.0, 0.5]},
+        },
+    ],
+)
+
+
+def add(results: Path, column: str, seed: int, accuracy: float, **change: object) -> None:
+    """The record of a seed of the row "ours"."""
+    work = experiment(SMALL, next(row for row in SMALL.rows if row.loss), column)
+    made(results, work, seed, **{"metrics": {"accuracy": accuracy}, **change})
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_table_can_be_run_and_rendered(name: str, tmp_path: Path) -> None:
+    table = load(name)
+    places = [
+        (row, column)
+        for row in table.rows
+        for column in table.columns
+        if runnable(table, row, column)
+    ]
+    for row, column in places:
+        work = experiment(table, row, column)
+        assert work.dataset in declaration(work.domain).datasets
+        assert work.full_recipe.protocol
+        if work.domain == table.domain:
+            assert set(table.protocol.recipe) <= set(type(work.full_recipe).model_fields)
+        assert (
+            row.loss == "none" or get_loss(row.loss or "", **work.params).params == work.full_params
+        )
+    assert ("missing" in render(table, tmp_path, "md")) == bool(places)
+    lines = render(table, tmp_path, "csv").splitlines()
+    assert len(lines) == 1 + len(table.rows) * (len(table.columns) + (table.average is not None))
+    assert sum(",no," in line for line in lines) >= len(places)
+
+
+@pytest.mark.parametrize("name", names())
+def test_stl_is_scored_whole_by_the_released_codes_that_train_on_crops_of_32_pixels(
+    name: str,
+) -> None:
+    table = load(name)
+    for row in table.rows:
+        for column in table.columns:
+            if runnable(table, row, column) and table.columns[column].dataset == "STL-10":
+                recipe = experiment(table, row, column).full_recipe
+                if recipe.probe == "paper":
+                    assert (recipe.size, recipe.test_size) == (32, 96), column
+
+
+def test_a_table_without_published_values_names_no_paper(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        "title: t\nsource: s\ndecimals: 1\ndomain: graph\ncolumns: {A: {dataset: MUTAG}}\n"
+        "rows: [{name: ours, loss: infonce}]\n"
+    )
+    assert "Selection: none: parameters as the file gives them." in render(
+        load(str(file)), tmp_path, "md"
+    )
+
+
+def test_published_values_average_to_the_published_average() -> None:
+    table = load("adnce-table10")
+    for row in table.rows:
+        values = {column: row.paper[column][0] for column in table.columns if row.paper}
+        if row.name == "InfoGraph":
+            values["COLLAB"] = 70.65  # printed as 70.05, which the table's notes say
+        if values:
+            assert sum(values.values()) / 8 == pytest.approx(row.paper["AVG."][0], abs=0.0051), (
+                row.name
+            )
+
+
+def means(name: str) -> dict[str, dict[str, float]]:
+    """Published means by row and column."""
+    return {
+        row.name: {column: value[0] for column, value in row.paper.items()}
+        for row in load(name).rows
+    }
+
+
+def test_published_values_average_to_the_published_average_of_sentences() -> None:
+    for values in means("dasl-table5").values():
+        mean = sum(values[column] for column in load("dasl-table5").columns) / 5
+        assert mean == pytest.approx(values["Aver."], abs=0.0051)
+    for name, values in means("adnce-table4").items():
+        printed = values.pop("Avg.", None)
+        if name == "ADNCE-RoBERTa-base":
+            printed = 77.18  # printed as 77.10, which the table's notes say
+        if printed is not None:
+            assert sum(values.values()) / 7 == pytest.approx(printed, abs=0.01), (
+                name
+            )  # of rounded values, rounded
+
+
+def test_printed_relative_improvements_follow() -> None:
+    table = means("adnce-table1")  # which says that the fourth is printed as 1.0
+    printed = {
+        "DCL (tau0)": (-0.2, -4.2),
+        "DCL (tau*)": (-0.1, 0.3),
+        "HCL (tau0)": (-0.0, -0.5),
+        "HCL (tau*)": (-0.0, -0.5),
+    }
+    for name, gains in printed.items():
+        for column, gain in zip(("CIFAR10", "STL10"), gains, strict=True):
+            ratio = table[name][column] / table["SimCLR (tau*)"][column] - 1
+            assert 100 * ratio == pytest.approx(gain, abs=0.1), (name, column)
+
+
+def test_printed_differences_follow() -> None:
+    one, four = means("attentionnce-table1"), means("attentionnce-table4")
+    differences = [
+        one["AttentionNCE"][column] - one["SimCLR"][column]
+        for column in load("attentionnce-table1").columns
+    ]
+    assert differences == pytest.approx(
+        [3.2, 2.0, 8.6, 9.2, 5.8, 3.8, 5.0, 5.2]
+    )  # the paper prints 7.2 for the fourth
+    differences = [
+        value - four["SimCLR (supervised)"][c]
+        for c, value in four["AttentionNCE (supervised)"].items()
+    ]
+    assert differences == pytest.approx([0.8, 0.6, 8.7, 4.8, 6.2, 5.8])
+    for name, gains in (
+        ("renyicl-table7", [2.1, 2.0, 3.0, 2.7]),
+        ("renyicl-table8", [1.6, 3.9, 4.9]),
+    ):
+        assert [row["Hard"] - row["Base"] for row in means(name).values()] == pytest.approx(
+            gains
+        ), name
+    nine = means("renyicl-table9")
+    gains = {"CPC": [-1.1, -0.5, -0.5], "MLCPC": [-1.2, -0.6, -0.1], "RMLCPC": [0.9, 3.1, 1.6]}
+    for name, printed in gains.items():
+        found = [
+            value - nine[name][column] for column, value in nine[f"{name} + noisy crop"].items()
+        ]
+        assert found == pytest.approx(printed)
+
+
+def test_tables_of_one_paper_quote_the_same_runs() -> None:
+    five, ten = means("adnce-table5")["ADNCE"], means("adnce-table10")["ADNCE"]
+    assert {column: round(ten[column], 1) for column in five} == five
+    one, two = means("adnce-table1"), means("adnce-table2")
+    assert all(two[name] == one[name] for name in ("SimCLR (tau0)", "SimCLR (tau*)"))
+    one, three = means("attentionnce-table1"), means("attentionnce-table3")
+    for ours, theirs in (("SimCLR", "SimCLR"), ("AttentionNCE", "AttentionNCE (M = 4)")):
+        assert three[theirs] == {
+            column: one[ours][f"{column} 400"] for column in ("CIFAR10", "STL10")
+        }
+
+
+def test_tables_of_renyicl_quote_the_same_runs() -> None:
+    five, nine, fourteen, fifteen = (means(f"renyicl-table{n}") for n in (5, 9, 14, 15))
+    same = {"CovType Base": "CovType No Aug.", "CovType Hard": "CovType FC"}
+    same |= {"Higgs-100K Base": "Higgs No Aug.", "Higgs-100K Hard": "Higgs RM"}
+    for method, paper in five.items():
+        assert nine[method] == {
+            name: paper[f"{name} Base"] for name in ("CIFAR-10", "CIFAR-100", "ImageNet-100")
+        }
+        for column, other in same.items():
+            gamma = {"C": "1.1", "H": "1.2"}[column[0]]
+            name = f"RMLCPC (gamma = {gamma})" if method == "RMLCPC" else method
+            assert paper[column] == fourteen[name][other]
+        for column in ("CIFAR-10 Base", "CIFAR-10 Hard", "CIFAR-100 Base", "CIFAR-100 Hard"):
+            name = "RMLCPC (gamma = 2.0)" if method == "RMLCPC" else method
+            assert paper[column] == fifteen[name][column.replace(" ", " tau 0.5 ")]
+
+
+def test_a_value_that_two_tables_quote_is_one_run() -> None:
+    five, nine = (
+        {
+            (place.row.name, place.column): place.experiment.key
+            for place in plan.places(tables.load(f"renyicl-table{n}"), [])
+        }
+        for n in (5, 9)
+    )
+    shared = {
+        (row, column): key for (row, column), key in nine.items() if (row, f"{column} Base") in five
+    }
+    assert len(shared) == 9
+    assert shared == {(row, column): five[row, f"{column} Base"] for row, column in shared}
+
+
+def test_a_column_without_a_dataset_is_quoted(tmp_path: Path) -> None:
+    columns = {**SMALL.columns, "C": tables.Column()}
+    rows = [*SMALL.rows[:1], SMALL.rows[1].model_copy(update={"paper": {"C": [60.0]}})]
+    quoted = SMALL.model_copy(update={"columns": columns, "rows": rows})
+    assert "| ours | - / missing | - / missing | *60.0* | - / missing |" in render(
+        quoted, tmp_path, "md"
+    )
+
+
+def test_a_mean_says_its_seeds_and_its_difference(tmp_path: Path) -> None:
+    for seed, accuracy in enumerate((86.0, 88.0)):
+        add(tmp_path, "A", seed, accuracy)
+    text = render(SMALL, tmp_path, "md")
+    assert "| ours | 85.0 ± 0.5 / 87.0 ± 1.4 (2 of 3) / +2.0 | - / missing | - / missing |" in text
+    assert "| quoted | *80.0 ± 1.0* | - | *70.0* |" in text
+    lines = render(SMALL, tmp_path, "csv").splitlines()
+    assert "small,paper,ours,A,infonce,no,85.0000,0.5000,3,87.0000,1.4142,2,2.0000" in lines
+    assert "small,paper,quoted,A,,yes,80.0000,1.0000,3,,,," in lines
+    add(tmp_path, "A", 2, 87.0)
+    assert "(3) / +2.0 |" in render(SMALL, tmp_path, "md"), "as many as the paper's need no words"
+
+
+def test_one_seed_has_no_deviation_and_the_average_waits_for_all_columns(tmp_path: Path) -> None:
+    add(tmp_path, "A", 0, 86.0)
+    assert "/ 86.0 (1 of 3) / +1.0 | - / missing | - / missing |" in render(SMALL, tmp_path, "md")
+    add(tmp_path, "B", 0, 76.0)
+    assert "| - / 76.0 (1) | - / 81.0 (1) |" in render(SMALL, tmp_path, "md")
+    for seed in (1, 2):
+        add(tmp_path, "A", seed, 86.0)
+    assert "(3) / +1.0 | - / 76.0 (1) | - / 81.0 (1) |" in render(SMALL, tmp_path, "md"), (
+        "fewest seeds of its columns"
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"status": "diverged"},
+        {"params": {"temperature": 0.3}},
+        {"recipe": make_recipe("graph", {"epochs": 1}).model_dump(mode="json")},
+        {"protocol": "another/1"},
+        {"loss": "adnce"},
+        {"dataset": "DD"},
+    ],
+)
+def test_only_records_of_exactly_this_cell_count(tmp_path: Path, change: dict) -> None:
+    add(tmp_path, "A", 0, 86.0, **change)
+    assert [entry.ours for entry in list(entries(SMALL, tmp_path))[1]] == [None, None, None]
+
+
+def test_a_record_older_than_a_recipe_key_still_counts_once(tmp_path: Path) -> None:
+    old = make_recipe("graph", {}).model_dump(mode="json")
+    del old["schedule"]
+    add(tmp_path, "A", 0, 86.0, recipe=old)
+    assert "/ 86.0 (1 of 3) /" in render(SMALL, tmp_path, "md")
+    add(tmp_path, "A", 0, 86.0)
+    assert "/ 86.0 (1 of 3) /" in render(SMALL, tmp_path, "md"), "one value a seed"
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_records_of_different_data_are_not_averaged(seed: int, tmp_path: Path) -> None:
+    add(tmp_path, "A", 0, 86.0)
+    add(tmp_path, "A", seed, 86.0, data_hash="1" * 64)
+    with pytest.raises(
+        UserError,
+        match=r"records of different data \(data_hash \w+: seeds \[0\]; \w+: seeds \[\d\]\): delete those",
+    ):
+        render(SMALL, tmp_path, "md")
+
+
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+def test_the_committed_results_are_what_the_committed_records_give(tmp_path: Path) -> None:
+    for path in (RESULTS / "runs", *RESULTS.glob("*.yaml")):
+        (tmp_path / path.name).symlink_to(path)
+    made = [path.name for path in formats.write_all(tmp_path)]
+    assert sorted(made) == sorted(
+        path.name for path in RESULTS.iterdir() if path.suffix in (".md", ".csv")
+    )
+    changed = [
+        name for name in made if (tmp_path / name).read_bytes() != (RESULTS / name).read_bytes()
+    ]
+    assert changed == [], "bench table --all writes them anew"
+
+
+def test_a_full_disk_leaves_the_old_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, *_: object, **__: object) -> None:
+        path.touch()
+        raise OSError(28, "No space left on device")
+
+    (tmp_path / "a.md").write_text("old")
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(
+        UserError, match=r"cannot write .*a.md \(No space left on device\): make room"
+    ):
+        formats.write(tmp_path / "a.md", "new")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.md"]
+    assert (tmp_path / "a.md").read_text() == "old"
+    with pytest.raises(UserError, match=r"cannot write .* \(No such file or directory\)"):
+        next(formats.write_all(tmp_path / "nowhere"))
+
+
+DOCUMENT = r"""\documentclass{article}
+\usepackage{booktabs,graphicx}
+\begin{document}
+%s\end{document}
+"""
+
+
+@pytest.mark.skipif(not shutil.which("pdflatex"), reason="no pdflatex on this machine")
+def test_latex_compiles(tmp_path: Path) -> None:
+    odd = SMALL.rows[1].model_copy(
+        update={"name": r"50 % of a_b & c #1 $x$ {y} \z ~^ <a> [b] |d| τ* \"é\" -0.5"}
+    )
+    every = [load(name) for name in names()] + [
+        SMALL.model_copy(update={"name": "100% ü", "rows": [odd, *SMALL.rows]})
+    ]
+    text = "\n\\clearpage\n".join(render(table, RESULTS, "latex") for table in every)
+    (tmp_path / "all.tex").write_text(DOCUMENT % text, encoding="utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace")
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert (tmp_path / "all.pdf").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("name", names())
+def test_latex_has_as_many_places_in_each_row(name: str, tmp_path: Path) -> None:
+    table = load(name)
+    text = render(table, tmp_path, "latex")
+    lines = [line for line in text.splitlines() if line.endswith(r" \\")]
+    assert sum(not line.startswith(r"\quad") for line in lines) == 1 + len(table.rows)
+    width = 1 + len(table.columns) + (table.average is not None)
+    assert {len(re.split(r"(?<!\\)&", line)) for line in lines} == {width}
+    assert f"{{l{'c' * (width - 1)}}}" in text
+    assert text.count(r"\begin{") == text.count(r"\end{") == 2
+    bare = re.sub(
+        r"\\[%&#_{}]|\\textbackslash\{\}",
+        "",
+        text.partition("\n")[2].replace("{!}{%\n", "{!}{").replace("}%\n", "}\n"),
+    )
+    assert not re.search(r"[%#_~^±]", bare)
+    assert bare.count("{") == bare.count("}")
+
+
+def test_odd_names_break_no_table(tmp_path: Path) -> None:
+    columns = {"A|B": SMALL.columns["A"], "C\nD": SMALL.columns["B"]}
+    odd = SMALL.model_copy(
+        update={
+            "name": "100% a_b",
+            "columns": columns,
+            "rows": [tables.Row(name="one\n\ntwo|three")],
+        }
+    )
+    lines = [line for line in render(odd, tmp_path, "md").splitlines() if line.startswith("|")]
+    assert lines == [
+        "| Method | A&#124;B | C D | AVG |",
+        "| --- | --- | --- | --- |",
+        "| one  two&#124;three | - | - | - |",
+    ]
+    latex = render(odd, tmp_path, "latex")
+    assert r"\label{tab:100--a_b}" in latex.splitlines()
+    assert r"one  two$|$three & - & - & - \\" in latex.splitlines()
+
+
+def test_names_and_formats_answer_with_the_closest(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="unknown table 'adnce-tabel5': did you mean"):
+        load("adnce-tabel5")
+    with pytest.raises(UserError, match="unknown format 'mdd': did you mean 'md'"):
+        render(SMALL, tmp_path, "mdd")
+
+
+def test_a_users_own_file_is_a_table(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(
+        "title: t\nsource: s\ndecimals: 1\ndomain: graph\nmetric: accuracy\n"
+        "columns: {A: {dataset: MUTAG}}\nrows: [{name: ours, loss: infonce, params: {temperature: 0.2}}]\n"
+    )
+    table = load(str(tmp_path / "mine.yaml"))
+    assert table.name == "mine"
+    add(tmp_path, "A", 0, 86.0)
+    assert "| ours | 86.0 (1) |" in render(table, tmp_path, "md")
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("title: x\nrow: []\n", ":2: unknown key 'row': did you mean 'rows'?"),
+        ("title: x\ntitle: y\n", ":2: the key 'title' was given in line 1 already"),
+        ("title: x\n", ":1: the key 'source' is missing"),
+        (
+            "title: x\nsource: s\ndecimals: one\n",
+            ":3: decimals='one': input should be a valid integer",
+        ),
+    ],
+)
+def test_a_wrong_file_is_named_with_the_line(tmp_path: Path, text: str, what: str) -> None:
+    (tmp_path / "bad.yaml").write_text(text)
+    with pytest.raises(UserError) as error:
+        load(str(tmp_path / "bad.yaml"))
+    assert str(error.value).startswith(f"{tmp_path / 'bad.yaml'}{what}")
+    assert "\n" not in str(error.value)

@@ -1,0 +1,215 @@
+"""The TU format is read strictly: what is wrong is named, and nothing is ever dropped."""
+
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from contrastbench.domains.graph.data import Graphs, content_hash, load, open_raw, parse_tu
+from contrastbench.losses import UserError
+
+# Three graphs: a path of three nodes, two nodes without an edge, and a triangle.
+RAW = {
+    "A": "1, 2\n2, 1\n2, 3\n3, 2\n6, 7\n7, 6\n7, 8\n8, 7\n6, 8\n8, 6\n",
+    "graph_indicator": "1\n1\n1\n2\n2\n3\n3\n3\n",
+    "graph_labels": "1\n-1\n1\n",
+    "node_labels": "0\n2\n0\n0\n0\n2\n2\n2\n",
+}
+
+
+def write(folder: Path, **changes: str | None) -> Path:
+    """The raw files of a small set TOY, with changes; None leaves a file out."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for suffix, text in {**RAW, **changes}.items():
+        if text is not None:
+            (folder / f"TOY_{suffix}.txt").write_text(text)
+    return folder
+
+
+def read(root: Path) -> Graphs:
+    return parse_tu("TOY", open_raw("TOY", root), None)
+
+
+def test_three_graphs(tmp_path: Path) -> None:
+    graphs = read(write(tmp_path))
+    assert graphs.y.tolist() == [1, 0, 1]
+    assert graphs.node_ptr.tolist() == [0, 3, 5, 8]
+    assert graphs.edge_ptr.tolist() == [0, 4, 4, 10]
+    assert graphs.x.argmax(dim=1).tolist() == [0, 2, 0, 0, 0, 2, 2, 2]
+    assert graphs.edge_index[:, :4].tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+
+
+@pytest.mark.parametrize("layout", ["TOY", "TOY/raw", "tudataset/TOY", "."])
+def test_every_layout_is_found(tmp_path: Path, layout: str) -> None:
+    write(tmp_path / layout)
+    assert len(read(tmp_path)) == 3
+
+
+@pytest.mark.parametrize("inside", ["TOY/", ""])
+def test_a_zip_is_read_in_place(tmp_path: Path, inside: str) -> None:
+    folder = write(tmp_path / "files")
+    with zipfile.ZipFile(tmp_path / "TOY.zip", "w", zipfile.ZIP_LZMA) as archive:
+        for file in folder.iterdir():
+            archive.write(file, inside + file.name)
+    assert content_hash(read(tmp_path)) == content_hash(read(folder))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["TOY.zip", "files"]
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_a_cut_zip_is_named(tmp_path: Path, share: float) -> None:
+    folder = write(tmp_path / "files")
+    with zipfile.ZipFile(tmp_path / "TOY.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in folder.iterdir():
+            archive.write(file, f"TOY/{file.name}")
+    data = (tmp_path / "TOY.zip").read_bytes()
+    (tmp_path / "TOY.zip").write_bytes(data[: int(len(data) * share)])
+    with pytest.raises(UserError, match=r"TOY.zip is damaged .* delete it and download"):
+        read(tmp_path)
+
+
+def test_a_flipped_byte_in_a_zip_is_named(tmp_path: Path) -> None:
+    folder = write(tmp_path / "files", A=RAW["A"] * 50)
+    with zipfile.ZipFile(tmp_path / "TOY.zip", "w", zipfile.ZIP_STORED) as archive:
+        for file in folder.iterdir():
+            archive.write(file, f"TOY/{file.name}")
+    data = bytearray((tmp_path / "TOY.zip").read_bytes())
+    data[data.index(b"6, 7")] = ord("7")
+    (tmp_path / "TOY.zip").write_bytes(bytes(data))
+    with pytest.raises(UserError, match=r"TOY.zip is damaged \(Bad CRC-32"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"A": None}, "TOY_A.txt .* no such file"),
+        ({"graph_indicator": None}, "TOY_graph_indicator.txt .* no such file"),
+        ({"graph_labels": None}, "TOY_graph_labels.txt .* no such file"),
+        ({"A": ""}, "TOY_A.txt .* it is empty"),
+        ({"graph_labels": "\n"}, "TOY_graph_labels.txt .* it is empty"),
+        ({"A": RAW["A"][:-3]}, "TOY_A.txt .* lines of other than 2 numbers"),
+        ({"A": RAW["A"][:-5]}, "TOY_A.txt .* edge 6, 8 is there in one direction only"),
+        ({"A": RAW["A"] + "1, x\n"}, "TOY_A.txt .* could not be read to its end"),
+        ({"A": RAW["A"] + "3, 4\n4, 3\n"}, "TOY_A.txt .* line 11 joins two graphs"),
+        ({"A": RAW["A"] + "8, 9\n9, 8\n"}, "TOY_A.txt .* node numbers 1..9, but there are 8 nodes"),
+        ({"A": RAW["A"] + "0, 1\n1, 0\n"}, "TOY_A.txt .* node numbers 0..8"),
+        ({"A": RAW["A"].replace(",", "")}, "TOY_A.txt .* 1 columns instead of two"),
+        ({"graph_indicator": RAW["graph_indicator"][:-2]}, "TOY_A.txt .* but there are 7 nodes"),
+        (
+            {"graph_indicator": "1\n1\n2\n1\n2\n3\n3\n3\n"},
+            "TOY_graph_indicator.txt .* do not stand together",
+        ),
+        (
+            {"graph_labels": "1\n-1\n"},
+            "TOY_graph_indicator.txt .* 1..3, but graph_labels has 2 lines",
+        ),
+        ({"node_labels": RAW["node_labels"][:-2]}, "TOY_node_labels.txt .* 7 lines for 8 nodes"),
+        (
+            {"graph_indicator": "1.5\n" * 8},
+            "TOY_graph_indicator.txt .* could not be read to its end",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named(
+    tmp_path: Path, changes: dict[str, str | None], message: str
+) -> None:
+    write(tmp_path, **changes)
+    with pytest.raises(UserError, match=message) as error:
+        read(tmp_path)
+    assert "\n" not in str(error.value)
+
+
+def test_a_known_set_must_have_its_known_size(tmp_path: Path) -> None:
+    for suffix, text in RAW.items():
+        (tmp_path / f"MUTAG_{suffix}.txt").write_text(text)
+    with pytest.raises(UserError, match=r"MUTAG_graph_labels.txt .* 3 graphs, MUTAG has 188"):
+        load("MUTAG", tmp_path)
+
+
+def test_a_known_set_must_have_its_node_labels(tmp_path: Path) -> None:
+    for suffix in ("A", "graph_indicator", "graph_labels"):
+        (tmp_path / f"MUTAG_{suffix}.txt").write_text(RAW[suffix])
+    with pytest.raises(UserError, match=r"MUTAG_node_labels.txt .* no such file"):
+        load("MUTAG", tmp_path)
+
+
+def test_an_unknown_name_answers_with_the_closest(tmp_path: Path) -> None:
+    write(tmp_path / "TOY")
+    with pytest.raises(UserError, match="unknown graph dataset 'PROTEIN': did you mean 'PROTEINS'"):
+        load("PROTEIN", tmp_path)
+
+
+def test_no_file_and_no_network_names_the_url(tmp_path: Path, offline: None) -> None:
+    with pytest.raises(
+        UserError, match=r"cannot download https://www.chrsmrrs.com/.*/MUTAG.zip .* --data-root"
+    ):
+        load("MUTAG", tmp_path)
+
+
+def test_a_download_with_another_hash_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from contrastbench.domains import download
+    from contrastbench.domains.declaration import Dataset
+
+    (tmp_path / "server").mkdir()
+    (tmp_path / "server" / "X.zip").write_bytes(b"not what was declared")
+    monkeypatch.setattr(download, "cache_folder", lambda: tmp_path / "cache")
+    dataset = Dataset("X", "graph", "", "https://example.invalid/X.zip", "0" * 64)
+    import pooch
+
+    def copy(url: str, output_file: str, _: object) -> None:
+        Path(output_file).write_bytes((tmp_path / "server" / "X.zip").read_bytes())
+
+    monkeypatch.setattr(pooch.core, "choose_downloader", lambda *_, **__: copy)
+    with pytest.raises(UserError, match="its sha256 is not the declared one"):
+        download.fetch(dataset)
+    assert not (tmp_path / "cache" / "X.zip").exists()
+
+
+def test_empty_graphs_keep_their_rows(tmp_path: Path) -> None:
+    labels = "".join(f"{label}\n" for label in (7, 1, -1, 8, 1, 9))
+    indicator = RAW["graph_indicator"].replace("3", "5").replace("2", "3").replace("1", "2")
+    graphs = read(write(tmp_path, graph_labels=labels, graph_indicator=indicator))
+    assert graphs.node_ptr.diff().tolist() == [0, 3, 2, 0, 3, 0]
+    assert graphs.edge_ptr.diff().tolist() == [0, 4, 0, 0, 6, 0]
+
+
+def test_select_and_slice_agree_with_the_graphs_one_by_one(tmp_path: Path) -> None:
+    graphs = read(write(tmp_path))
+    order = torch.tensor([2, 0, 1])
+    chosen = graphs.select(order)
+    for place, number in enumerate(order.tolist()):
+        one, same = chosen[place : place + 1], graphs[number : number + 1]
+        for a, b in zip(vars(one).values(), vars(same).values(), strict=True):
+            assert torch.equal(a, b)
+
+
+def test_the_embedded_graphs_need_nothing() -> None:
+    graphs, data_hash = load("motifs")
+    assert len(graphs) == 400
+    assert graphs.y.bincount().tolist() == [100] * 4
+    assert data_hash == load("motifs")[1]
+    sizes = graphs.node_ptr.diff()
+    assert (graphs.edge_ptr.diff() == 2 * (sizes + 3)).all(), "edge counts must not tell the class"
+
+
+@pytest.mark.parametrize("name", ["MUTAG", "PROTEINS", "IMDB-BINARY"])
+def test_equal_to_torch_geometrics_reading(
+    name: str, shared: Callable[..., Path], tmp_path: Path
+) -> None:
+    archive = shared("data", "tudataset", f"{name}.zip")
+    read_tu_data = pytest.importorskip("torch_geometric.io").read_tu_data
+    with zipfile.ZipFile(archive) as file:
+        file.extractall(tmp_path)
+    data, slices, _ = read_tu_data(str(tmp_path / name), name)
+    graphs, _ = load(name, archive.parent)
+    assert torch.equal(graphs.edge_ptr, slices["edge_index"])
+    shift = graphs.node_ptr[:-1].repeat_interleave(graphs.edge_ptr.diff())
+    assert torch.equal(graphs.edge_index - shift, data.edge_index)
+    assert torch.equal(graphs.y, data.y)
+    if graphs.x.shape[1]:
+        assert torch.equal(graphs.node_ptr, slices["x"])
+        assert torch.equal(graphs.x, data.x[:, -graphs.x.shape[1] :])

@@ -1,0 +1,133 @@
+"""The graph domain as the runner uses it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from contrastbench.domains.graph import GraphRecipe
+from contrastbench.domains.graph import domain as graph
+from contrastbench.domains.graph.data import Graphs, load
+from contrastbench.domains.graph.domain import GraphDomain, chunks, with_features
+from contrastbench.losses import UserError, get_loss
+
+CPU = torch.device("cpu")
+
+
+def domain(
+    seed: int = 0, dataset: str = "motifs", data_root: Path | None = None, **recipe: object
+) -> GraphDomain:
+    return GraphDomain(dataset, GraphRecipe(**recipe), seed, data_root, CPU)
+
+
+def test_the_seed_alone_decides_order_weights_and_views() -> None:
+    for seed, same in ((0, True), (1, False)):
+        a, b = domain(0), domain(seed)
+        assert torch.equal(a.graphs.y, b.graphs.y) == same
+        weights = [d.model(d.recipe).encoder.mlps[0][0].weight for d in (a, b)]
+        assert torch.equal(*weights) == same
+        views = [next(iter(d.batches(d.recipe, 3)))[1].edge_index for d in (a, b)]
+        assert torch.equal(*views) == same
+
+
+def test_making_a_model_leaves_the_global_random_state_alone() -> None:
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    domain().model(GraphRecipe())
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_every_epoch_draws_new_views_of_the_same_batches() -> None:
+    d = domain(batch_size=150)
+    first, second = (list(d.batches(d.recipe, epoch)) for epoch in (0, 1))
+    assert [len(graphs) for graphs, _ in first] == [150, 150, 100]
+    assert d.steps(d.recipe) == 3
+    for (a, view_a), (b, view_b) in zip(first, second, strict=True):
+        assert torch.equal(a.edge_index, b.edge_index)
+        assert len(a) == len(view_a)
+        assert view_a.x.shape != view_b.x.shape
+
+
+def test_a_last_graph_alone_is_left_out_of_training() -> None:
+    d = domain(limit=101, batch_size=50)
+    assert [len(graphs) for graphs, _ in d.batches(d.recipe, 0)] == [50, 50]
+    assert d.steps(d.recipe) == 2
+    assert len(d.graphs) == 101
+
+
+def test_chunks_are_whole_batches_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    d = domain()
+    monkeypatch.setattr(graph, "CHUNK_EDGES", int(d.graphs.edge_ptr[130]))
+    parts = list(chunks(d.graphs, 32))
+    assert parts[0] == (0, 128)
+    assert [stop for _, stop in parts[:-1]] == [start for start, _ in parts[1:]]
+    assert parts[-1][1] == 400
+    assert all(start % 32 == 0 for start, _ in parts)
+    monkeypatch.setattr(graph, "CHUNK_EDGES", 1)
+    assert list(chunks(d.graphs, 300)) == [(0, 300), (300, 400)]
+    assert sum(len(graphs) for graphs, _ in d.batches(d.recipe, 0)) == 400
+
+
+def test_training_lowers_the_loss() -> None:
+    d = domain(limit=128)
+    model, loss = d.model(d.recipe).train(), get_loss("infonce", temperature=0.2)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    values = []
+    for epoch in range(30):
+        for batch in d.batches(d.recipe, epoch):
+            (contrast,) = d.contrasts(model, batch)
+            value = loss(contrast)
+            optimizer.zero_grad()
+            value.backward()
+            optimizer.step()
+            values.append(value.item())
+    assert np.mean(values[-3:]) < values[0] - 0.3
+
+
+def test_features_are_labels_or_one_or_the_degree() -> None:
+    motifs, _ = load("motifs")
+    assert torch.equal(with_features(motifs, "labels").x, torch.ones(len(motifs.x), 1))
+    degree = with_features(motifs, "degree").x
+    assert torch.equal(degree.argmax(dim=1), motifs.row_ptr.diff())
+    labelled = Graphs(
+        torch.eye(5),
+        motifs.edge_index[:, :0],
+        torch.tensor([0, 5]),
+        torch.tensor([0, 0]),
+        motifs.y[:1],
+    )
+    assert torch.equal(with_features(labelled, "labels").x, torch.eye(5))
+    assert GraphRecipe(features="degree").protocol != GraphRecipe().protocol
+
+
+def test_a_class_with_fewer_members_than_folds_is_named() -> None:
+    with pytest.raises(
+        UserError, match=r"class \d has \d+ members, fewer than the 30 folds; .* folds"
+    ):
+        domain(limit=60, folds=30)
+
+
+def test_evaluation_says_what_it_measured() -> None:
+    d = domain(limit=80, folds=4)
+    evaluation = d.evaluate(d.model(d.recipe))
+    assert evaluation.main == "accuracy"
+    assert evaluation.metrics["accuracy"] == pytest.approx(np.mean(evaluation.details["folds"]))
+    assert evaluation.metrics["accuracy_std_over_folds"] == pytest.approx(
+        np.std(evaluation.details["folds"])
+    )
+    assert (evaluation.details["folds_n"], evaluation.details["folds_ddof"]) == (4, 0)
+
+
+def test_graphs_of_torch_geometric() -> None:
+    data = pytest.importorskip("torch_geometric.data")
+    items = [
+        data.Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([1])),
+        data.Data(
+            x=torch.ones(2, 3), edge_index=torch.tensor([[1, 0], [0, 1]]), y=torch.tensor([0])
+        ),
+    ]
+    graphs = Graphs.from_pyg(items)
+    assert graphs.edge_index.tolist() == [[0, 1, 3, 4], [1, 0, 4, 3]]
+    assert graphs.node_ptr.tolist() == [0, 3, 5]
+    assert graphs.y.tolist() == [1, 0]

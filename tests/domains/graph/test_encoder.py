@@ -1,0 +1,81 @@
+"""The encoder against torch-geometric's GINConv, and rows that match their graphs."""
+
+import pytest
+import torch
+
+from contrastbench.domains.base import generator
+from contrastbench.domains.graph import GraphRecipe
+from contrastbench.domains.graph.data import Graphs, load, union
+from contrastbench.domains.graph.encoder import GIN, GraphModel, Neighbours, NeighbourSum
+from contrastbench.domains.graph.views import add_loops, augment
+
+
+@pytest.fixture(scope="module")
+def graphs() -> Graphs:
+    motifs, _ = load("motifs")
+    part = motifs[:12]
+    x = torch.randn(len(part.x), 4, generator=torch.Generator().manual_seed(0))
+    return add_loops(Graphs(x, part.edge_index, part.node_ptr, part.edge_ptr, part.y))
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_layers_equal_torch_geometrics_ginconv(graphs: Graphs, symmetric: bool) -> None:
+    nn = pytest.importorskip("torch_geometric.nn")
+    if not symmetric:
+        graphs = augment(
+            graphs,
+            GraphRecipe(augmentation="edges", edge_ratio=0.3),
+            generator(torch.device("cpu"), 0),
+        )
+    torch.manual_seed(0)
+    encoder = GIN(4).train()
+    batch, x, pooled = graphs.graph_of_node, graphs.x, []
+    for mlp, norm in zip(encoder.mlps, encoder.norms, strict=True):
+        x = norm(nn.GINConv(mlp)(x, graphs.edge_index.flip(0)).relu())
+        pooled.append(nn.global_add_pool(x, batch, size=len(graphs)))
+    expected = torch.cat(pooled, dim=1)
+    found = encoder(graphs, symmetric)
+    assert torch.allclose(found, expected, atol=1e-4, rtol=1e-5)
+    weight = torch.randn_like(expected)
+    gradients = [
+        torch.autograd.grad((y * weight).sum(), list(encoder.parameters()))
+        for y in (found, expected)
+    ]
+    for ours, theirs in zip(*gradients, strict=True):
+        assert torch.allclose(ours, theirs, atol=1e-3 * float(theirs.abs().max()))
+
+
+def test_the_sum_over_neighbours_has_the_right_gradient_for_one_way_edges() -> None:
+    one_way = union(
+        torch.zeros(3, 0),
+        torch.tensor([[0, 0, 2], [1, 2, 1]]),
+        torch.tensor([0, 3]),
+        torch.tensor([0]),
+    )
+    x = torch.randn(3, 2, requires_grad=True)
+    neighbours = Neighbours(one_way, symmetric=False)
+    total = NeighbourSum.apply(x, neighbours)
+    assert torch.allclose(total, torch.stack([x[1] + x[2], x[1] * 0, x[1]]))
+    weight = torch.randn(3, 2)
+    (gradient,) = torch.autograd.grad((total * weight).sum(), x)
+    assert torch.allclose(gradient, torch.stack([weight[0] * 0, weight[0] + weight[2], weight[0]]))
+
+
+def test_empty_graphs_first_middle_and_last_get_rows_of_zeros(graphs: Graphs) -> None:
+    gaps = torch.cat(
+        [graphs.node_ptr[:1], graphs.node_ptr[:6], graphs.node_ptr[5:], graphs.node_ptr[-1:]]
+    )
+    holes = union(graphs.x, graphs.edge_index, gaps, torch.zeros(len(gaps) - 1, dtype=torch.long))
+    plain = union(graphs.x, graphs.edge_index, graphs.node_ptr, graphs.y)
+    encoder = GIN(4).eval()
+    rows, expected = encoder(holes), encoder(plain)
+    empty = gaps.diff() == 0
+    assert empty.nonzero().flatten().tolist() == [0, 6, len(gaps) - 2]
+    assert (rows[empty] == 0).all()
+    assert torch.allclose(rows[~empty], expected)
+
+
+def test_a_batch_is_its_graphs_one_by_one(graphs: Graphs) -> None:
+    model = GraphModel(4, hidden=8, layers=2).eval()
+    alone = torch.cat([model(graphs[i : i + 1]) for i in range(len(graphs))])
+    assert torch.allclose(model(graphs), alone, atol=1e-4)

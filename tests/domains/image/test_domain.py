@@ -1,0 +1,356 @@
+"""The image domain as the runner uses it."""
+
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from contrastbench.benchmarks.running import training
+from contrastbench.benchmarks.running.runner import Request, run
+from contrastbench.benchmarks.running.training import train
+from contrastbench.domains.image import domain as image
+from contrastbench.domains.image import evaluation
+from contrastbench.domains.image.domain import ImageDomain, Pool
+from contrastbench.domains.image.evaluation import Probe
+from contrastbench.domains.image.images import CIFAR_MEAN, CIFAR_STD, Images, on_device
+from contrastbench.domains.image.views import Policy, normalise
+from contrastbench.domains.registry import declaration, make_recipe
+from contrastbench.domains.scoring.classifiers import Classifier
+from contrastbench.losses import UserError, get_loss
+
+CPU = torch.device("cpu")
+SMALL = {**declaration("image").tiny, "precision": "float32"}
+
+
+def domain(
+    seed: int = 0, dataset: str = "digits", data_root: Path | None = None, **recipe: object
+) -> ImageDomain:
+    return ImageDomain(dataset, make_recipe("image", {**SMALL, **recipe}), seed, data_root, CPU)
+
+
+def contrasts(d: ImageDomain):
+    return d.contrasts(d.model(d.recipe), next(iter(d.batches(d.recipe, 0))))
+
+
+def test_the_seed_alone_decides_split_weights_and_views() -> None:
+    for seed, same in ((0, True), (1, False)):
+        a, b = domain(0), domain(seed)
+        assert torch.equal(a.parts["validation"].pixels, b.parts["validation"].pixels) == same
+        weights = [d.model(d.recipe).encoder[0].weight for d in (a, b)]
+        assert torch.equal(*weights) == same
+        images = a.parts["train"].pixels[:4]
+        views = [d.views(images, next(iter(d.batches(d.recipe, 3))).rng)[1] for d in (a, b)]
+        assert torch.equal(*views) == same
+
+
+def test_making_a_model_leaves_the_global_random_state_alone() -> None:
+    before = torch.get_rng_state()
+    d = domain()
+    d.model(d.recipe)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_every_epoch_shuffles_the_images_anew_into_full_batches() -> None:
+    d = domain()
+    first, second = (
+        [batch.rows.tolist() for batch in d.batches(d.recipe, epoch)] for epoch in (0, 1)
+    )
+    assert [len(rows) for rows in first] == [32] * d.steps(d.recipe) == [32] * 5
+    assert len({row for rows in first for row in rows}) == 160
+    assert first != second
+
+
+def test_parts_are_disjoint_and_validation_comes_from_training() -> None:
+    d = domain(limit=None)
+    assert {name: len(part) for name, part in d.parts.items()} == {
+        "train": 1295,
+        "validation": 143,
+        "test": 359,
+    }
+    seen = [{image.numpy().tobytes() for image in part.pixels} for part in d.parts.values()]
+    assert not seen[0] & seen[2]
+    assert len(d.pool) == 1295
+
+
+@pytest.mark.parametrize(
+    ("recipe", "anchors", "positives", "keys"),
+    [
+        ({}, 64, 1, 64),
+        ({"positives": 4}, 64, 4, 64),
+        ({"pairing": "query_key"}, 32, 1, 32),
+        ({"pairing": "query_key", "local_crops": 2, "local_size": 8}, 96, 1, 32),
+    ],
+)
+def test_pairings(recipe: dict, anchors: int, positives: int, keys: int) -> None:
+    found = contrasts(domain(**recipe))
+    assert len(found) == (2 if "pairing" in recipe else 1)
+    for contrast in found:
+        assert contrast.anchor.shape == (anchors, 16)
+        assert contrast.positive.shape == (anchors, positives, 16)
+        assert contrast.keys.shape == (keys, 16)
+        assert contrast.keys.requires_grad == ("pairing" not in recipe)
+        assert contrast.anchor.requires_grad
+
+
+def test_views_are_augmented_by_the_recipes_policies_one_after_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    d, seen = (
+        domain(preset="renyicl-imagenet", local_crops=2, size=32, local_size=16, batch_size=32),
+        [],
+    )
+    monkeypatch.setattr(image, "augment", lambda x, kind, rng: seen.append(kind) or x / 255)
+    d.views(d.parts["train"].pixels[:2], torch.Generator())
+    assert seen == image.policies(d.recipe)
+
+
+def test_the_views_of_renyicl_on_imagenet_are_those_of_b3_and_its_code() -> None:
+    """A colour jitter of 0.4, 0.4, 0.2, 0.1; blur and solarisation differ between the views; local crops have less."""
+
+    def found(**values: object) -> list[Policy]:
+        return image.policies(make_recipe("image", {"preset": "renyicl-imagenet", **values}))
+
+    shared = {"flip": 0.5, "jitter": 0.8, "strength": (0.4, 0.4, 0.2, 0.1), "grey": 0.2}
+    whole = {**shared, "size": 224, "scale": (0.2, 1.0), "randaugment": (2, 10.0)}
+    first, second = Policy(**whole, blur=1.0), Policy(**whole, blur=0.1, solarise=0.2)
+    local = Policy(**shared, size=96, scale=(0.05, 0.2), blur=0.1)
+    assert found() == found(views="hard") == [first, second, *[local] * 6], (
+        "no RandomErasing with multi-crop"
+    )
+    hard = [replace(kind, erasing=0.2) for kind in (first, second)]
+    assert found(views="hard", local_crops=0) == hard, "both without it"
+    plain = [replace(kind, randaugment=(0, 0.0)) for kind in (first, second)]
+    assert found(views="base", local_crops=0, randaugment=None) == plain
+
+
+def test_other_recipes_have_one_policy_for_all_views() -> None:
+    for values in ({}, {"views": "hard", "positives": 3}, {"preset": "attentionnce"}):
+        recipe = make_recipe("image", values)
+        assert image.policies(recipe) == [image.published(recipe)] * (2 + recipe.positives)
+
+
+def test_multi_crop_meets_the_keys_of_the_other_view_and_its_own_instance() -> None:
+    """Written out: queries of all views but one, against the target's keys of that one."""
+    d = domain(pairing="query_key", local_crops=1, local_size=8)
+    net, batch = d.model(d.recipe).eval(), next(iter(d.batches(d.recipe, 0)))
+    state = batch.rng.get_state()
+    found = d.contrasts(net, batch)
+    batch.rng.set_state(state)
+    views = d.views(d.pool.batch(batch.rows)[0], batch.rng)
+    unit = torch.nn.functional.normalize
+    for own, (contrast, others) in enumerate(zip(found, ((1, 2), (0, 2)), strict=True)):
+        key = unit(net.target(views[own]))
+        assert torch.allclose(contrast.keys, key, atol=1e-5)
+        expected = unit(torch.cat([net(views[other]) for other in others]))
+        assert torch.allclose(contrast.anchor, expected, atol=1e-5)
+        assert torch.allclose(contrast.positive[:, 0], key.repeat(2, 1), atol=1e-5)
+
+
+def test_supervised_positives_are_the_class_and_labels_of_validation_are_not_seen() -> None:
+    d = domain(pairing="supervised")
+    (contrast,) = contrasts(d)
+    labels = d.parts["train"].labels[next(iter(d.batches(d.recipe, 0))).rows].repeat(2)
+    assert torch.equal(contrast.anchor_id, labels)
+    assert (~contrast.padding).sum(dim=1).tolist() == [
+        int((labels == label).sum()) - 1 for label in labels
+    ]
+
+
+def test_a_supervised_batch_of_one_class_is_said() -> None:
+    d = domain(pairing="supervised")
+    d.parts["train"].labels.fill_(3)
+    with pytest.raises(
+        UserError, match=r"all 32 images of a batch are of one class: --recipe batch_size=64$"
+    ):
+        contrasts(d)
+
+
+def test_unlabelled_images_are_trained_on_beside_the_training_part() -> None:
+    first, second = (
+        Images(torch.full((n, 1, 1, 1), n, dtype=torch.uint8), torch.full((n,), n)) for n in (3, 5)
+    )
+    pool = Pool([first, second])
+    images, labels = pool.batch(torch.tensor([7, 0, 3, 2]))
+    assert len(pool) == 8
+    assert sorted(labels.tolist()) == [3, 3, 5, 5]
+    assert images.flatten().tolist() == labels.tolist()
+
+
+@pytest.mark.parametrize("pairing", ["both_views", "query_key", "supervised"])
+def test_training_lowers_the_loss(pairing: str) -> None:
+    d = domain(pairing=pairing, epochs=8, limit=128, lr=3e-3)
+    _, history = train(d, d.recipe, get_loss("infonce", temperature=0.2))
+    assert np.mean(history.loss_by_epoch[-2:]) < history.loss_by_epoch[0] - 0.2
+
+
+KILLED = {
+    "simclr": {"precision": "bf16", "chunk": 16},
+    "moco": {"pairing": "query_key", "optimizer": "lars", "lr": 1.0, "warmup": 0.5},
+    "chosen": {"eval_every": 2, "optimizer": "sgd"},
+}
+
+
+@pytest.mark.parametrize("name", KILLED)
+def test_a_killed_training_goes_on_bit_for_bit(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = {"epochs": 2, "limit": 80, "batch_size": 32, **KILLED[name]}
+    whole = domain(**recipe)
+    expected, history = train(whole, whole.recipe, get_loss("adnce"))
+    path, update = tmp_path / "it.safetensors", training.Run.update
+
+    def kill(run: training.Run, value: torch.Tensor) -> None:
+        update(run, value)
+        if run.history.step == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training.Run, "update", kill)
+        interrupted = domain(**recipe)
+        with pytest.raises(SystemExit):
+            train(interrupted, interrupted.recipe, get_loss("adnce"), path)
+    again = domain(**recipe)
+    resumed, later = train(again, again.recipe, get_loss("adnce"), path)
+    assert later == history
+    names = set(expected.state_dict())
+    assert ("target.0.1.running_var" in names) == (name == "moco")
+    assert "encoder.1.running_mean" in names
+    for key, tensor in expected.state_dict().items():
+        assert torch.equal(tensor, resumed.state_dict()[key]), key
+
+
+def test_evaluation_says_what_it_measured() -> None:
+    d = domain(probe="knn")
+    evaluation = d.evaluate(d.model(d.recipe))
+    assert set(evaluation.metrics) == {"accuracy", "lbfgs", "knn"}
+    assert evaluation.metrics["accuracy"] == evaluation.metrics["knn"]
+    details = evaluation.details
+    assert details["images"] == {"train": 181, "validation": 19, "test": 200}
+    assert details["classifiers"]["knn"] == {"k": 20}
+    assert set(details["validation_accuracy"]) == {"lbfgs", "knn"}
+    assert 10 <= details["largest_class"] < 20
+
+
+def test_a_trained_probe_stands_beside_the_others() -> None:
+    d = domain(probe="strict")
+    evaluation = d.evaluate(d.model(d.recipe))
+    assert set(evaluation.metrics) == {"accuracy", "lbfgs", "knn", "strict"}
+    assert set(evaluation.details["validation_accuracy"]) == {"lbfgs", "knn", "strict"}
+    assert evaluation.metrics["accuracy"] == evaluation.metrics["strict"]
+
+
+def test_a_trained_probe_gets_the_blur_of_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    d, seen = domain(probe="paper", blur=0.3), []
+
+    def record(
+        probe: Probe, model: Any, images: Any, columns: int, reader: Any, kind: Policy, seed: int
+    ) -> Any:
+        seen.append(kind.blur)
+        return model, Classifier(lambda x: torch.zeros(len(x)))
+
+    monkeypatch.setattr(Probe, "train", record)
+    d.evaluate(d.model(d.recipe))
+    assert seen == [0.3]
+
+
+def test_test_images_may_be_larger_than_the_crops_of_the_training(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """STL-10 by the released codes: crops of 32 pixels for encoder and probe, whole images for kNN and score."""
+    whole = {
+        name: torch.randint(0, 256, (n, 3, 96, 96), dtype=torch.uint8)
+        for name, n in (("train", 12), ("test", 8))
+    }
+    stl, _ = on_device(
+        {name: (x, torch.arange(len(x)) % 2) for name, x in whole.items()}, ["cat", "dog"], CPU
+    )
+    monkeypatch.setattr(image, "load", lambda *_: (stl, "made"))
+    monkeypatch.setitem(
+        evaluation.PROBES, "paper", replace(evaluation.PROBES["paper"], epochs=2, batch=6)
+    )
+    values = {
+        "preset": "adnce",
+        "test_size": 96,
+        "batch_size": 4,
+        "encoder": "resnet18",
+        "width": 0.0625,
+    }
+    d, seen = domain(dataset="STL-10", **values), []
+    assert "preset=cpu" not in capsys.readouterr().err, "these crops are what the recipe wants"
+    net = d.model(d.recipe)
+    net.encoder.register_forward_pre_hook(lambda _, x: seen.append((x[0].shape[0], x[0].shape[-1])))
+    d.contrasts(net, next(iter(d.batches(d.recipe, 0))))
+    assert seen == [(4, 32)] * 2
+    seen.clear()
+    metrics = d.evaluate(net).metrics
+    assert set(metrics) == {"accuracy", "lbfgs", "knn", "paper"}
+    assert seen == [(12, 96), (8, 96), *[(6, 32)] * 4, (8, 96)]
+    wanted = normalise(d.parts["test"].pixels / 255, CIFAR_MEAN, CIFAR_STD)
+    with torch.no_grad():
+        assert torch.allclose(d.embeddings(net).x, net.eval().encoder(wanted), atol=1e-4)
+
+
+def test_pixels_are_a_reference() -> None:
+    raw = domain(encoder="raw", limit=None)
+    assert raw.evaluate(raw.model(raw.recipe)).metrics["lbfgs"] > 93
+    with pytest.raises(UserError, match="no weights to train: give --loss none"):
+        run(Request("image", "digits", "adnce", {}, {"encoder": "raw"}), 0)
+
+
+def test_test_images_change_no_number_but_the_score(tmp_path: Path) -> None:
+    """The test part is spoiled, and training and choosing must not notice."""
+    clean, spoiled = domain(epochs=1, eval_every=2), domain(epochs=1, eval_every=2)
+    spoiled.parts["test"].pixels.random_(0, 256)
+    seen = []
+    for d in (clean, spoiled):
+        model, history = train(d, d.recipe, get_loss("infonce"))
+        seen.append((history, d.evaluate(model)))
+    (one, first), (two, second) = seen
+    assert one == two
+    assert first.details["classifiers"] == second.details["classifiers"]
+    assert first.details["validation_accuracy"] == second.details["validation_accuracy"]
+    assert first.metrics != second.metrics
+
+
+def test_the_best_step_is_chosen_by_validation_images() -> None:
+    d = domain(epochs=1, eval_every=2)
+    model, history = train(d, d.recipe, get_loss("infonce"))
+    assert [step for step, _ in history.dev_curve] == [2, 4, 5]
+    assert d.validate(model) == history.best[1]
+
+
+def test_a_compiled_encoder_keeps_its_names_and_its_numbers() -> None:
+    plain, compiled = domain(), domain(compile=True)
+    a, b = (d.model(d.recipe) for d in (plain, compiled))
+    assert set(a.state_dict()) == set(b.state_dict())
+    assert b.encoder._compiled_call_impl is not None
+    assert a.encoder._compiled_call_impl is None
+
+
+@pytest.mark.parametrize(
+    ("recipe", "message"),
+    [
+        ({"batch_size": 300}, "181 training images are fewer than a batch: --recipe batch_size=90"),
+        ({"batch_size": 1}, "batch_size=1"),
+        ({"chunk": 5}, "batch_size=32 is no multiple of chunk=5"),
+        ({"local_crops": 2}, "local_crops are further queries of pairing=query_key"),
+        (
+            {"positives": 2, "pairing": "query_key"},
+            "positives are further views of pairing=both_views",
+        ),
+        ({"eval_every": 2, "validation": 0.0}, "give validation=0.1"),
+        ({"asymmetric": True, "blur": 0.5}, "asymmetric views are two with a blur of their own"),
+        ({"validation": 1.0}, "validation=1.0"),
+        ({"validation": 0.001}, "none of any class"),
+        ({"views": "easy"}, "views='easy'"),
+    ],
+)
+def test_a_mistake_is_one_line(recipe: dict, message: str) -> None:
+    with pytest.raises(UserError, match=message) as error:
+        domain(**recipe)
+    assert "\n" not in str(error.value)

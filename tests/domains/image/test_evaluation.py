@@ -1,0 +1,161 @@
+"""Splits, features and probes of images."""
+
+import pytest
+import torch
+from torch import nn
+
+from contrastbench.domains.image import evaluation
+from contrastbench.domains.image.domain import published
+from contrastbench.domains.image.encoder import ImageModel
+from contrastbench.domains.image.evaluation import PROBES, Reader, split
+from contrastbench.domains.image.images import Images
+from contrastbench.domains.image.views import Policy
+from contrastbench.domains.model import Raw
+from contrastbench.domains.registry import make_recipe
+from contrastbench.losses import UserError
+
+READER = Reader((0.5,) * 3, (0.25,) * 3, 8)
+
+
+def images(n: int = 40, classes: int = 4) -> Images:
+    """Noise around a level of grey for each class."""
+    labels = torch.arange(n) % classes
+    noise = torch.randint(0, 40, (n, 3, 8, 8), generator=torch.Generator().manual_seed(0))
+    return Images((noise + 50 * labels.view(-1, 1, 1, 1)).to(torch.uint8), labels)
+
+
+def model() -> ImageModel:
+    torch.manual_seed(0)
+    values = {"width": 0.0625, "projection": (8, 6), "size": 8, "precision": "float32"}
+    return ImageModel(make_recipe("image", values), 1)
+
+
+def rows(part: Images, whole: Images) -> list[int]:
+    """The numbers of a part's images in the whole."""
+    return [int((whole.pixels == image).flatten(1).all(dim=1).nonzero()) for image in part.pixels]
+
+
+def test_the_validation_part_has_its_share_of_each_class_and_the_rest_is_training() -> None:
+    whole = images()
+    train, validation = split(whole, 0.2, 0)
+    assert validation.labels.bincount().tolist() == [2, 2, 2, 2]
+    assert sorted(rows(train, whole) + rows(validation, whole)) == list(range(40))
+    assert rows(split(whole, 0.2, 0)[1], whole) == rows(validation, whole)
+    assert rows(split(whole, 0.2, 1)[1], whole) != rows(validation, whole)
+
+
+def test_without_a_share_there_is_no_validation_part_and_a_limit_keeps_so_many() -> None:
+    train, validation = split(images(), 0.0, 0, 10)
+    assert (len(train), validation) == (10, None)
+    train, validation = split(images(), 0.5, 0, 20)
+    assert len(train) + len(validation) == 20
+    with pytest.raises(UserError, match=r"0\.01 of 40 images is none of any class"):
+        split(images(), 0.01, 0)
+
+
+def test_features_are_those_of_single_images_in_order() -> None:
+    net, whole = model(), images(300)
+    found = READER.features(net, whole)
+    assert torch.equal(found.y, whole.labels)
+    x = (whole.pixels[-1:].float() / 255 - 0.5) / 0.25
+    with torch.no_grad():
+        assert torch.allclose(found.x[-1:], net.eval().encoder(x), atol=1e-5)
+    raw = READER.features(Raw(), whole)
+    assert torch.allclose(raw.x[-1:], x.flatten(1), atol=1e-6)
+
+
+def test_features_that_are_no_numbers_are_said() -> None:
+    net = model()
+    with torch.no_grad():
+        net.encoder[0].weight.fill_(float("nan"))
+    with pytest.raises(UserError, match="features are not finite"):
+        READER.features(net, images())
+
+
+def plain(size: int) -> Policy:
+    """Views that show the image as it is."""
+    return Policy(size, scale=(0.999, 1.0), ratio=(1.0, 1.0), flip=0.0)
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_probes_learn_on_views_and_leave_the_encoder_alone(name: str) -> None:
+    net, whole = model(), images(64)
+    columns = READER.features(net, whole).x.shape[1]
+    before = {key: tensor.clone() for key, tensor in net.state_dict().items()}
+    moved, classifier = PROBES[name].train(net, whole, columns, READER, plain(8), 0)
+    assert all(torch.equal(tensor, before[key]) for key, tensor in net.state_dict().items())
+    statistics = [
+        key for key, tensor in moved.state_dict().items() if not torch.equal(tensor, before[key])
+    ]
+    assert bool(statistics) == (name == "paper")
+    assert all("running" in key or "num_batches" in key for key in statistics)
+    assert not any("projector" in key for key in statistics), "what is not scored is not run"
+    held = READER.features(moved, whole)
+    assert (classifier.predict(held.x) == held.y).float().mean() > (
+        0.4 if "renyicl" not in name else 0.9
+    )
+
+
+PUBLISHED: dict[str, tuple[type[torch.optim.Optimizer], dict[str, float], dict[str, object]]] = {
+    "paper": (
+        torch.optim.Adam,
+        {"lr": 1e-3, "weight_decay": 1e-6},
+        {"batch": 512, "epochs": 100, "views": "base"},
+    ),
+    "strict": (
+        torch.optim.Adam,
+        {"lr": 1e-3, "weight_decay": 1e-6},
+        {"batch": 512, "epochs": 100, "views": "base"},
+    ),
+    "renyicl": (
+        torch.optim.SGD,
+        {"lr": 0.3, "momentum": 0.9, "weight_decay": 0},
+        {"batch": 512, "epochs": 100, "views": "none"},
+    ),
+    "renyicl-imagenet": (
+        torch.optim.SGD,
+        {"lr": 0.4, "momentum": 0.9, "weight_decay": 0},
+        {"batch": 1024, "epochs": 90, "views": "none"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_probes_have_the_published_numbers(name: str) -> None:
+    """linear.py of DCL, HCL and ADNCE; RényiCL's B.4, and its B.3: 0.1 for 256 images, linearly scaled to 1024."""
+    probe, (kind, numbers, others) = PROBES[name], PUBLISHED[name]
+    optimizer = probe.optimizer([nn.Parameter(torch.zeros(1))])
+    assert type(optimizer) is kind
+    assert {key: optimizer.param_groups[0][key] for key in numbers} == pytest.approx(numbers)
+    assert {key: getattr(probe, key) for key in others} == others
+    assert (probe.cosine, probe.statistics_move) == ("renyicl" in name, name == "paper")
+
+
+def test_a_probe_is_the_loop_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`strict`, written out: Adam 1e-3 with decay 1e-6 on the cross-entropy of features of the epoch's order."""
+    monkeypatch.setattr(evaluation, "augment", lambda images, kind, rng: images.float() / 255)
+    net, whole = model().eval(), images(24)
+    probe = evaluation.Probe(PROBES["strict"].optimizer, 10, 3, "base")
+    columns = READER.features(net, whole).x.shape[1]
+    _, classifier = probe.train(net, whole, columns, READER, plain(8), 7)
+    torch.manual_seed(7)
+    head = nn.Linear(columns, 4)
+    optimizer = torch.optim.Adam(head.parameters(), lr=1e-3, weight_decay=1e-6)
+    x = READER.features(net, whole).x
+    for epoch in range(3):
+        rng = evaluation.generator(torch.device("cpu"), 7, epoch)
+        order = torch.randperm(24, generator=rng)
+        for part in (order[:10], order[10:20], order[20:]):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(head(x[part]), whole.labels[part]).backward()
+            optimizer.step()
+    probes = torch.randn(500, columns) * x.std() + x.mean()
+    assert (classifier.predict(probes) == head(probes).argmax(dim=1)).float().mean() > 0.99
+
+
+def test_probes_of_the_released_codes_train_on_the_views_of_the_training_with_their_blur() -> None:
+    adnce, cifar = (make_recipe("image", {"preset": name}) for name in ("adnce", "renyicl-cifar"))
+    for name in ("paper", "strict"):
+        assert PROBES[name].policy(adnce) == published(adnce)
+        assert PROBES[name].policy(cifar).blur == 0.0
+    assert PROBES["renyicl"].policy(adnce) == Policy(32)

@@ -1,0 +1,77 @@
+"""Tiny-ImageNet and ImageNet-100: what is read, and what is refused."""
+
+import hashlib
+import io
+import shutil
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("PIL")
+from PIL import Image
+
+from contrastbench.domains.image.data import load, load_declared
+from contrastbench.domains.image.imagenet import IMAGENET_MEAN
+from contrastbench.domains.image.imagenet100 import CLASSES, SHA256
+from made_images import CPU, as_folder, jpeg, refused
+
+
+def tiny_files() -> dict[str, bytes]:
+    files = {
+        "wnids.txt": b"n2\nn1\n",
+        "val/val_annotations.txt": b"v0.JPEG\tn1\t0\t0\t9\t9\nv1.JPEG\tn2\t0\t0\t9\t9\n",
+    }
+    files |= {f"train/{c}/images/{c}_{k}.JPEG": jpeg(k) for c in ("n1", "n2") for k in range(2)}
+    files |= {f"train/{c}/{c}_boxes.txt": b"" for c in ("n1", "n2")}
+    files |= {f"val/images/v{k}.JPEG": jpeg(9 + k) for k in range(2)} | {
+        "test/images/t.JPEG": jpeg(20)
+    }
+    return {f"tiny-imagenet-200/{name}": content for name, content in files.items()}
+
+
+def test_tiny_imagenet_is_read_in_its_zip(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "tiny-imagenet-200.zip", "w") as archive:
+        for name, content in tiny_files().items():
+            archive.writestr(name, content)
+    images, sha256 = load("Tiny-ImageNet", 64, tmp_path, CPU)
+    assert (images.classes, images.train.labels.tolist(), images.test.labels.tolist()) == (
+        ("n1", "n2"),
+        [0, 0, 1, 1],
+        [0, 1],
+    )
+    expected = np.asarray(Image.open(io.BytesIO(jpeg(10)))).transpose(2, 0, 1)
+    assert np.array_equal(images.test.batch(torch.tensor([1]))[0].numpy(), expected)
+    as_folder(tmp_path / "unpacked", tiny_files())
+    assert load("Tiny-ImageNet", 64, tmp_path / "unpacked", CPU)[1] == sha256
+    (tmp_path / "unpacked/tiny-imagenet-200/val/val_annotations.txt").write_text("v0.JPEG\tn3\n")
+    load_declared.cache_clear()
+    refused(lambda: load("Tiny-ImageNet", 64, tmp_path / "unpacked", CPU), "unknown class 'n3'")
+    load_declared.cache_clear()
+    (tmp_path / "tiny-imagenet-200.zip").write_bytes(b"PK")
+    refused(
+        lambda: load("Tiny-ImageNet", 64, tmp_path, CPU),
+        "zip is damaged .*: delete it and download http",
+    )
+
+
+def test_imagenet_100_is_the_published_list_from_imagenets_folders(tmp_path: Path) -> None:
+    assert hashlib.sha256("".join(f"{name}\n" for name in CLASSES).encode()).hexdigest() == SHA256
+    assert len(set(CLASSES)) == 100
+    refused(
+        lambda: load("ImageNet-100", 224, None, CPU), "no data root is given: get ImageNet from"
+    )
+    for place in ("train", "val"):
+        for name in (*CLASSES, "n00000000"):
+            as_folder(tmp_path / "imagenet" / place / name, {"x.JPEG": jpeg(0, 20)})
+    images, _ = load("ImageNet-100", 16, tmp_path, CPU)
+    assert images.classes == tuple(sorted(CLASSES))
+    assert images.train.labels.tolist() == list(range(100))
+    assert images.mean == IMAGENET_MEAN
+    shutil.rmtree(tmp_path / "imagenet/val" / CLASSES[7])
+    load_declared.cache_clear()
+    refused(
+        lambda: load("ImageNet-100", 16, tmp_path, CPU), f"val has no folder {CLASSES[7]}, one of"
+    )

@@ -1,0 +1,359 @@
+"""Every image operation against torchvision's on one image with the same parameters, and what is drawn."""
+
+import inspect
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+pytest.importorskip("torchvision")
+import torchvision.transforms as T
+from torchvision.transforms import functional as F
+from torchvision.transforms.autoaugment import _apply_op
+
+from contrastbench.domains.image import colour, randaugment
+from contrastbench.domains.image import views as v
+from contrastbench.domains.image.domain import published
+from contrastbench.domains.registry import make_recipe
+
+EXACT = 2e-6  # float32 in another order of operations
+N = 24
+
+
+def rng(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def picture(height: int = 32, width: int = 32, n: int = N, seed: int = 0) -> Tensor:
+    """(n, 3, height, width) uint8: smooth colours with noise, a grey image, a black one and a white one."""
+    small = torch.rand(n, 3, 5, 5, generator=rng(seed))
+    smooth = torch.nn.functional.interpolate(small, (height, width), mode="bilinear")
+    images = ((smooth + 0.2 * torch.rand(smooth.shape, generator=rng(seed + 1))) * 215).byte()
+    images[0, 1:] = images[0, :1]
+    images[1], images[2] = 0, 255
+    return images
+
+
+def floats() -> Tensor:
+    return picture().float() / 255
+
+
+def spread(low: float, high: float) -> Tensor:
+    """A parameter for each image, both ends among them."""
+    return torch.linspace(low, high, N)
+
+
+def close(ours: Tensor, theirs: list[Tensor], atol: float = EXACT) -> None:
+    torch.testing.assert_close(ours, torch.stack(theirs), rtol=0, atol=atol)
+
+
+COLOURS: dict[str, tuple[Any, Any, tuple[float, float], float]] = {
+    "brightness": (colour.brightness, F.adjust_brightness, (0.0, 2.0), EXACT),
+    "contrast": (colour.contrast, F.adjust_contrast, (0.0, 2.0), EXACT),
+    "saturation": (colour.saturation, F.adjust_saturation, (0.0, 2.0), EXACT),
+    "hue": (
+        colour.hue,
+        F.adjust_hue,
+        (-0.5, 0.5),
+        1e-5,
+    ),  # a division by the chroma amplifies rounding
+    "solarise": (colour.solarise, F.solarize, (0.0, 1.0), 0.0),
+}
+
+
+@pytest.mark.parametrize("name", COLOURS)
+def test_colour_operations_are_torchvisions(name: str) -> None:
+    ours, theirs, (low, high), atol = COLOURS[name]
+    images, parameters = floats(), spread(low, high)
+    close(
+        ours(images, parameters),
+        [theirs(x, p) for x, p in zip(images, parameters.tolist(), strict=True)],
+        atol,
+    )
+
+
+def test_grey_is_torchvisions() -> None:
+    images, chosen = floats(), torch.arange(N) % 2 == 0
+    expected = [F.rgb_to_grayscale(x, 3) if c else x for x, c in zip(images, chosen, strict=True)]
+    close(colour.to_grey(images, chosen), expected)
+    assert torch.equal(colour.to_grey(images, chosen)[1::2], images[1::2])
+
+
+def test_jitter_is_torchvisions_in_every_order() -> None:
+    orders = torch.cartesian_prod(*[torch.arange(4)] * 4)
+    orders = orders[orders.sort(dim=1).values.eq(torch.arange(4)).all(dim=1)]
+    assert len(orders) == N == math.factorial(4)
+    factors, _ = v.draw_jitter(N, 1.0, (0.8, 0.8, 0.8, 0.4), rng())
+    images, expected = floats(), []
+    steps = [F.adjust_brightness, F.adjust_contrast, F.adjust_saturation, F.adjust_hue]
+    for x, f, order in zip(images, factors.tolist(), orders.tolist(), strict=True):
+        for k in order:
+            x = steps[k](x, f[k])
+        expected.append(x)
+    close(colour.jitter(images.clone(), factors, orders), expected, 2e-5)
+
+
+def test_jitter_leaves_images_that_are_not_chosen_as_they_are() -> None:
+    factors, order = v.draw_jitter(N, 0.0, (0.4, 0.4, 0.4, 0.1), rng())
+    assert torch.equal(colour.jitter(floats(), factors, order), floats())
+
+
+@pytest.mark.parametrize(
+    ("shape", "size"), [((32, 32), 32), ((40, 56), 24), ((48, 30), 40), ((96, 96), 32)]
+)
+def test_crops_are_torchvisions(shape: tuple[int, int], size: int) -> None:
+    images, flipped = picture(*shape), torch.arange(N) % 2 == 0
+    boxes = v.draw_crops(N, *shape, (0.05, 1.0), (3 / 4, 4 / 3), rng())
+    expected = []
+    for x, box, flip in zip(images, boxes.int().tolist(), flipped, strict=True):
+        x = F.resized_crop(x.float() / 255, *box, [size, size], antialias=True)
+        expected.append(F.hflip(x) if flip else x)
+    close(v.crop(images, boxes, size, flipped), expected, 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "size"), [((32, 32), 32), ((64, 64), 32), ((150, 201), 96), ((77, 40), 32)]
+)
+def test_evaluation_is_torchvisions(shape: tuple[int, int], size: int) -> None:
+    images = picture(*shape, n=3)
+    transform = T.Compose([T.Resize(v.stored_size(size), antialias=True), T.CenterCrop(size)])
+    expected = images.float() / 255 if shape == (size, size) else transform(images.float() / 255)
+    close(v.evaluation(images, size), list(expected), 1e-5)
+
+
+@pytest.mark.parametrize("size", [32, 96])
+def test_blur_is_torchvisions(size: int) -> None:
+    images, sigma = picture(size, size).float() / 255, spread(0.1, 2.0)
+    kernel = 2 * max(1, size // 20) + 1
+    assert v.blur(images[:0], sigma[:0]).shape == (0, 3, size, size), (
+        "of a small batch none may be chosen"
+    )
+    close(
+        v.blur(images, sigma),
+        [F.gaussian_blur(x, kernel, s) for x, s in zip(images, sigma.tolist(), strict=True)],
+    )
+
+
+def test_erasing_is_torchvisions() -> None:
+    images, boxes = floats(), v.draw_erased(N, 32, 0.7, rng())
+    noise = torch.rand(images.shape, generator=rng(1))
+    expected = [
+        F.erase(x, t, left, h, w, e[:, t : t + h, left : left + w])
+        for x, e, (t, left, h, w) in zip(images, noise, boxes.int().tolist(), strict=True)
+    ]
+    assert 0 < int((boxes[:, 2] > 0).sum()) < N
+    assert torch.equal(v.erase(images, boxes, noise), torch.stack(expected))
+
+
+def test_normalise_is_torchvisions() -> None:
+    mean, std = (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)
+    ours = v.normalise(floats(), mean, std)
+    close(ours, [F.normalize(x, list(mean), list(std)) for x in floats()], 1e-6)
+    assert ours.is_contiguous(memory_format=torch.channels_last)
+
+
+BYTES = 2.001 / 255  # torchvision cuts grey to a byte and then the blend, ours is rounded once
+
+
+@pytest.mark.parametrize("magnitude", [0, 3, 5, 10])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("name", list(randaugment.OPERATIONS))
+def test_randaugment_operations_are_torchvisions(name: str, sign: float, magnitude: int) -> None:
+    images = picture()
+    strengths, signed = T.RandAugment(num_magnitude_bins=11)._augmentation_space(11, (32, 32))[name]
+    strength = float(strengths[magnitude]) if strengths.ndim else 0.0
+    strength *= sign if signed else 1.0
+    expected = [
+        _apply_op(x, name, strength, F.InterpolationMode.NEAREST, None).float() / 255
+        for x in images
+    ]
+    choice = torch.full((N,), list(randaugment.OPERATIONS).index(name))
+    ours = randaugment.apply(images.float() / 255, choice, torch.full((N,), sign), magnitude)
+    exact = name in {"Identity", "Posterize", "Solarize", "Equalize"} or name.startswith(
+        ("Shear", "Trans", "Rotate")
+    )
+    close(ours, expected, EXACT if exact else BYTES)
+
+
+def test_the_operations_are_torchvisions() -> None:
+    assert list(randaugment.OPERATIONS) == list(T.RandAugment()._augmentation_space(31, (32, 32)))
+
+
+def test_each_image_gets_its_own_operation() -> None:
+    images, choice = floats(), torch.arange(N) % 14
+    sign = torch.where(torch.arange(N) % 3 == 0, -1.0, 1.0)
+    one_by_one = [
+        randaugment.apply(images[i : i + 1], choice[i : i + 1], sign[i : i + 1], 5)[0]
+        for i in range(N)
+    ]
+    close(randaugment.apply(images, choice, sign, 5), one_by_one)
+
+
+# What is drawn
+
+
+@pytest.mark.parametrize("scale", [(0.08, 1.0), (0.05, 0.2)])
+@pytest.mark.parametrize("shape", [(32, 32), (40, 120)])
+def test_crops_are_drawn_as_torchvisions_are(
+    shape: tuple[int, int], scale: tuple[float, float]
+) -> None:
+    n, image = 4000, torch.empty(3, *shape)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        theirs = torch.tensor(
+            [T.RandomResizedCrop.get_params(image, list(scale), [3 / 4, 4 / 3]) for _ in range(n)]
+        )
+    ours = v.draw_crops(5 * n, *shape, scale, (3 / 4, 4 / 3), rng())
+    top, left, height, width = ours.unbind(1)
+    assert bool(
+        ((top >= 0) & (left >= 0) & (top + height <= shape[0]) & (left + width <= shape[1])).all()
+    )
+    assert torch.equal(ours, ours.round())
+    same_distribution(ours, theirs.float())
+    same_distribution((height * width)[:, None], theirs[:, 2:3] * theirs[:, 3:].float())
+
+
+def same_distribution(one: Tensor, two: Tensor) -> None:
+    """Means within 4.5 standard errors, largest distance of distribution functions below 2.2 of its scale."""
+    error = (one.var(dim=0) / len(one) + two.var(dim=0) / len(two)).sqrt()
+    assert bool(((one.mean(dim=0) - two.mean(dim=0)).abs() < 4.5 * error).all())
+    for a, b in zip(one.T.contiguous(), two.T.contiguous(), strict=True):
+        points = torch.cat([a, b]).unique()
+        below = [torch.searchsorted(x.sort().values, points, right=True) / len(x) for x in (a, b)]
+        assert (below[0] - below[1]).abs().max() < 2.2 * math.sqrt(1 / len(a) + 1 / len(b))
+
+
+def test_crops_that_never_fit_are_the_middle() -> None:
+    boxes = v.draw_crops(50, 10, 100, (0.9, 1.0), (3 / 4, 4 / 3), rng())
+    assert boxes.unique(dim=0).tolist() == [[0, 43, 10, 13]]
+    one = T.RandomResizedCrop.get_params(torch.empty(3, 10, 100), [0.9, 1.0], [3 / 4, 4 / 3])
+    assert list(one) == [0, 43, 10, 13]
+
+
+def test_erased_boxes_are_drawn_as_torchvisions_are() -> None:
+    n, image = 4000, torch.empty(3, 32, 32)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        theirs = [
+            T.RandomErasing.get_params(image, v.ERASED[0], v.ERASED[1], [0.0])[:4] for _ in range(n)
+        ]
+    ours = v.draw_erased(5 * n, 32, 1.0, rng())
+    same_distribution(ours[ours[:, 2] > 0], torch.tensor(theirs).float())
+    share = (v.draw_erased(20_000, 32, 0.2, rng(1))[:, 2] > 0).float().mean().item()
+    assert share == pytest.approx(0.2, abs=0.012)  # 4 standard deviations
+
+
+def test_jitter_is_drawn_uniformly_and_in_any_order() -> None:
+    n = 48_000
+    factors, order = v.draw_jitter(n, 0.8, (0.4, 0.4, 0.4, 0.1), rng())
+    unchanged = (factors == torch.tensor([1.0, 1.0, 1.0, 0.0])).all(dim=1)
+    assert unchanged.float().mean().item() == pytest.approx(0.2, abs=0.008)
+    drawn = factors[~unchanged]
+    uniform = torch.linspace(0, 1, 10_001)[:, None] * torch.tensor([0.8, 0.8, 0.8, 0.2])
+    same_distribution(drawn, uniform + torch.tensor([0.6, 0.6, 0.6, -0.1]))
+    counts = (order * torch.tensor([64, 16, 4, 1])).sum(dim=1).bincount()
+    assert (counts > 0).sum() == 24
+    assert bool(((counts[counts > 0] - n / 24).abs() < 4.5 * math.sqrt(n / 24)).all())
+
+
+def test_flips_greys_and_blurs_happen_at_their_rates() -> None:
+    n = 20_000
+    for probability in (0.0, 0.2, 0.5, 1.0):
+        share = v.happens(n, probability, rng(7)).float().mean().item()
+        assert share == pytest.approx(
+            probability, abs=4.5 * math.sqrt(probability * (1 - probability) / n)
+        )
+    same_distribution(
+        v.uniform(n, 0.1, 2.0, rng(8))[:, None], torch.linspace(0.1, 2.0, 10_001)[:, None]
+    )
+
+
+def test_operations_of_randaugment_are_drawn_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[Tensor, Tensor]] = []
+    monkeypatch.setattr(
+        randaugment, "apply", lambda x, choice, sign, m: seen.append((choice, sign)) or x
+    )
+    randaugment.randaugment(torch.zeros(14_000, 3, 1, 1), 3, 5, rng())
+    assert len(seen) == 3
+    for choice, sign in seen:
+        assert bool(((choice.bincount(minlength=14) - 1000).abs() < 4.5 * math.sqrt(1000)).all())
+        assert abs(sign.mean().item()) < 4.5 / math.sqrt(14_000)
+        assert set(sign.tolist()) == {-1.0, 1.0}
+    assert not torch.equal(seen[0][0], seen[1][0])
+
+
+# Whole views
+
+
+@pytest.mark.parametrize("kind", ["none", "base", "hard"])
+@pytest.mark.parametrize(("shape", "size"), [((8, 8), 32), ((32, 32), 32), ((110, 100), 96)])
+def test_views_have_their_size_and_range_and_depend_on_the_generator_alone(
+    kind: v.Kind, shape: tuple[int, int], size: int
+) -> None:
+    images = picture(*shape)
+    kept = images.clone()
+    policy = replace(v.policy(kind, size), solarise=0.3 if kind == "hard" else 0.0)
+    one, again, other = (v.augment(images, policy, rng(seed)) for seed in (1, 1, 2))
+    assert (one.shape, one.dtype) == ((N, 3, size, size), torch.float32)
+    assert one.min() >= -EXACT
+    assert one.max() <= 1 + EXACT
+    assert torch.equal(one, again)
+    assert not torch.equal(one[3:], other[3:])
+    assert torch.equal(images, kept), "images of a resident set are never overwritten"
+
+
+def test_a_view_is_its_operations_one_after_the_other() -> None:
+    """The order and the parameters of `augment`, replayed with torchvision on each image."""
+    images, policy, draw = picture(), v.policy("base", 32), rng(5)
+    flipped = v.happens(N, 0.5, draw)
+    boxes = v.draw_crops(N, 32, 32, (0.08, 1.0), (3 / 4, 4 / 3), draw)
+    factors, order = v.draw_jitter(N, 0.8, (0.4, 0.4, 0.4, 0.1), draw)
+    grey = v.happens(N, 0.2, draw)
+    steps = [F.adjust_brightness, F.adjust_contrast, F.adjust_saturation, F.adjust_hue]
+    expected = []
+    for i, image in enumerate(images):
+        x = F.resized_crop(image.float() / 255, *boxes[i].int().tolist(), [32, 32], antialias=True)
+        x = F.hflip(x) if flipped[i] else x
+        for k in order[i].tolist():
+            x = steps[k](x, factors[i, k].item())
+        expected.append(F.rgb_to_grayscale(x, 3) if grey[i] else x)
+    close(v.augment(images, policy, rng(5)), expected, 2e-5)
+
+
+def test_published_views() -> None:
+    small, large, hard = v.policy("base", 32), v.policy("base", 224), v.policy("hard", 32)
+    assert (small.jitter, small.strength, small.grey, small.flip) == (
+        0.8,
+        (0.4, 0.4, 0.4, 0.1),
+        0.2,
+        0.5,
+    )
+    assert (small.scale, small.blur, large.blur) == ((0.08, 1.0), 0.0, 0.5)
+    released, cifar = (
+        published(make_recipe("image", {"preset": name})) for name in ("adnce", "renyicl-cifar")
+    )
+    assert released == replace(small, blur=0.5), (
+        "GaussianBlur(kernel_size=int(0.1 * 32)), half of the time"
+    )
+    assert cifar == hard
+    assert (hard.randaugment, hard.erasing, replace(hard, randaugment=(0, 0.0), erasing=0.0)) == (
+        (3, 5.0),
+        0.2,
+        small,
+    )
+    default = inspect.signature(T.RandomResizedCrop).parameters
+    assert small.scale == default["scale"].default
+    assert small.ratio == pytest.approx(default["ratio"].default)
+
+
+def test_local_crops_are_of_small_parts() -> None:
+    ramp = torch.arange(256, dtype=torch.uint8).expand(N, 3, 256, 256)
+    local = replace(v.policy("none", 24), scale=(0.05, 0.2), flip=0.0)
+    crops = torch.cat([v.augment(ramp, local, rng(seed)) for seed in range(6)])
+    assert tuple(crops.shape) == (6 * N, 3, 24, 24)
+    widths = (crops[:, 0, 0, -1] - crops[:, 0, 0, 0]) * 255 * 24 / 23
+    assert (widths.min() / 256) ** 2 > 0.05 * 3 / 4 * 0.97
+    assert (widths.max() / 256) ** 2 < 0.2 * 4 / 3 * 1.03

@@ -1,0 +1,82 @@
+"""The SVM scorer against scikit-learn's own search on the same folds."""
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_iris, load_wine
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.svm import SVC
+
+from contrastbench.domains.graph import GraphRecipe
+from contrastbench.domains.graph.domain import GraphDomain
+from contrastbench.domains.scoring.svm import C_GRID, check_folds, svm_folds
+from contrastbench.losses import UserError
+
+
+def by_scikit_learn(x: np.ndarray, y: np.ndarray, folds: int, seed: int) -> tuple[list[float], ...]:
+    accuracy, c, inner = [], [], []
+    for train, test in StratifiedKFold(folds, shuffle=True, random_state=seed).split(x, y):
+        search = GridSearchCV(SVC(), {"C": list(C_GRID)}, cv=5).fit(x[train], y[train])
+        accuracy.append(100 * search.score(x[test], y[test]))
+        c.append(search.best_params_["C"])
+        inner.append(100 * search.best_score_)
+    return accuracy, c, inner
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine])
+@pytest.mark.parametrize(("folds", "seed"), [(10, 0), (3, 7)])
+def test_identical_to_grid_search(load: Callable, folds: int, seed: int) -> None:
+    x, y = load(return_X_y=True)
+    scores = svm_folds(x, y, folds, seed)
+    accuracy, c, inner = by_scikit_learn(x, y, folds, seed)
+    assert scores.accuracy == pytest.approx(accuracy, abs=1e-12)
+    assert scores.c == c
+    assert scores.inner == pytest.approx(inner, abs=1e-12)
+    assert scores.mean == pytest.approx(np.mean(accuracy))
+    assert scores.std == pytest.approx(np.std(accuracy))
+
+
+@pytest.mark.parametrize("name", ["MUTAG", "PROTEINS"])
+def test_identical_to_grid_search_on_real_graphs(name: str, shared: Callable[..., Path]) -> None:
+    root = shared("data", "tudataset", f"{name}.zip").parent
+    domain = GraphDomain(name, GraphRecipe(), 0, root, torch.device("cpu"))
+    with torch.no_grad():
+        x = domain.model(domain.recipe).encoder.eval()(domain.graphs).numpy()
+    y = domain.graphs.y.numpy()
+    scores = svm_folds(x, y)
+    accuracy, c, _ = by_scikit_learn(x.astype(np.float64), y, 10, 0)
+    assert scores.accuracy == pytest.approx(accuracy, abs=1e-12)
+    assert scores.c == c
+
+
+def test_constant_embeddings_score_the_largest_class() -> None:
+    x, y = np.ones((40, 3)), np.repeat([0, 1], [30, 10])
+    assert svm_folds(x, y, 5).mean == pytest.approx(75.0)
+
+
+def test_what_cannot_be_scored_is_named() -> None:
+    with pytest.raises(UserError, match="class 1 has 3 members, fewer than the 10 folds"):
+        check_folds(np.repeat([0, 1], [20, 3]), 10)
+    with pytest.raises(UserError, match="class 1 has 3 members: 2 folds leave too few"):
+        check_folds(np.repeat([0, 1], [20, 3]), 2)
+    with pytest.raises(UserError, match="class 0 has 5 members: 5 folds leave too few"):
+        check_folds(np.repeat([0, 1], [5, 5]), 5)
+    with pytest.raises(UserError, match="all samples are of one class"):
+        check_folds(np.zeros(20), 10)
+    with pytest.raises(UserError, match="embeddings are not finite"):
+        svm_folds(np.full((40, 2), np.nan), np.repeat([0, 1], 20))
+
+
+def test_the_smallest_classes_that_pass_the_check_are_scored_like_scikit_learns() -> None:
+    y = np.repeat([0, 1, 2], [12, 4, 9])
+    x = np.random.default_rng(0).normal(size=(25, 3)) + y[:, None]
+    check_folds(y, 2)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        accuracy = svm_folds(x, y, 2).accuracy
+        assert not seen
+        assert accuracy == pytest.approx(by_scikit_learn(x, y, 2, 0)[0])

@@ -1,0 +1,471 @@
+"""The sentence domain as the runner uses it."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+from scipy.stats import spearmanr
+from transformers import BartConfig, BartModel, CamembertModel, MPNetModel, RobertaModel
+
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.running.runner import Request, run
+from contrastbench.domains.registry import make_recipe
+from contrastbench.domains.sentence import SentenceRecipe, checkpoint, graded
+from contrastbench.domains.sentence.checkpoint import load_checkpoint
+from contrastbench.domains.sentence.data import Pairs
+from contrastbench.domains.sentence.domain import SentenceDomain
+from contrastbench.domains.sentence.encoder import SentenceModel
+from contrastbench.domains.sentence.encoding import Embeddings, encode, pad
+from contrastbench.domains.sentence.scoring import evaluate, whitened
+from contrastbench.losses import UserError, get_loss
+
+CPU = torch.device("cpu")
+
+
+def domain(
+    seed: int = 0, dataset: str = "graded", data_root: Path | None = None, **recipe: object
+) -> SentenceDomain:
+    return SentenceDomain(dataset, make_recipe("sentence", recipe), seed, data_root, CPU)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint on disk."""
+    path, checkpoint = tmp_path_factory.mktemp("tiny"), graded.tiny_checkpoint(0)
+    checkpoint.encoder.save_pretrained(path)
+    checkpoint.tokenizer.save_pretrained(path)
+    return path
+
+
+def test_the_seed_alone_decides_weights_order_and_dropout() -> None:
+    for seed, same in ((0, True), (1, False)):
+        a, b = domain(0, pooler="cls"), domain(seed, pooler="cls")
+        batches = [next(iter(d.batches(d.recipe, 1))) for d in (a, b)]
+        assert (batches[0] == batches[1]) == same
+        models = [d.model(d.recipe).train() for d in (a, b)]
+        assert torch.equal(*(m.head.dense.weight for m in models)) == same
+        contrasts = [d.contrasts(m, batches[0])[0] for d, m in zip((a, b), models, strict=True)]
+        assert torch.equal(contrasts[0].anchor, contrasts[1].anchor) == same
+
+
+def test_both_views_are_dropout_passes_of_the_same_sentences() -> None:
+    d = domain(max_length=8)
+    model, batch = d.model(d.recipe), next(iter(d.batches(d.recipe, 0)))
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    (views,) = d.contrasts(model.train(), batch)
+    assert torch.equal(torch.get_rng_state(), before), "the global random state is the user's"
+    assert not torch.equal(views.anchor, views.keys)
+    assert views.key_id.tolist() == [-1] * 64
+    (same,) = d.contrasts(model.eval(), batch)
+    assert torch.allclose(same.anchor, same.keys, atol=1e-6)
+
+
+def test_the_last_partial_batch_is_kept_but_not_a_lone_sentence() -> None:
+    for limit, sizes in ((130, [64, 64, 2]), (129, [64, 64])):
+        d = domain(limit=limit)
+        assert [len(batch.sentences) for batch in d.batches(d.recipe, 0)] == sizes
+        assert d.steps(d.recipe) == len(sizes)
+
+
+@pytest.mark.parametrize(
+    "pooler", ["avg", "avg_top2", "avg_first_last", "static", "cls_before_pooler"]
+)
+def test_poolers_and_encode_agree_with_one_sentence_at_a_time(pooler: str) -> None:
+    d = domain(pooler=pooler)
+    model = d.model(d.recipe).eval()
+    sentences = ["babace kaba ban", "ban", "", "babace kaba ban", "gugu " * 40]
+    found = encode(model, d.checkpoint, sentences, batch_tokens=64)
+    assert found.odd == {"distinct_sentences": 4, "truncated": 0, "empty": 1, "with_nul": 0}
+    for sentence, z in zip(sentences, found.of(sentences), strict=True):
+        tokens = d.checkpoint.tokenizer(sentence, return_tensors="pt")
+        with torch.no_grad():
+            out = model.encoder(tokens["input_ids"], output_hidden_states=True)
+        layers = [h[0] for h in out.hidden_states]
+        expected = {
+            "avg": layers[-1].mean(dim=0),
+            "avg_top2": (layers[-1] + layers[-2]).mean(dim=0),
+            "avg_first_last": (layers[-1] + layers[1]).mean(dim=0),
+            "static": model.encoder.embeddings.word_embeddings(tokens["input_ids"])[0].mean(dim=0),
+            "cls_before_pooler": layers[-1][0],
+        }[pooler]
+        expected = expected / 2 if pooler in ("avg_top2", "avg_first_last") else expected
+        assert torch.allclose(z, expected, atol=1e-5)
+
+
+def test_encoding_changes_no_model_and_sees_its_newest_weights() -> None:
+    d = domain()
+    model = d.model(d.recipe)
+    before = {
+        name: (type(module), weight)
+        for name, module in model.named_modules()
+        for weight in module.parameters()
+    }
+    first = d.encode(model, ["ban", "kale"]).z
+    assert before == {
+        n: (type(m), weight) for n, m in model.named_modules() for weight in m.parameters()
+    }
+    get_loss("infonce")(
+        d.contrasts(model.train(), next(iter(d.batches(d.recipe, 0))))[0]
+    ).backward()
+    with torch.no_grad():
+        model.encoder.encoder.layer[0].output.dense.weight.mul_(2)
+    assert not torch.allclose(d.encode(model, ["ban", "kale"]).z, first)
+
+
+def test_the_head_is_for_training_and_never_scored_untrained() -> None:
+    d = domain(pooler="cls")
+    model = d.model(d.recipe)
+    with pytest.raises(
+        UserError,
+        match=r"head that is newly initialised: train it, or give pooler=cls_before_pooler",
+    ):
+        d.validate(model)
+    d.contrasts(model.train(), next(iter(d.batches(d.recipe, 0))))
+    assert -100 <= d.validate(model) <= 100
+    tokens = pad([[2, 5, 3]], 0, CPU)
+    before = SentenceModel(model.encoder, "cls_before_pooler", model.head).eval()(tokens)
+    assert torch.allclose(model.eval()(tokens), model.head(before))
+    with pytest.raises(UserError, match="has no pooler of its own"):
+        domain(pooler="cls", head="checkpoint")
+
+
+def test_odd_sentences_are_counted_or_refused() -> None:
+    d = domain()
+    model = d.model(d.recipe)
+    found = d.encode(model, ["", " ", "ban\0ban", "babace " * 15000])
+    assert found.odd == {"distinct_sentences": 4, "truncated": 1, "empty": 2, "with_nul": 1}
+    assert torch.isfinite(found.z).all()
+    with pytest.raises(UserError, match=r"lone surrogate at 3: it is no text"):
+        d.encode(model, ["ban\ud800"])
+
+
+def test_a_batch_of_one_sentence_repeated_trains() -> None:
+    d = domain()
+    model = d.model(d.recipe).train()
+    batch = type(next(iter(d.batches(d.recipe, 0))))(["ban ban"] * 8, 0)
+    get_loss("adnce")(d.contrasts(model, batch)[0]).backward()
+    assert all(p.grad is None or torch.isfinite(p.grad).all() for p in model.parameters())
+
+
+class Hub:
+    """The hub's library: what it is asked, and the folder that it gives or the error that it raises."""
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, answer: Path | Exception, reached: Exception | None
+    ) -> None:
+        self.answer, self.reached, self.asked, self.options = answer, reached, 0, {}
+        monkeypatch.setattr(checkpoint.HfApi, "model_info", self.model_info)
+        monkeypatch.setattr(checkpoint, "snapshot_download", self.snapshot_download)
+
+    def model_info(self, *_: object, **__: object) -> None:
+        self.asked += 1
+        if self.reached:
+            raise self.reached
+
+    def snapshot_download(self, repository: str, **options: object) -> str:
+        self.options = {"repository": repository, **options}
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return str(self.answer)
+
+
+def test_a_checkpoint_of_the_hub_is_that_of_the_pinned_revision(folder: Path, monkeypatch) -> None:
+    hub = Hub(monkeypatch, folder, None)
+    found = load_checkpoint("bert-base-uncased", None)
+    assert found.sha256 == load_checkpoint(str(folder), None).sha256
+    assert (hub.options["repository"], hub.options["revision"]) == (
+        "bert-base-uncased", "86b5e0934494bd15c9632b12f734a8a67f723594",
+    )  # fmt: skip
+    assert not hub.options["local_files_only"]
+    load_checkpoint("some/encoder@v2", None)
+    assert (hub.options["repository"], hub.options["revision"]) == ("some/encoder", "v2")
+
+
+@pytest.mark.parametrize(
+    "error", [ConnectionError("no route"), TimeoutError("too long"), RuntimeError("no DNS")]
+)
+def test_a_hub_that_cannot_be_reached_is_asked_once(
+    error: Exception, folder: Path, monkeypatch
+) -> None:
+    hub = Hub(monkeypatch, LocalEntryNotFoundError("not in the cache"), error)
+    with pytest.raises(
+        UserError, match=r"'nobody/none': the hub cannot be reached \(\w+Error\); name a folder"
+    ):
+        load_checkpoint("nobody/none@main", None)
+    assert hub.asked == 1
+    assert hub.options["local_files_only"]
+    hub.answer = folder
+    assert load_checkpoint("nobody/none@main", None).encoder.config.hidden_size == 64, (
+        "from the cache"
+    )
+
+
+def test_what_the_hub_does_not_have_is_one_line(monkeypatch) -> None:
+    Hub(
+        monkeypatch,
+        LocalEntryNotFoundError("not asked"),
+        HFValidationError("Repo id must be in the form 'a/b'. So"),
+    )
+    with pytest.raises(
+        UserError, match=r"encoder '-' cannot be loaded: Repo id must be in the form 'a/b'$"
+    ):
+        load_checkpoint("-", None)
+
+
+def test_checkpoints_that_cannot_be_are_named(folder: Path, tmp_path: Path) -> None:
+    config = graded.tiny_checkpoint(0).encoder.config
+    config.save_pretrained(tmp_path)
+    graded.tokenizer().save_pretrained(tmp_path)
+    (tmp_path / "empty").mkdir()
+    for name in (str(tmp_path), str(tmp_path / "no"), str(tmp_path / "empty")):
+        with pytest.raises(UserError) as error:
+            load_checkpoint(name, None)
+        assert "\n" not in str(error.value)
+    assert load_checkpoint(f"random:{tmp_path}", None).encoder.config.hidden_size == 64
+    weights = graded.tiny_checkpoint(0).encoder
+    state = {k: v for k, v in weights.state_dict().items() if "layer.1.output.dense" not in k}
+    weights.save_pretrained(tmp_path, state_dict=state)
+    with pytest.raises(
+        UserError, match=r"would be newly initialised: encoder\.layer\.1\.output\.dense"
+    ):
+        load_checkpoint(str(tmp_path), None)
+
+
+def cut_weights(folder: Path) -> None:
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+
+
+def other_shape(folder: Path) -> None:
+    config = folder / "config.json"
+    config.write_text(
+        config.read_text().replace('"intermediate_size": 256', '"intermediate_size": 96')
+    )
+
+
+def no_tokenizer(folder: Path) -> None:
+    for path in folder.glob("tokenizer*"):
+        path.unlink()
+
+
+def few_rows(folder: Path) -> None:
+    encoder = graded.tiny_checkpoint(0).encoder
+    encoder.resize_token_embeddings(20)
+    encoder.save_pretrained(folder)
+
+
+def diverged(folder: Path) -> None:
+    encoder = graded.tiny_checkpoint(0).encoder
+    with torch.no_grad():
+        encoder.embeddings.word_embeddings.weight[3, 3] = torch.nan
+    encoder.save_pretrained(folder)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (cut_weights, "cannot be loaded: "),
+        (other_shape, "newly initialised: encoder.layer"),
+        (no_tokenizer, "has no tokenizer files"),
+        (few_rows, r"its tokenizer has \d+ ids, its embedding 20 rows"),
+        (diverged, "weights that are not finite"),
+    ],
+)
+def test_checkpoints_that_would_be_scored_wrongly_are_refused(
+    spoil: Callable[[Path], None], message: str, folder: Path, tmp_path: Path
+) -> None:
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    spoil(copy)
+    with pytest.raises(UserError, match=message) as error:
+        load_checkpoint(str(copy), None)
+    assert "\n" not in str(error.value)
+
+
+def test_only_encoders_of_bert_s_kind(folder: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    BartModel(
+        BartConfig(vocab_size=500, d_model=16, encoder_layers=1, decoder_layers=1)
+    ).save_pretrained(copy)
+    with pytest.raises(UserError, match="is a bart: an encoder of BERT's kind is needed"):
+        load_checkpoint(str(copy), None)
+
+
+@pytest.mark.parametrize("kind", [RobertaModel, MPNetModel, CamembertModel])
+def test_positions_of_roberta_s_kind_begin_behind_the_padding(
+    kind: Any, folder: Path, tmp_path: Path
+) -> None:
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    sizes = {
+        "hidden_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 16,
+    }
+    vocabulary = len(graded.tokenizer())
+    kind(
+        kind.config_class(vocab_size=vocabulary, max_position_embeddings=40, **sizes)
+    ).save_pretrained(copy)
+    found = load_checkpoint(str(copy), None)
+    assert found.max_length == 38
+    d = domain(encoder=str(copy), pooler="avg", max_length=38)
+    assert torch.isfinite(d.encode(d.model(d.recipe), ["ban " * 100]).z).all()
+
+
+def test_equal_checkpoints_are_equal_wherever_they_lie(folder: Path, tmp_path: Path) -> None:
+    found = load_checkpoint(str(folder), None)
+    assert found.sha256 == load_checkpoint(folder.name, folder.parent).sha256
+    copy = shutil.copytree(folder, tmp_path / "another name")
+    assert load_checkpoint(str(copy), None).sha256 == found.sha256
+    (copy / "README.md").write_text("not what numbers come from")
+    assert load_checkpoint(str(copy), None).sha256 == found.sha256
+    config = copy / "config.json"
+    config.write_text(config.read_text().replace('"hidden_act": "gelu"', '"hidden_act": "relu"'))
+    assert load_checkpoint(str(copy), None).sha256 != found.sha256
+    assert (
+        load_checkpoint(f"random:{copy}", None).sha256
+        != load_checkpoint(f"random:{folder}", None).sha256
+    )
+    d = domain(encoder=str(folder), pooler="avg")
+    tiny = domain()
+    sentences = d.dev.first[:5]
+    assert torch.equal(*(x.encode(x.model(x.recipe), sentences).z for x in (d, tiny)))
+    assert d.data_hash != tiny.data_hash
+
+
+def test_a_path_is_no_part_of_a_record(folder: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    texts = [tmp_path / "a.txt", tmp_path / "b" / "c.txt"]
+    texts[1].parent.mkdir()
+    for text in texts:
+        text.write_text("one\ntwo\nthree\n")
+    found = []
+    for path, text in zip((folder, copy), texts, strict=True):
+        recipe = SentenceRecipe(encoder=str(path), corpus=str(text), pooler="avg")
+        found.append(
+            (domain(encoder=str(path), pooler="avg").data_hash, recipe.contents(None, trained=True))
+        )
+    assert found[0] == found[1]
+    assert [value[:7] for value in found[0][1].values()] == ["sha256:"] * 2
+    assert [*recipe.contents(None, trained=False)] == ["encoder"], (
+        "a corpus that is not read is no part of it"
+    )
+    fresh = SentenceRecipe(encoder=f"random:{folder}")
+    assert fresh.contents(None, trained=True)["encoder"].startswith("random:sha256:")
+    named = SentenceRecipe(encoder="copy")
+    assert named.contents(tmp_path, trained=True) == {}, (
+        "the data root's names stay: tables use them"
+    )
+    assert SentenceRecipe().contents(None, trained=True) == {}
+    request = Request(
+        "sentence", "graded", "none", {}, {"encoder": str(copy), "pooler": "avg"}, tmp_path
+    )
+    record, where = run(request, seed=0)
+    assert str(tmp_path) not in json.dumps(record)
+    assert record["details"]["encoder"]["name"] == "copy"
+    recipe = {"encoder": str(folder), "pooler": "avg"}
+    assert run(replace(request, recipe=recipe), seed=0) == (record, where)
+    assert Experiment("sentence", "graded", "none", {}, recipe).ok_by_seed(tmp_path) == {0: record}
+
+
+def test_whitening_gives_identity_covariance() -> None:
+    x = torch.randn(200, 5, generator=torch.Generator().manual_seed(0)) @ torch.diag(
+        torch.tensor([1.0, 2, 3, 4, 0])
+    )
+    first, second = whitened(x[:100], x[100:])
+    assert first.shape == (100, 4)
+    z = x.double() - x.double().mean(dim=0)
+    precision = torch.linalg.pinv(z.T @ z / 200)
+    expected = (z[:100] @ precision * z[100:]).sum(dim=1)
+    assert torch.allclose((first * second).sum(dim=1), expected)
+    with pytest.raises(UserError, match="4 sentences cannot be whitened in 5 dimensions"):
+        whitened(x[:2], x[2:4])
+
+
+def test_a_set_s_number_is_that_of_all_its_pairs_together() -> None:
+    rng = np.random.default_rng(0)
+    z = torch.tensor(rng.normal(size=(120, 4)), dtype=torch.float32)
+    names = [f"s{i}" for i in range(120)]
+    gold = rng.normal(size=60)
+    gold[:15] += 3  # another level: the subsets' own correlations do not see it
+    parts = [
+        Pairs(name, names[a:b], names[60 + a : 60 + b], list(gold[a:b]), unscored=a)
+        for name, a, b in (("small", 0, 15), ("large", 15, 40), ("other", 40, 60))
+    ]
+    found = evaluate(
+        Embeddings({s: i for i, s in enumerate(names)}, z, {}),
+        {"X": parts[:2], "Y": parts[2:]},
+        whiten=False,
+    )
+    cosine = torch.cosine_similarity(z[:60].double(), z[60:].double()).numpy()
+    each = [
+        100 * spearmanr(cosine[a:b], gold[a:b]).statistic for a, b in ((0, 15), (15, 40), (40, 60))
+    ]
+    everything = 100 * spearmanr(cosine[:40], gold[:40]).statistic
+    assert found.metrics["X"] == pytest.approx(everything)
+    assert found.metrics["Y"] == pytest.approx(each[2])
+    details = found.details["sets"]["X"]
+    assert (details["pairs"], details["unscored"]) == (40, 15)
+    assert details["subsets"] == pytest.approx({"small": each[0], "large": each[1]})
+    assert details["mean"] == pytest.approx((each[0] + each[1]) / 2)
+    assert details["wmean"] == pytest.approx((15 * each[0] + 25 * each[1]) / 40)
+    rounded = (round(everything, 2) + round(each[2], 2)) / 2
+    assert found.metrics["avg"] == pytest.approx(rounded, abs=1e-12)
+    assert abs(rounded - (everything + each[2]) / 2) > 1e-6
+    assert min(abs(everything - details[key]) for key in ("mean", "wmean")) > 1
+
+
+def test_training_improves_the_embedded_score(tmp_path: Path) -> None:
+    recipe = {"epochs": 3, "limit": 1024, "schedule": "constant", "eval_every": 16}
+    scores = {}
+    for loss, params in (("none", {}), ("adnce", {"temperature": 0.05})):
+        record, _ = run(Request("sentence", "graded", loss, params, recipe, tmp_path), seed=0)
+        scores[loss] = record["metrics"]["spearman"]
+    assert scores["adnce"] > scores["none"] + 10
+    details = record["details"]
+    assert [step for step, _ in details["dev_curve"]] == [16, 32, 48]
+    assert dict(details["dev_curve"])[details["best_step"]] == max(
+        score for _, score in details["dev_curve"]
+    )
+    assert details["pooler"] == "avg"
+
+
+def test_graded_pairs_share_as_many_words_as_they_say() -> None:
+    pairs = graded.graded_pairs("test")
+    for first, second, gold in zip(pairs.first, pairs.second, pairs.gold, strict=True):
+        content = [{word for word in s.split() if len(word) == 6} for s in (first, second)]
+        assert len(content[0] & content[1]) == gold
+    d = domain()
+    embeddings = d.encode(d.model(d.recipe), pairs.first + pairs.second)
+    cosine = torch.cosine_similarity(embeddings.of(pairs.first), embeddings.of(pairs.second))
+    evaluation = d.evaluate(d.model(d.recipe))
+    assert evaluation.metrics["spearman"] == pytest.approx(
+        100 * spearmanr(cosine, pairs.gold).statistic, abs=0.1
+    )
+    assert np.isfinite(d.validate(d.model(d.recipe)))
+
+
+def test_defaults_are_simcse_but_for_the_tiny_encoder() -> None:
+    real = SentenceRecipe(encoder="bert-base-uncased")
+    assert (real.batch_size, real.lr, real.max_length, real.epochs, real.eval_every) == (
+        64,
+        3e-5,
+        32,
+        1,
+        125,
+    )
+    assert (real.optimizer, real.schedule, real.max_grad_norm, real.pooler) == (
+        "adamw",
+        "linear",
+        1,
+        "cls_before_pooler",
+    )
+    assert SentenceRecipe().epochs == 3
+    assert SentenceRecipe(epochs=1).epochs == 1

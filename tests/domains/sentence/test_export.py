@@ -1,0 +1,118 @@
+"""Exported encoders as other libraries load them."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+from contrastbench.benchmarks.running.runner import Request, run
+from contrastbench.domains.registry import make_recipe
+from contrastbench.domains.sentence.domain import SentenceDomain
+from contrastbench.losses import UserError
+
+SENTENCES = ["babace kaba ban", "", "gugu dida ban ban ban", "cekaba"]
+RECIPE = {"epochs": 1, "limit": 32, "batch_size": 16}
+
+
+def domain(**recipe: object) -> SentenceDomain:
+    return SentenceDomain(
+        "graded", make_recipe("sentence", RECIPE | recipe), 0, None, torch.device("cpu")
+    )
+
+
+@pytest.fixture(params=["avg", "cls_before_pooler", "cls"])
+def exported(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str, torch.Tensor]:
+    """A trained encoder's folder, its pooler and its embeddings."""
+    d = domain(pooler=request.param)
+    model = d.model(d.recipe).train()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    (contrast,) = d.contrasts(model, next(iter(d.batches(d.recipe, 0))))
+    (contrast.anchor @ contrast.keys.T).sum().backward()
+    optimizer.step()
+    d.export(model, tmp_path / "out")
+    return tmp_path / "out", request.param, d.encode(model, SENTENCES).of(SENTENCES)
+
+
+def test_transformers_gives_the_same_embeddings(exported: tuple[Path, str, torch.Tensor]) -> None:
+    folder, pooler, expected = exported
+    model = AutoModel.from_pretrained(folder, add_pooling_layer=pooler == "cls").eval()
+    tokens = AutoTokenizer.from_pretrained(folder)(SENTENCES, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        out = model(tokens["input_ids"], attention_mask=tokens["attention_mask"])
+    weight = tokens["attention_mask"].unsqueeze(2)
+    found = {
+        "avg": (out.last_hidden_state * weight).sum(dim=1) / weight.sum(dim=1),
+        "cls_before_pooler": out.last_hidden_state[:, 0],
+        "cls": out.pooler_output,
+    }[pooler]
+    assert torch.allclose(found, expected, atol=1e-5)
+
+
+def test_sentence_transformers_gives_the_same_embeddings(
+    exported: tuple[Path, str, torch.Tensor],
+) -> None:
+    library = pytest.importorskip(
+        "sentence_transformers", reason="the optional sentence-transformers is not installed"
+    )
+    folder, _, expected = exported
+    found = library.SentenceTransformer(str(folder), device="cpu").encode(
+        SENTENCES, convert_to_tensor=True
+    )
+    assert torch.allclose(found, expected, atol=1e-5)
+
+
+def test_what_was_exported_is_an_encoder_here(exported: tuple[Path, str, torch.Tensor]) -> None:
+    folder, pooler, expected = exported
+    head = {"head": "checkpoint"} if pooler == "cls" else {}
+    d = domain(encoder=str(folder), pooler=pooler, **head)
+    assert torch.equal(d.encode(d.model(d.recipe), SENTENCES).of(SENTENCES), expected)
+
+
+def test_a_run_exports_the_encoder_that_it_scored(tmp_path: Path) -> None:
+    request = Request(
+        "sentence", "graded", "infonce", {}, RECIPE, tmp_path, export=tmp_path / "out"
+    )
+    record, path = run(request, seed=0)
+    again = Request(
+        "sentence",
+        "graded",
+        "none",
+        {},
+        {"encoder": str(tmp_path / "out"), "pooler": "avg"},
+        tmp_path,
+    )
+    assert run(again, seed=0)[0]["metrics"] == record["metrics"]
+    assert json.loads((tmp_path / "out" / "modules.json").read_text())[1]["path"] == "1_Pooling"
+    with pytest.raises(
+        UserError,
+        match=r"is finished and its model was not kept: train it anew in another --results",
+    ):
+        run(request, seed=0)
+    assert path.exists()
+
+
+def test_what_cannot_be_exported_is_said_before_the_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "contrastbench.benchmarks.running.runner.train", lambda *_: pytest.fail("trained")
+    )
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    cases = [
+        (
+            "sentence",
+            "graded",
+            {"pooler": "avg_top2"},
+            "new",
+            r"pooler=avg_top2 cannot be exported",
+        ),
+        ("sentence", "graded", {}, "full", r"full is not empty: name another folder"),
+        ("graph", "motifs", {}, "new", r"domain graph exports no models"),
+    ]
+    for name, dataset, recipe, folder, message in cases:
+        request = Request(name, dataset, "infonce", {}, recipe, tmp_path, export=tmp_path / folder)
+        with pytest.raises(UserError, match=message):
+            run(request, seed=0)

@@ -1,0 +1,115 @@
+"""Runs on a SentEval folder, with what real text brings along."""
+
+from pathlib import Path
+
+import pytest
+
+import senteval
+from contrastbench.benchmarks.running.runner import Request, run
+from contrastbench.domains.sentence import transfer
+from contrastbench.losses import UserError
+
+TRAINING = {"epochs": 1, "batch_size": 8, "eval_every": 3}
+
+
+def test_odd_sentences_are_trained_on_scored_and_counted(tmp_path: Path, small_sets: None) -> None:
+    senteval.make(tmp_path, senteval.ODD)
+    corpus = ["one and the same"] * 16 + senteval.ODD + [senteval.sentence(i) for i in range(20)]
+    (tmp_path / "corpus.txt").write_text("\n".join(corpus) + "\n", encoding="utf-8")
+    recipe = {**TRAINING, "corpus": "corpus.txt"}
+    record, _ = run(
+        Request("sentence", "sts", "adnce", {}, recipe, tmp_path / "results", tmp_path), seed=0
+    )
+    assert record["status"] == "ok", record["details"]
+    assert {*record["metrics"]} == {
+        "STS12",
+        "STS13",
+        "STS14",
+        "STS15",
+        "STS16",
+        "STSB",
+        "SICKR",
+        "avg",
+    }
+    details = record["details"]
+    assert [details[key] for key in ("empty", "with_nul", "truncated")] == [1, 1, 1]
+    assert details["corpus"] == {"sentences": 38, "empty_lines": 1}
+    assert [step for step, _ in details["dev_curve"]] == [3, 5]
+
+
+def test_transfer_tasks_are_scored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_sets: None
+) -> None:
+    monkeypatch.setattr(transfer, "FOLDS", 3)
+    senteval.make(tmp_path, [])
+    record, _ = run(
+        Request("sentence", "transfer", "none", {}, {}, tmp_path / "results", tmp_path), seed=0
+    )
+    assert record["status"] == "ok", record["details"]
+    assert {*record["metrics"]} == {"MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC", "avg"}
+    assert len(record["details"]["tasks"]["MR"]) == 3
+    assert record["metrics"]["TREC"] == 100, "its test sentences are the training ones"
+
+
+@pytest.mark.parametrize("dataset", ["sts", "transfer"])
+def test_data_that_are_not_there_are_named(
+    dataset: str, tmp_path: Path, offline: None, small_sets: None
+) -> None:
+    with pytest.raises(
+        UserError,
+        match=r"cannot download https://.*/senteval\.tar .*: put senteval\.tar into a folder",
+    ):
+        run(Request("sentence", dataset, "none", {}, {}, tmp_path / "results", tmp_path), seed=0)
+    senteval.make(tmp_path, [])
+    with pytest.raises(
+        UserError, match=r"cannot download https://.*/wiki1m_for_simcse\.txt .*--data-root"
+    ):
+        run(Request("sentence", dataset, "infonce", {}, {}, tmp_path / "results", tmp_path), seed=0)
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize("dataset", ["sts", "transfer"])
+def test_a_truncated_set_is_no_smaller_set(dataset: str, tmp_path: Path) -> None:
+    senteval.make(tmp_path, [])
+    with pytest.raises(UserError, match=r"downstream: STSB dev has 12 rows, not 1500: get https"):
+        run(Request("sentence", dataset, "none", {}, {}, tmp_path / "results", tmp_path), seed=0)
+
+
+def test_a_corpus_that_is_not_simcse_s_is_not_taken_for_it(
+    tmp_path: Path, small_sets: None
+) -> None:
+    senteval.make(tmp_path, [])
+    (tmp_path / "wiki1m_for_simcse.txt").write_text("one\ntwo\n")
+    with pytest.raises(
+        UserError, match=r"wiki1m_for_simcse.txt is not SimCSE's file .*--recipe corpus="
+    ):
+        run(Request("sentence", "sts", "infonce", {}, {}, tmp_path / "results", tmp_path), seed=0)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "recipe", "message"),
+    [
+        (
+            "graded",
+            {"corpus": "mine.txt"},
+            "graded has sentences of its own to train on: leave corpus out",
+        ),
+        ("transfer", {"whiten": True}, "whitening is of scored pairs, and transfer has none"),
+        ("graded", {"max_length": 1000}, "max_length=1000: encoder 'tiny' has 128 positions"),
+        (
+            "graded",
+            {"pooler": "avg", "head": "checkpoint"},
+            "head=checkpoint is of the cls poolers",
+        ),
+        ("graded", {"pooler": "cls"}, "head that is newly initialised"),
+    ],
+)
+def test_what_would_be_ignored_or_fail_later_is_refused(
+    dataset: str, recipe: dict[str, object], message: str, tmp_path: Path, small_sets: None
+) -> None:
+    senteval.make(tmp_path, [])
+    with pytest.raises(UserError, match=message):
+        run(
+            Request("sentence", dataset, "none", {}, recipe, tmp_path / "results", tmp_path), seed=0
+        )
+    assert not (tmp_path / "results").exists()

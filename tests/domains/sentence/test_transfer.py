@@ -1,0 +1,107 @@
+"""SentEval's transfer tasks against scikit-learn's own search."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, PredefinedSplit, StratifiedKFold
+
+from contrastbench.domains.sentence.encoding import Embeddings
+from contrastbench.domains.sentence.transfer import Split, Task, evaluate, features
+
+FOLDS_C, SPLIT_C = [0.25, 0.5, 1, 2, 4, 8], [0.5, 1, 2, 4, 8, 16, 32]  # SentEval's
+CLASSES = {"two": ["0", "1"], "three": ["ABBR", "DESC", "NUM"]}
+
+
+def split(part: str, n: int, classes: list[str], pairs: bool = False) -> Split:
+    first = [f"{part} {i}" for i in range(n)]
+    return Split(
+        first,
+        [classes[i % len(classes)] for i in range(n)],
+        [f"{s} b" for s in first] if pairs else [],
+    )
+
+
+def embedded(task: Task) -> Embeddings:
+    """Noisy embeddings from which the class can be guessed, and in which the best C differs between folds."""
+    sentences = task.sentences
+    rng, y = (
+        np.random.default_rng(3),
+        {
+            s: c
+            for p in (task.train, task.test, task.dev)
+            if p
+            for s, c in zip(p.first, p.y, strict=True)
+        },
+    )
+    shift = {c: rng.normal(size=6) for c in sorted(set(task.train.y))}
+    z = [0.05 * (rng.normal(size=6) * 2 + shift.get(y.get(s, ""), 0)) for s in sentences]
+    return Embeddings(
+        {s: i for i, s in enumerate(sentences)}, torch.tensor(np.array(z), dtype=torch.float32), {}
+    )
+
+
+def search(x: np.ndarray, y: np.ndarray, cv: object, grid: list[float] = FOLDS_C) -> float:
+    """The plain way to C: every fit from the start, to the end."""
+    plain = LogisticRegression(tol=1e-8, max_iter=100000)
+    found = GridSearchCV(plain, {"C": grid}, cv=cv, refit=False).fit(x, y)
+    return grid[int(found.cv_results_["mean_test_score"].round(4).argmax())]
+
+
+def expected(
+    x: np.ndarray, y: np.ndarray, x_test: np.ndarray, y_test: np.ndarray, c: float
+) -> float:
+    return 100 * LogisticRegression(C=c, tol=1e-8, max_iter=100000).fit(x, y).score(x_test, y_test)
+
+
+def folds(seed: int) -> StratifiedKFold:
+    return StratifiedKFold(10, shuffle=True, random_state=seed)
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_folds_choose_c_inside_each_training_part(kind: str) -> None:
+    task = Task("MR", split("train", 150, CLASSES[kind]))
+    z = embedded(task)
+    x, y = features(z, task.train).astype(float), np.array(task.train.y)
+    found = evaluate(z, [task], seed=1)
+    scores = found.details["tasks"]["MR"]
+    for score, (train, test) in zip(scores, folds(1).split(x, y), strict=True):
+        c = search(x[train], y[train], folds(1))
+        assert (score["C"], score["accuracy"]) == (
+            c,
+            expected(x[train], y[train], x[test], y[test], c),
+        )
+    assert (
+        found.metrics["MR"]
+        == found.metrics["avg"]
+        == np.mean([score["accuracy"] for score in scores])
+    )
+    assert len({score["C"] for score in scores}) > 1
+    assert ("f1" in scores[0]) == (kind == "two")
+
+
+@pytest.mark.parametrize("dev", [False, True])
+def test_an_official_split_is_scored_once(dev: bool) -> None:
+    task = Task(
+        "T",
+        *(
+            split(part, n, CLASSES["two"], pairs=True)
+            for part, n in (("train", 120), ("test", 50), ("dev", 40))
+        ),
+    )
+    task = task if dev else Task("T", task.train, task.test)
+    z = embedded(task)
+    x, x_test = (features(z, part).astype(float) for part in (task.train, task.test))
+    u, v = (z.of([f"test 7{end}"])[0].numpy() for end in ("", " b"))
+    assert np.array_equal(x_test[7].astype("f4"), [*abs(u - v), *u * v])
+    y, y_test = np.array(task.train.y), np.array(task.test.y)
+    if dev:
+        cv = PredefinedSplit([-1] * len(y) + [0] * len(task.dev.y))
+        chosen = search(
+            np.concatenate([x, features(z, task.dev)]), np.concatenate([y, task.dev.y]), cv
+        )
+    else:
+        chosen = search(x, y, folds(0), SPLIT_C)
+    (score,) = evaluate(z, [task], seed=0).details["tasks"]["T"]
+    assert score["C"] == chosen
+    assert score["accuracy"] == expected(x, y, x_test, y_test, score["C"])

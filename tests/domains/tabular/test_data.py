@@ -1,0 +1,198 @@
+"""Tables from files: what is read, and what is refused."""
+
+import gzip
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+
+from contrastbench.domains.tabular import DATASETS, data
+from contrastbench.domains.tabular.data import load, read_covertype, read_higgs
+from contrastbench.losses import UserError
+
+pd = pytest.importorskip("pandas")
+
+
+def write(path: Path, text: str) -> str:
+    path.write_text(text)
+    return f"csv:{path}"
+
+
+def rows(values: list[str], header: str = "a,colour,y") -> str:
+    return "\n".join([header, *values, ""])
+
+
+MIXED = rows([f"{i},{('red', 'blue', '')[i % 3]},{('no', 'yes')[i % 2]}" for i in range(12)])
+
+
+def test_embedded_tables_are_scikit_learns() -> None:
+    table, digest = load("wine")
+    x, y = load_wine(return_X_y=True)
+    assert np.array_equal(table.numeric, x)
+    assert np.array_equal(table.y, y)
+    assert table.names[0] == "alcohol"
+    assert (table.categorical.shape, len(digest)) == ((178, 0), 64)
+
+
+def test_a_csv_has_numbers_words_and_holes(tmp_path: Path) -> None:
+    text = MIXED.replace("\n3,", "\n?,").replace("\n4,", "\n,")
+    table, _ = load(write(tmp_path / "t.csv", text), "y")
+    assert table.names == ("a", "colour")
+    assert table.numeric[:, 0].tolist() == pytest.approx(
+        [0, 1, 2, np.nan, np.nan, *range(5, 12)], nan_ok=True
+    )
+    assert table.categorical[:4, 0].tolist() == ["red", "blue", "", "red"]
+    assert table.classes == ("no", "yes")
+    assert table.y.tolist() == [0, 1] * 6
+
+
+def test_parquet_is_the_same_table_as_csv(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    name = write(tmp_path / "t.csv", MIXED)
+    pd.read_csv(tmp_path / "t.csv").to_parquet(tmp_path / "t.parquet")
+    assert load(f"parquet:{tmp_path / 't.parquet'}", "y")[1] == load(name, "y")[1]
+
+
+def test_rows_without_a_class_are_left_out_and_counted(tmp_path: Path) -> None:
+    table, _ = load(write(tmp_path / "t.csv", MIXED + "90,red,\n91,red,\n"), "y")
+    assert len(table) == 12
+    assert table.notes == {"rows without a class": 2}
+
+
+def test_the_hash_is_that_of_the_content(tmp_path: Path) -> None:
+    first = load(write(tmp_path / "a.csv", MIXED), "y")[1]
+    assert load(write(tmp_path / "b.csv", MIXED), "y")[1] == first
+    for text in (
+        MIXED.replace("11,", "12,"),
+        MIXED.replace("red", "rot"),
+        MIXED.replace("yes", "ja"),
+    ):
+        assert load(write(tmp_path / "c.csv", text), "y")[1] != first
+
+
+def test_a_file_that_changes_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    first = load(write(path, MIXED), "y")[1]
+    write(path, MIXED.replace("red", "rot"))
+    assert load(f"csv:{path}", "y")[1] != first
+
+
+def test_the_file_may_be_in_the_data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "root").mkdir()
+    write(tmp_path / "root" / "t.csv", MIXED)
+    assert len(load("csv:t.csv", "y", tmp_path / "root")[0]) == 12
+    with pytest.raises(UserError, match=r"no file t\.csv, nor in"):
+        load("csv:t.csv", "y", tmp_path)
+
+
+BAD = {
+    "no target": (MIXED, None, "name the column of classes with --target, one of a, colour, y"),
+    "near target": (MIXED, "colours", "unknown column of .*t.csv 'colours': did you mean 'colour'"),
+    "infinite": (
+        MIXED.replace("\n3,", "\ninf,").replace("\n4,", "\n-inf,"),
+        "y",
+        "column a has 2 infinite values",
+    ),
+    "one class": (MIXED.replace("yes", "no"), "y", "all 12 rows are of one class"),
+    "rare class": (
+        MIXED.replace("11,,yes", "11,,maybe"),
+        "y",
+        "class maybe has 1 rows, fewer than the 5",
+    ),
+    "numbers as classes": (MIXED, "a", "fewer than the 5 .*: is the target a column of classes"),
+    "only classes": (rows(["x", "z"] * 5, "y"), "y", "no column besides the classes"),
+    "no labels": (rows(["1,red,"] * 9), "y", "all 0 rows are of one class"),
+    "no rows": ("a,y\n", "y", "t.csv has no rows"),
+    "empty": ("", "y", "cannot be read as a table: No columns to parse"),
+    "ragged": ("a,y\n1,2\n1,2,3,4\n", "y", "cannot be read as a table: .*line 3"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_tables_are_one_line(case: str, tmp_path: Path) -> None:
+    text, target, message = BAD[case]
+    with pytest.raises(UserError, match=message) as error:
+        load(write(tmp_path / "t.csv", text), target)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_other_files_are_one_line(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    path.write_bytes(bytes(range(256)) * 8)
+    with pytest.raises(UserError, match="cannot be read as a table") as error:
+        load(f"{kind}:{path}", "y")
+    assert "\n" not in str(error.value)
+    with pytest.raises(UserError, match="no file"):
+        load(f"{kind}:{tmp_path / 'nothing'}", "y")
+
+
+def test_without_pandas_the_fix_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = write(tmp_path / "t.csv", MIXED)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(
+        UserError,
+        match=r'needs pandas, which is not installed: pip install "contrastbench\[tabular\]"',
+    ):
+        load(name, "y")
+
+
+def test_a_target_is_for_ones_own_tables() -> None:
+    with pytest.raises(UserError, match="--target is for csv:FILE"):
+        load("wine", "alcohol")
+    with pytest.raises(UserError, match="unknown tabular dataset 'wines': did you mean 'wine'"):
+        load("wines")
+
+
+def test_covertype_has_the_repositorys_split(tmp_path: Path) -> None:
+    rows = "".join(",".join([str(k)] * 54 + [str(k % 7)]) + "\n" for k in range(100))
+    (tmp_path / "covtype.data.gz").write_bytes(gzip.compress(rows.encode() * 152, compresslevel=1))
+    small = replace(DATASETS["CoverType"], sizes=(15_200, 55))
+    table = read_covertype(tmp_path / "covtype.data.gz", small)
+    assert (len(table), table.starts, table.numeric.shape[1]) == (15_200, (11_340, 15_120), 54)
+    with pytest.raises(UserError, match="is damaged"):
+        load("CoverType", data_root=tmp_path)
+    with gzip.open(tmp_path / "covtype.data.gz") as file:
+        start = file.read(5000)
+    (tmp_path / "covtype.data.gz").write_bytes(gzip.compress(start)[:-20])
+    with pytest.raises(UserError, match="cannot be read as a table"):
+        load("CoverType", data_root=tmp_path)
+
+
+def test_higgs_keeps_a_seeded_draw_and_the_last_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data, "HIGGS_TEST", 20)
+    monkeypatch.setattr(data, "HIGGS_TRAIN", 50)
+    values = np.arange(200.0)[:, None] + np.zeros(29)
+    values[:, 0] = np.arange(200) % 2
+    path = tmp_path / "HIGGS.csv"
+    pd.DataFrame(values).to_csv(path, header=False, index=False)
+    table = read_higgs(path, replace(DATASETS["Higgs-100K"], sizes=(200, 29)))
+    kept = table.numeric[:, 0].astype(int)
+    assert sorted(kept[:50]) == sorted(np.random.RandomState(1).permutation(180)[:50])
+    assert kept[50:].tolist() == list(range(180, 200))
+    assert (table.numeric.shape, table.starts) == ((70, 21), (40, 50))
+    for sizes in ((201, 29), (199, 29), (200, 28)):
+        with pytest.raises(UserError, match="is damaged"):
+            read_higgs(path, replace(DATASETS["Higgs-100K"], sizes=sizes))
+
+
+def test_higgs_is_not_downloaded_unhashed() -> None:
+    with pytest.raises(
+        UserError,
+        match=r"Higgs-100K is not downloaded unhashed: get https.*, put HIGGS.csv.gz into",
+    ):
+        load("Higgs-100K")
+
+
+def test_without_a_network_the_file_to_fetch_is_named(offline: None) -> None:
+    with pytest.raises(
+        UserError,
+        match=r"cannot download https.* \(ConnectionError\): put covtype.data.gz into a folder",
+    ):
+        load("CoverType")

@@ -1,0 +1,221 @@
+"""The tabular domain as the runner uses it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from contrastbench.benchmarks.running.runner import Request, run, train
+from contrastbench.domains.registry import declaration, make_recipe
+from contrastbench.domains.tabular import TabularRecipe
+from contrastbench.domains.tabular.domain import TabularDomain
+from contrastbench.losses import UserError, get_loss
+
+CPU = torch.device("cpu")
+
+
+def domain(
+    seed: int = 0, dataset: str = "wine", data_root: Path | None = None, **recipe: object
+) -> TabularDomain:
+    values = {"batch_size": 32, "widths": (16, 16), "projection": (16, 8), **recipe}
+    return TabularDomain(dataset, TabularRecipe(**values), seed, data_root, CPU)
+
+
+def test_the_seed_alone_decides_split_weights_and_views() -> None:
+    for seed, same in ((0, True), (1, False)):
+        a, b = domain(0), domain(seed)
+        assert torch.equal(a.test.y, b.test.y) == same
+        weights = [d.model(d.recipe).encoder[0].weight for d in (a, b)]
+        assert torch.equal(*weights) == same
+        views = [next(iter(d.batches(d.recipe, 3)))[1] for d in (a, b)]
+        assert torch.equal(*views) == same
+
+
+def test_making_a_model_leaves_the_global_random_state_alone() -> None:
+    before = torch.get_rng_state()
+    domain().model(TabularRecipe())
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_every_epoch_shuffles_the_rows_anew_into_full_batches() -> None:
+    d = domain(views="none")
+    first, second = (list(d.batches(d.recipe, epoch)) for epoch in (0, 1))
+    assert [len(one) for one, _, _ in first] == [32, 32, 32]
+    assert d.steps(d.recipe) == 3
+    rows = [
+        {tuple(row) for one, _, _ in epoch for row in one.tolist()} for epoch in (first, second)
+    ]
+    assert len(rows[0]) == 96
+    assert rows[0] != rows[1]
+    assert rows[0] <= {tuple(row) for row in d.train.x.tolist()}
+
+
+def test_query_key_meets_targets_of_the_other_view() -> None:
+    d = domain()
+    model, batch = d.model(d.recipe), next(iter(d.batches(d.recipe, 0)))
+    first, second = d.contrasts(model, batch)
+    unit = torch.nn.functional.normalize
+    one, two, _ = batch
+    assert torch.allclose(first.anchor, unit(model(one)), atol=1e-6)
+    assert torch.allclose(first.keys, unit(model.target(two)), atol=1e-6)
+    assert torch.allclose(second.keys, unit(model.target(one)), atol=1e-6)
+    assert first.anchor.requires_grad
+    assert not first.keys.requires_grad
+
+
+def test_the_target_is_moved_before_it_is_asked() -> None:
+    d = domain(ema=0.0)
+    model, batch = d.model(d.recipe).eval(), next(iter(d.batches(d.recipe, 0)))
+    with torch.no_grad():
+        model.encoder[0].weight.add_(1)
+    (contrast, _) = d.contrasts(model, batch)
+    expected = torch.nn.functional.normalize(model.online(batch[1]))
+    assert torch.allclose(contrast.keys, expected, atol=1e-5), (
+        "at momentum 0 it is the online network of this step"
+    )
+
+
+@pytest.mark.parametrize(("pairing", "shape"), [("both_views", (64, 64)), ("one_way", (32, 32))])
+def test_pairings_without_a_target(pairing: str, shape: tuple[int, int]) -> None:
+    d = domain(pairing=pairing)
+    (contrast,) = d.contrasts(d.model(d.recipe), next(iter(d.batches(d.recipe, 0))))
+    assert (len(contrast.anchor), len(contrast.keys)) == shape
+    assert contrast.keys.requires_grad
+
+
+@pytest.mark.parametrize("pairing", ["query_key", "both_views", "one_way"])
+def test_training_lowers_the_loss(pairing: str) -> None:
+    d = domain(pairing=pairing, epochs=15, rate=0.4)
+    _, history = train(d, d.recipe, get_loss("infonce", temperature=0.2))
+    curve = history.loss_by_epoch
+    assert np.mean(curve[-3:]) < curve[0] - 0.3
+
+
+def test_the_target_is_trained_by_nobody_but_its_average() -> None:
+    d = domain(epochs=1, ema=1.0)
+    before = [p.clone() for p in d.model(d.recipe).target.parameters()]
+    model, _ = train(d, d.recipe, get_loss("infonce"))
+    assert all(torch.equal(a, b) for a, b in zip(before, model.target.parameters(), strict=True))
+
+
+def test_evaluation_says_what_it_measured() -> None:
+    d = domain(probe="logistic")
+    evaluation = d.evaluate(d.model(d.recipe))
+    assert set(evaluation.metrics) == {"accuracy", "linear", "pseudo_inverse", "logistic"}
+    assert evaluation.metrics["accuracy"] == evaluation.metrics["logistic"]
+    assert evaluation.details["rows"] == {"train": 106, "validation": 36, "test": 36}
+    assert evaluation.details["largest_class"] == pytest.approx(100 * 14 / 36)
+    assert evaluation.details["classifiers"]["linear"]["lr"] in (1.0, 3.0, 5.0)
+    assert all(50 < score <= 100 for score in evaluation.details["validation_accuracy"].values())
+
+
+def test_raw_features_and_gradient_boosting_are_references() -> None:
+    raw = domain(encoder="raw", batch_size=200)
+    assert raw.evaluate(raw.model(raw.recipe)).metrics["linear"] > 90
+    boosted = domain(encoder="raw", probe="boosting")
+    metrics = boosted.evaluate(boosted.model(boosted.recipe)).metrics
+    assert set(metrics) == {"accuracy", "boosting"}
+    assert metrics["accuracy"] > 85
+
+
+def csv(path: Path, rows: int, test_rows: set[int] = frozenset()) -> str:
+    """A table of a seeded class and three columns; the features of some rows are spoiled."""
+    draw = np.random.default_rng(0)
+    y = draw.integers(0, 2, rows)
+    x = draw.normal(size=(rows, 3)) + y[:, None]
+    x[sorted(test_rows)] = 99.0
+    lines = [f"{a},{b},{c},k{k}" for (a, b, c), k in zip(x, y, strict=True)]
+    path.write_text("\n".join(["a,b,c,kind", *lines, ""]))
+    return f"csv:{path}"
+
+
+def test_test_rows_change_no_number_but_the_score(tmp_path: Path) -> None:
+    """The split is found by its effect: the test rows are spoiled, and training and selection must not notice."""
+    pytest.importorskip("pandas")
+    from contrastbench.domains.tabular.data import load
+    from contrastbench.domains.tabular.preprocessing import split
+
+    values = {
+        "target": "kind",
+        "epochs": 3,
+        "batch_size": 32,
+        "widths": (16, 16),
+        "projection": (16, 8),
+    }
+    name = csv(tmp_path / "clean.csv", 200)
+    spoiled = csv(tmp_path / "spoiled.csv", 200, set(split(load(name, "kind")[0], 7).test.tolist()))
+    records = [
+        run(Request("tabular", n, "infonce", {}, values, tmp_path), 7)[0] for n in (name, spoiled)
+    ]
+    clean, changed = (record["details"] for record in records)
+    assert records[0]["data_hash"] != records[1]["data_hash"]
+    for key in ("loss_by_epoch", "validation_accuracy", "classifiers"):
+        assert clean[key] == changed[key]
+    assert records[0]["metrics"] != records[1]["metrics"]
+
+
+def test_what_was_left_out_is_told_and_recorded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("pandas")
+    path = tmp_path / "t.csv"
+    name = csv(path, 100)
+    lines = path.read_text().splitlines()
+    lines = [f"{line},{'same' if i else 'constant'}" for i, line in enumerate(lines)]
+    path.write_text(
+        "\n".join([*lines[:50], lines[50].replace(lines[50].split(",")[0], "", 1), *lines[51:], ""])
+    )
+    d = domain(0, name, target="kind")
+    assert d.notes == {"missing numbers": 1, "constant columns": ["constant"]}
+    assert (
+        capsys.readouterr().err == f"{name}: missing numbers: 1; constant columns: ['constant']\n"
+    )
+    assert d.evaluate(d.model(d.recipe)).details["data"] == d.notes
+
+
+def test_requests_that_cannot_be_met() -> None:
+    with pytest.raises(
+        UserError, match="106 training rows are fewer than a batch: --recipe batch_size=53"
+    ):
+        domain(batch_size=128)
+    with pytest.raises(
+        UserError, match=r"rate=0.2 of 4 features is less than one: --recipe choice=each"
+    ):
+        domain(dataset="iris", choice="exact")
+
+
+def test_a_loss_needs_weights(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no weights to train: give --loss none"):
+        run(Request("tabular", "wine", "infonce", {}, {"encoder": "raw"}, tmp_path), 0)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("loss", ["cpc", "mlcpc", "rmlcpc", "adnce"])
+def test_the_same_seed_gives_the_same_record(loss: str, tmp_path: Path) -> None:
+    request = [
+        Request("tabular", "digits-table", loss, {}, declaration("tabular").tiny, tmp_path / str(i))
+        for i in range(2)
+    ]
+    first, second = (run(r, 3)[0] for r in request)
+    assert first["status"] == "ok"
+    assert first["metrics"] == second["metrics"]
+    assert first["details"]["loss_by_epoch"] == second["details"]["loss_by_epoch"]
+
+
+def test_scarfs_preset_trains() -> None:
+    recipe = make_recipe("tabular", {"preset": "scarf", "epochs": 2, "batch_size": 64})
+    d = TabularDomain("wine", recipe, 0, None, CPU)
+    model, history = train(d, recipe, get_loss("infonce", temperature=1.0))
+    curve = history.loss_by_epoch
+    assert curve[1] < curve[0]
+    assert d.evaluate(model).metrics["accuracy"] > 60
+
+
+def test_forest_cover_types_from_a_shorter_file(shared: Callable[..., Path]) -> None:
+    root = shared("data", "covtype", "covtype_first10000.csv").parent
+    d = domain(0, "csv:covtype_first10000.csv", root, target="Cover_Type")
+    assert [len(part.y) for part in (d.train, d.validation, d.test)] == [6000, 2000, 2000]
+    assert d.train.x.shape[1] == 51
+    assert len(d.notes["constant columns"]) == 3

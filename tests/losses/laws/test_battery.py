@@ -1,0 +1,64 @@
+"""The battery on every registered loss."""
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from cases import SUM, random_params
+from contrastbench.losses import LOSSES, Contrast, Loss, get_loss
+from contrastbench.losses.laws import battery
+from contrastbench.losses.laws.battery import CHECKS, Check, check_loss, run
+
+NAMES = [*LOSSES, SUM]
+SEEDS = st.integers(0, 2**31)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_whole_battery(name: str) -> None:
+    assert [result for result in check_loss(name, seeds=[0]) if not result.passed] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(seed=SEEDS)
+@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+def test_laws(name: str, seed: int) -> None:
+    def build(**changed: object) -> Loss:
+        return get_loss(name, **{**random_params(name, seed), **changed})
+
+    battery.check_batch_size(build, seed)
+    battery.check_permutation(build, seed)
+    battery.check_rotation(build, seed)
+    battery.check_float32(build, seed)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gradients(name: str) -> None:
+    for seed in range(50):
+        params = random_params(name, seed)
+        battery.check_gradient(lambda params=params: get_loss(name, **params), seed)
+        if seed % 5 == 0:
+            battery.check_second_gradient(lambda params=params: get_loss(name, **params), seed)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_every_check_finds_its_mistake(check: Check) -> None:
+    title = check.__name__.removeprefix("check_").title().replace("_", "")
+    broken = f"{Path(__file__).with_name('broken.py')}:{title}"
+    assert not run(check, partial(get_loss, broken), range(7)).passed
+    assert run(check, partial(get_loss, "infonce"), range(7)).passed
+
+
+def test_an_exit_within_a_loss_is_a_failed_check_and_sigterm_is_not() -> None:
+    class Exits(Loss):
+        def forward(self, contrast: Contrast) -> Tensor:
+            raise SystemExit(code)
+
+    code = 0
+    assert run(CHECKS[0], Exits, [0]).detail == "SystemExit: 0"
+    code = 143
+    with pytest.raises(SystemExit):
+        run(CHECKS[0], Exits, [0])
