@@ -50,8 +50,9 @@ class Evaluation:
 class Domain(ABC, Generic[RecipeT, ModelT, BatchT]):
     """One dataset of one kind of data, ready to train and score models on.
 
-    `contrasts` decides who meets whom and knows no loss; a loss gets a `Contrast` and knows no domain. What only some
-    domains can do are the protocols below. `bench check-domain NAME` holds a domain to all of it.
+    `contrasts` decides who meets whom and knows no loss; a loss gets a `Contrast` and knows no
+    domain. What only some domains can do are the protocols below. `bench check-domain NAME` holds a
+    domain to all of it.
 
     Args:
         dataset: its name, one that the domain declares or a user's own.

@@ -37,7 +37,8 @@ def fetch(dataset: Dataset) -> Path:
     """The dataset's file, from the cache or the network.
 
     Raises:
-        UserError: no network, no hash known beforehand, or what came is not the file with that hash.
+        UserError: no network, no hash known beforehand, or what came is not the file with that
+            hash.
     """
     import pooch  # it brings requests, which takes long to import and is needed for downloads only
 

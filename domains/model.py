@@ -21,8 +21,9 @@ def head(inputs: int, hidden: int, outputs: int, batch_norm: bool = True) -> nn.
 class ContrastiveModel(nn.Module):
     """Encoder, projection and, with a momentum, prediction head and target network.
 
-    The target network is a copy of encoder and projection that follows them as in MoCo v3: a moving average of the
-    weights whose momentum rises to 1 along half a cosine; its batch norm keeps statistics of its own.
+    The target network is a copy of encoder and projection that follows them as in MoCo v3: a moving
+    average of the weights whose momentum rises to 1 along half a cosine; its batch norm keeps
+    statistics of its own.
 
     Args:
         encoder: whose output is scored.

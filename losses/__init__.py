@@ -39,7 +39,8 @@ __all__ = [
     "whole_row",
 ]
 
-# Names that need torch are imported on first use, so that listing losses and rendering tables stay instant.
+# Names that need torch are imported on first use, so that listing losses and rendering tables stay
+# instant.
 _MODULES = {
     **dict.fromkeys(["Loss", "ScoreLoss", "Scores"], "contrastbench.losses.base"),
     **dict.fromkeys(

@@ -12,22 +12,24 @@ class ADNCE(ExponentialLoss):
     .. math:: -\log \frac{e^{s^+/\tau}}{[e^{s^+/\tau}] + \sum_j \frac{w(s_j)}{\bar w} e^{s_j/\tau}}, \qquad
        w(s) \propto e^{-\frac12 \left(\frac{s - \mu}{\sigma}\right)^2}
 
-    Wu et al., "Understanding Contrastive Learning via Distributionally Robust Optimization", NeurIPS 2023, equations
-    11 and 12. The weights are detached and divided by their mean over the anchor's negatives. The pairing says whether
-    the bracketed positive is there: in the released image code yes, in the graph code no (and a mean for the sum), and
-    in the sentence code it is one of the re-weighted keys.
+    Wu et al., "Understanding Contrastive Learning via Distributionally Robust Optimization",
+    NeurIPS 2023, equations 11 and 12. The weights are detached and divided by their mean over the
+    anchor's negatives. The pairing says whether
+    the bracketed positive is there: in the released image code yes, in the graph code no (and a
+    mean for the sum), and in the sentence code it is one of the re-weighted keys.
 
-    Table 11 has three other weights, of x = s + 1, with m = mu and n = sigma: "gamma" x^{m-1} e^{-x/n}, "rayleigh"
-    x e^{-x^2 / 2m^2} and "chi2" x^{m/2-1} e^{-x/2}; the last two have no n.
+    Table 11 has three other weights, of x = s + 1, with m = mu and n = sigma: "gamma" x^{m-1}
+    e^{-x/n}, "rayleigh" x e^{-x^2 / 2m^2} and "chi2" x^{m/2-1} e^{-x/2}; the last two have no n.
 
     Args:
         temperature: tau > 0.
-        mu: the score that gets the largest weight; from 1 on the weight grows up to the hardest negative. > 0 for the
-            weights of Table 11.
+        mu: the score that gets the largest weight; from 1 on the weight grows up to the hardest
+            negative. > 0 for the weights of Table 11.
         sigma: width of the weights, > 0; large values give InfoNCE.
         weight: "gaussian", "gamma", "rayleigh" or "chi2".
-        variant: "official_code", which is equation 11, weighs the cosine s. "paper" is the paper's pseudo-code
-            (Figure 5) to the letter: there the weight's argument is exp(s / tau), in none of the three released codes.
+        variant: "official_code", which is equation 11, weighs the cosine s. "paper" is the paper's
+            pseudo-code (Figure 5) to the letter: there the weight's argument is exp(s / tau), in
+            none of the three released codes.
 
     Raises:
         ValueError: a parameter out of range.

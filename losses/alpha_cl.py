@@ -12,9 +12,10 @@ class AlphaCL(ScoreLoss):
     .. math:: \sum_j \alpha_j (s_j - s^+), \qquad \alpha_j = \frac{e^{-d_j^p/\tau}}{\sum_k e^{-d_k^p/\tau}}, \qquad
        d_j^2 = \tfrac12 \lVert z - z_j \rVert^2 = 1 - s_j
 
-    Tian, "Understanding Deep Contrastive Learning via Coordinate-wise Optimization", NeurIPS 2022, equations 4 and 6
-    and the choice "direct" of alpha in its experiments. The importances are detached; an anchor's add up to one, so
-    that p = 2 has tau times the gradient of `decoupled`. ADNCE compares with p = 4 and tau = 0.5.
+    Tian, "Understanding Deep Contrastive Learning via Coordinate-wise Optimization", NeurIPS 2022,
+    equations 4 and 6 and the choice "direct" of alpha in its experiments. The importances are
+    detached; an anchor's add up to one, so that p = 2 has tau times the gradient of `decoupled`.
+    ADNCE compares with p = 4 and tau = 0.5.
 
     Args:
         temperature: tau > 0.

@@ -15,14 +15,17 @@ class AttentionNCE(ScoreLoss):
        q h^+ = \sum_m \alpha_m s^+_m, \qquad \alpha = \mathrm{softmax}(s^+ / d_{pos}), \qquad
        \beta = N\, \mathrm{softmax}(s / d_{neg})
 
-    Liu et al., "AttentionNCE: Contrastive Learning with Instance Attention", 2024, equations 7 to 10 and 14. Both
-    attentions are detached. The pairing says whether the bracketed positive is there (in the paper it is).
+    Liu et al., "AttentionNCE: Contrastive Learning with Instance Attention", 2024, equations 7 to
+    10 and 14. Both attentions are detached. The pairing says whether the bracketed positive is
+    there (in the paper it is).
 
     Args:
         temperature: tau > 0.
         d_pos: > 0; small values look at the most similar positive alone.
-        d_neg: > 0; small values look at the hardest negative alone, large ones give every negative weight 1.
-        variant: the released code ("official_code") adds 1e-6 to the negatives' softmax; the paper ("paper") does not.
+        d_neg: > 0; small values look at the hardest negative alone, large ones give every negative
+            weight 1.
+        variant: the released code ("official_code") adds 1e-6 to the negatives' softmax; the paper
+            ("paper") does not.
 
     Raises:
         ValueError: a parameter out of range.

@@ -20,7 +20,8 @@ from contrastbench.losses.registry import weighted
 class Scores:
     """Cosines of a block of anchors with their positives and with all keys.
 
-    Reduce with its methods: they leave out the keys that are no negatives and the padding among the positives.
+    Reduce with its methods: they leave out the keys that are no negatives and the padding among the
+    positives.
     """
 
     pos: Tensor  # (a, P)
@@ -61,10 +62,12 @@ class Scores:
 
         Args:
             log_pos: (a, P) log of each positive's term.
-            log_neg: (a, K) log of each negative's term, -inf where the key is no negative; or (a, 1) of their sum.
+            log_neg: (a, K) log of each negative's term, -inf where the key is no negative; or (a,
+                1) of their sum.
 
         Returns:
-            (a, P) log(pos / (pos + sum neg)), or log(pos / sum neg) without the positive in the denominator.
+            (a, P) log(pos / (pos + sum neg)), or log(pos / sum neg) without the positive in the
+            denominator.
         """
         total = torch.logsumexp(log_neg, dim=1, keepdim=True)
         if self.mean_over_negatives:
@@ -152,8 +155,9 @@ def parts(loss: Loss) -> list[tuple[float, Loss]]:
 class ScoreLoss(Loss):
     """A loss that is a formula of scores: subclasses write `terms` in log space and nothing else.
 
-    Rows are taken in blocks that are recomputed in the backward pass, so memory grows with the number of keys, not
-    with its square. Scores and reductions run in float32 or better, under autocast too.
+    Rows are taken in blocks that are recomputed in the backward pass, so memory grows with the
+    number of keys, not with its square. Scores and reductions run in float32 or better, under
+    autocast too.
     """
 
     block_elements = 2**22  # scores held at once; 16 MiB in float32

@@ -13,9 +13,11 @@ from contrastbench.losses.errors import UserError
 class Contrast:
     """Anchors, their positives, and the keys among which they find their negatives.
 
-    All rows are unit vectors, so inner products are cosines. Which keys are an anchor's negatives is said by
-    ids: a key that has the anchor's id is not its negative; the id -1 is a negative for everybody (a queue).
-    Anchors with fewer positives than others have theirs padded with rows that `padding` marks.
+    All rows are unit vectors, so inner products are cosines. Which keys are an anchor's negatives
+    is said by
+    ids: a key that has the anchor's id is not its negative; the id -1 is a negative for everybody
+    (a queue). Anchors with fewer positives than others have theirs padded with rows that `padding`
+    marks.
     """
 
     anchor: Tensor  # (A, D)
@@ -75,12 +77,14 @@ def both_views(
 ) -> Contrast:
     """SimCLR's pairing: both views are anchors, all 2N - 2 embeddings of other samples are negatives.
 
-    Reproduces SimCLR, DCL, HCL and ADNCE on images; AttentionNCE with `positives`, further views of the same N
-    samples that take the partner's place as positives; SimCLR without false negatives with `labels`.
+    Reproduces SimCLR, DCL, HCL and ADNCE on images; AttentionNCE with `positives`, further views of
+    the same N samples that take the partner's place as positives; SimCLR without false negatives
+    with `labels`.
 
     Args:
         z1, z2: (N, D) embeddings of two views, row i of both from sample i; need not be normalised.
-        positives: further views, each (N, D); the positive of each anchor is then these views, not its partner.
+        positives: further views, each (N, D); the positive of each anchor is then these views, not
+            its partner.
         labels: (N,) classes, from 0: samples of the anchor's class are then no negatives.
 
     >>> contrast = both_views(torch.eye(4), torch.eye(4))
@@ -102,8 +106,8 @@ def both_views(
 def same_class(z1: Tensor, z2: Tensor, labels: Tensor) -> Contrast:
     """The supervised pairing: the positives of an anchor are all other embeddings of its class, the rest negatives.
 
-    Reproduces AttentionNCE's supervised setting (Liu et al. 2025, section 4.4) and, with InfoNCE, supervised
-    contrastive learning with one denominator for each positive.
+    Reproduces AttentionNCE's supervised setting (Liu et al. 2025, section 4.4) and, with InfoNCE,
+    supervised contrastive learning with one denominator for each positive.
 
     Args:
         z1, z2: (N, D) embeddings of two views, row i of both from sample i; need not be normalised.
@@ -126,8 +130,9 @@ def same_class(z1: Tensor, z2: Tensor, labels: Tensor) -> Contrast:
 def other_view(z1: Tensor, z2: Tensor, mean_over_negatives: bool = True) -> Contrast:
     """GraphCL's pairing: the first view's rows are anchors, the second view's other rows their negatives.
 
-    The positive is not in the denominator. ADNCE's graph code takes the mean over the N - 1 negatives, GraphCL's
-    the sum (`mean_over_negatives=False`); for losses that take the denominator's logarithm this is a constant.
+    The positive is not in the denominator. ADNCE's graph code takes the mean over the N - 1
+    negatives, GraphCL's the sum (`mean_over_negatives=False`); for losses that take the
+    denominator's logarithm this is a constant.
 
     Args:
         z1, z2: (N, D) embeddings of two views, row i of both from sample i; need not be normalised.
@@ -143,8 +148,9 @@ def other_view(z1: Tensor, z2: Tensor, mean_over_negatives: bool = True) -> Cont
 def whole_row(z1: Tensor, z2: Tensor) -> Contrast:
     """SimCSE's pairing: each row of the first view meets the whole second view, its positive included.
 
-    InfoNCE over it is the cross-entropy of the N x N cosine matrix. In ADNCE's sentence code the positive is one of
-    the re-weighted columns: nothing is removed from the row, and nothing is added to it.
+    InfoNCE over it is the cross-entropy of the N x N cosine matrix. In ADNCE's sentence code the
+    positive is one of the re-weighted columns: nothing is removed from the row, and nothing is
+    added to it.
 
     Args:
         z1, z2: (N, D) embeddings of two views, row i of both from sample i; need not be normalised.
@@ -163,11 +169,14 @@ def whole_row(z1: Tensor, z2: Tensor) -> Contrast:
 def query_key(queries: Tensor | Sequence[Tensor], keys: Tensor) -> Contrast:
     """MoCo v3's pairing: every crop's query meets the keys of one target view; its own instance is its positive.
 
-    With several target views build one Contrast for each and add their losses (MoCo v3; RényiCL with multi-crop).
+    With several target views build one Contrast for each and add their losses (MoCo v3; RényiCL
+    with multi-crop).
 
     Args:
-        queries: (N, D), or (C, N, D), or a sequence of C tensors (N, D): the online network's crops.
-        keys: (N, D) the target network's embeddings of one view; pass them detached for a momentum encoder.
+        queries: (N, D), or (C, N, D), or a sequence of C tensors (N, D): the online network's
+            crops.
+        keys: (N, D) the target network's embeddings of one view; pass them detached for a momentum
+            encoder.
 
     >>> query_key([torch.eye(4), torch.eye(4)], torch.eye(4)).anchor.shape
     torch.Size([8, 4])

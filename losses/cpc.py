@@ -12,8 +12,8 @@ class CPC(ExponentialLoss):
 
     .. math:: -\log \frac{e^{f^+}}{\alpha e^{f^+} + \frac{1-\alpha}{K} \sum_j e^{f_j}}, \qquad f = \frac{s}{\tau}
 
-    Lee and Shin, "RényiCL: Contrastive Representation Learning with Skew Rényi Divergence", NeurIPS 2022, equation 2,
-    after Poole et al. 2019. alpha = 1 / (K + 1) gives InfoNCE - log(K + 1).
+    Lee and Shin, "RényiCL: Contrastive Representation Learning with Skew Rényi Divergence", NeurIPS
+    2022, equation 2, after Poole et al. 2019. alpha = 1 / (K + 1) gives InfoNCE - log(K + 1).
 
     Args:
         temperature: tau > 0.

@@ -15,11 +15,13 @@ class DAR(Loss):
     .. math:: \frac{2}{n (n-1)} \sum_{j < k} \lVert D_j - D_k \rVert_2, \qquad D_j = z_{j-1} - z_j \ \text{(chain)}
        \quad \text{or} \quad D_j = z_0 - z_j \ \text{(star)}
 
-    Chen et al., "Robust Similarity Learning with Difference Alignment Regularization" (DASL), ICLR 2024: the
-    cross-total-variation norm of equation 4 in its stochastic form, divided here by its number of pairs. Appendix B.1
-    prints the chain, footnote 1 the star, where the anchor cancels: D_j - D_k = z_k - z_j. z are the anchors of the
-    contrast in their order; as the paper aligns inter-class differences only, a difference between two rows of one id
-    is left out. Add it to a loss: `infonce + 0.5*dar` (equation 8, lambda = 0.5).
+    Chen et al., "Robust Similarity Learning with Difference Alignment Regularization" (DASL), ICLR
+    2024: the cross-total-variation norm of equation 4 in its stochastic form, divided here by its
+    number of pairs. Appendix B.1
+    prints the chain, footnote 1 the star, where the anchor cancels: D_j - D_k = z_k - z_j. z are
+    the anchors of the contrast in their order; as the paper aligns inter-class differences only, a
+    difference between two rows of one id is left out. Add it to a loss: `infonce + 0.5*dar`
+    (equation 8, lambda = 0.5).
 
     Args:
         form: "chain" or "star".

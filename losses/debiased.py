@@ -15,12 +15,14 @@ class Debiased(ExponentialLoss):
     .. math:: -\log \frac{e^{s^+/\tau}}{[e^{s^+/\tau}] + N g}, \qquad g = \max\left\{\frac{\frac1N \sum_j e^{s_j/\tau}
        - \tau^+ \frac1M \sum_m e^{s^+_m/\tau}}{1 - \tau^+},\ e^{-1/\tau}\right\}
 
-    Chuang et al., "Debiased Contrastive Learning", NeurIPS 2020, equations 7 and 8; the released code computes the
-    same. The pairing says whether the bracketed positive is there (in the paper it is).
+    Chuang et al., "Debiased Contrastive Learning", NeurIPS 2020, equations 7 and 8; the released
+    code computes the same. The pairing says whether the bracketed positive is there (in the paper
+    it is).
 
     Args:
         temperature: tau > 0.
-        tau_plus: probability that a negative is of the anchor's class, 0 <= tau_plus < 1; 0 gives InfoNCE.
+        tau_plus: probability that a negative is of the anchor's class, 0 <= tau_plus < 1; 0 gives
+            InfoNCE.
 
     Raises:
         ValueError: a parameter out of range.
@@ -58,6 +60,7 @@ def log_debias(log_neg: Tensor, log_pos: Tensor, tau_plus: float, temperature: f
     )  # of the positives in the mean
     least = math.log1p(-tau_plus) - 1 / temperature - log_neg
     above = share.exp() < 1 - least.exp()
-    # the branch that is not taken gets a harmless argument: its gradient would be nan, which zero does not cancel
+    # the branch that is not taken gets a harmless argument: its gradient would be nan, which zero
+    # does not cancel
     difference = log_neg + torch.log1p(-share.where(above, -1).exp()) - math.log1p(-tau_plus)
     return difference.where(above, -1 / temperature)

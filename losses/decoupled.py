@@ -11,7 +11,8 @@ class Decoupled(ExponentialLoss):
 
     .. math:: -\frac{s^+}{\tau} + \log \sum_j e^{s_j/\tau}
 
-    Yeh et al., "Decoupled Contrastive Learning", ECCV 2022, equation 6. This is what the library lightly calls DCL.
+    Yeh et al., "Decoupled Contrastive Learning", ECCV 2022, equation 6. This is what the library
+    lightly calls DCL.
 
     Args:
         temperature: tau > 0.

@@ -10,9 +10,10 @@ from torch import Tensor
 def gather(z: Tensor) -> Tensor:
     """The rows of all processes, in the order of their ranks; differentiable.
 
-    Pair the gathered views and every process computes the loss of the concatenated batch. Its gradient by this
-    process's rows comes back once from each process, so that DistributedDataParallel's mean over the processes is the
-    gradient that one process with the whole batch would have. Without processes, z itself.
+    Pair the gathered views and every process computes the loss of the concatenated batch. Its
+    gradient by this process's rows comes back once from each process, so that
+    DistributedDataParallel's mean over the processes is the gradient that one process with the
+    whole batch would have. Without processes, z itself.
 
     Args:
         z: (N, D) embeddings, the same shape on all ranks.

@@ -12,8 +12,9 @@ class DV(ScoreLoss):
 
     .. math:: -\mathbb{E}_P[f] + \log \mathbb{E}_Q[e^f], \qquad f = \frac{s}{\tau}
 
-    Donsker and Varadhan 1983, as equation 1 of Lee and Shin, "RényiCL: Contrastive Representation Learning with Skew
-    Rényi Divergence", NeurIPS 2022. P are all positive pairs of the batch, Q all negative ones; one logarithm.
+    Donsker and Varadhan 1983, as equation 1 of Lee and Shin, "RényiCL: Contrastive Representation
+    Learning with Skew Rényi Divergence", NeurIPS 2022. P are all positive pairs of the batch, Q all
+    negative ones; one logarithm.
 
     Args:
         temperature: tau > 0.

@@ -13,8 +13,8 @@ from contrastbench.losses.tiles import largest, log_sums
 class ExponentialLoss(ScoreLoss):
     """A loss of the positives and of log-sums over the negatives, `log_sums[k] = log sum_j exp(log_summands(s_j)[k])`.
 
-    The sums can be taken over tiles in any order. Where all anchors are keys, as in `both_views`, symmetric tiles
-    compute half of the scores and keep none.
+    The sums can be taken over tiles in any order. Where all anchors are keys, as in `both_views`,
+    symmetric tiles compute half of the scores and keep none.
     """
 
     tile = 256  # rows and columns of scores held at once; fewer anchors are one block

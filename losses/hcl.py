@@ -14,9 +14,9 @@ class HCL(ExponentialLoss):
        \frac{w_j}{\bar w} e^{s_j/\tau} - \tau^+ e^{s^+/\tau}}{1 - \tau^+},\ e^{-1/\tau}\right\}, \qquad
        w_j = e^{\beta s_j/\tau}
 
-    Robinson et al., "Contrastive Learning with Hard Negative Samples", ICLR 2021, equation 4 and its estimator below
-    it. As in the released code, the gradient goes through the weights too. The pairing says whether the bracketed
-    positive is there (in the paper it is).
+    Robinson et al., "Contrastive Learning with Hard Negative Samples", ICLR 2021, equation 4 and
+    its estimator below it. As in the released code, the gradient goes through the weights too. The
+    pairing says whether the bracketed positive is there (in the paper it is).
 
     Args:
         temperature: tau > 0.

@@ -11,9 +11,9 @@ class InfoNCE(ExponentialLoss):
 
     .. math:: -\log \frac{e^{s^+/\tau}}{[e^{s^+/\tau}] + \sum_j e^{s_j/\tau}}
 
-    The pairing says whether the bracketed positive is there: SimCLR (Chen et al. 2020, eq. 1) yes; GraphCL (You et al.
-    2020, eq. 3) and ADNCE's eq. 1 no, the latter with a mean for the sum; SimCSE (Gao et al. 2021, eq. 1) has it as one
-    of the keys. Several positives are averaged.
+    The pairing says whether the bracketed positive is there: SimCLR (Chen et al. 2020, eq. 1) yes;
+    GraphCL (You et al. 2020, eq. 3) and ADNCE's eq. 1 no, the latter with a mean for the sum;
+    SimCSE (Gao et al. 2021, eq. 1) has it as one of the keys. Several positives are averaged.
 
     Args:
         temperature: tau > 0.

@@ -10,8 +10,9 @@ class MeanVariance(ScoreLoss):
 
     .. math:: -s^+ + \mathbb{E}_{Q_0}[s] + \frac{1}{2\tau} \mathbb{V}_{Q_0}[s]
 
-    Wu et al., "Understanding Contrastive Learning via Distributionally Robust Optimization", NeurIPS 2023, equation 8.
-    It approximates tau times InfoNCE without the positive in the denominator, for large tau.
+    Wu et al., "Understanding Contrastive Learning via Distributionally Robust Optimization",
+    NeurIPS 2023, equation 8. It approximates tau times InfoNCE without the positive in the
+    denominator, for large tau.
 
     Args:
         temperature: tau > 0.

@@ -13,8 +13,9 @@ class MLCPC(ScoreLoss):
     .. math:: -\mathbb{E}_P[f] + \log\left(\alpha\, \mathbb{E}_P[e^f] + (1-\alpha)\, \mathbb{E}_Q[e^f]\right), \qquad
        f = \frac{s}{\tau}
 
-    Lee and Shin, "RényiCL: Contrastive Representation Learning with Skew Rényi Divergence", NeurIPS 2022, equation 3,
-    after Song and Ermon 2020. P are all positive pairs of the batch, Q all negative ones.
+    Lee and Shin, "RényiCL: Contrastive Representation Learning with Skew Rényi Divergence", NeurIPS
+    2022, equation 3, after Song and Ermon 2020. P are all positive pairs of the batch, Q all
+    negative ones.
 
     Args:
         temperature: tau > 0.

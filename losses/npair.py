@@ -13,9 +13,10 @@ class NPair(ScoreLoss):
     .. math:: \log\left(1 + \sum_j e^{(s_j - s^+)/\gamma}\right) \qquad \text{or} \qquad
        \log\left(1 + \sum_j e^{(d^+ - d_j)/\gamma}\right), \quad d = \lVert z - z' \rVert_2
 
-    The first ("cosine") is Sohn, "Improved Deep Metric Learning with Multi-class N-pair Loss Objective", NeurIPS 2016,
-    equation 6, for unit embeddings and with a temperature gamma; the second ("distance") is equation 1 of Chen et al.,
-    "Robust Similarity Learning with Difference Alignment Regularization" (DASL), ICLR 2024, there with gamma = 0.2.
+    The first ("cosine") is Sohn, "Improved Deep Metric Learning with Multi-class N-pair Loss
+    Objective", NeurIPS 2016, equation 6, for unit embeddings and with a temperature gamma; the
+    second ("distance") is equation 1 of Chen et al., "Robust Similarity Learning with Difference
+    Alignment Regularization" (DASL), ICLR 2024, there with gamma = 0.2.
 
     Args:
         temperature: gamma > 0.

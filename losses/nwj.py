@@ -13,8 +13,9 @@ class NWJ(ExponentialLoss):
     .. math:: -\mathbb{E}_P[f] + \alpha\, \mathbb{E}_P[e^{f-1}] + (1-\alpha)\, \mathbb{E}_Q[e^{f-1}], \qquad
        f = \frac{s}{\tau}
 
-    Lee and Shin, "RényiCL: Contrastive Representation Learning with Skew Rényi Divergence", NeurIPS 2022, appendix
-    C.2; alpha = 0 is Nguyen et al. 2010. The loss grows as e^{s / tau}: float32 holds it for s / tau below 88.
+    Lee and Shin, "RényiCL: Contrastive Representation Learning with Skew Rényi Divergence", NeurIPS
+    2022, appendix C.2; alpha = 0 is Nguyen et al. 2010. The loss grows as e^{s / tau}: float32
+    holds it for s / tau below 88.
 
     Args:
         temperature: tau > 0.

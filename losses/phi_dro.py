@@ -14,11 +14,12 @@ class PhiDRO(ScoreLoss):
        = -s^+ + \min_\lambda \left\{\lambda + \tau\, \mathbb{E}_{Q_0}\left[\phi^*\left(\tfrac{s - \lambda}{\tau}\right)
        \right]\right\}
 
-    Wu et al., "Understanding Contrastive Learning via Distributionally Robust Optimization", NeurIPS 2023, equations 3
-    and 10; Q is a distribution, so its weights are not negative. "kl" has the closed form -s+ + tau log E exp(s / tau),
-    which is tau times InfoNCE over the mean of the negatives (Theorem 3.2). "cressie_read" is phi(x) = (x^k - k x + k -
-    1) / (k (k - 1)); k to 1 is kl. "chi2" is phi(x) = (x - 1)^2 / 4, the one whose conjugate x + x^2 the paper states
-    (its printed factor of phi does not belong to it): mean + variance / tau while no weight is zero.
+    Wu et al., "Understanding Contrastive Learning via Distributionally Robust Optimization",
+    NeurIPS 2023, equations 3 and 10; Q is a distribution, so its weights are not negative. "kl" has
+    the closed form -s+ + tau log E exp(s / tau), which is tau times InfoNCE over the mean of the
+    negatives (Theorem 3.2). "cressie_read" is phi(x) = (x^k - k x + k - 1) / (k (k - 1)); k to 1 is
+    kl. "chi2" is phi(x) = (x - 1)^2 / 4, the one whose conjugate x + x^2 the paper states (its
+    printed factor of phi does not belong to it): mean + variance / tau while no weight is zero.
 
     Args:
         temperature: tau > 0, the multiplier of the divergence.
@@ -72,7 +73,8 @@ def worst_lambda(scores: Scores, s: Tensor, tau: float, k: float) -> Tensor:
         lam = (low + high) / 2
         heavy = scores.mean_neg(base(fixed, lam) ** (1 / (k - 1))) > 1
         low, high = lam.where(heavy, low), high.where(heavy, lam)
-    # Newton from here is exact, and its last step, not detached, gives lambda its derivative by the scores
+    # Newton from here is exact, and its last step, not detached, gives lambda its derivative by the
+    # scores
     for x in (fixed, fixed, s):
         weight = base(fixed, lam)
         slope = (weight ** ((2 - k) / (k - 1))).where(weight > 0, 0)

@@ -60,13 +60,14 @@ def get_loss(name: str, **params: Any) -> "Loss":
     """The loss of that name with those parameters.
 
     Args:
-        name: a key of `LOSSES`, the name of an entry point of the group `contrastbench.losses`, `file.py:Class`, or a
-            weighted sum of these such as `infonce + 0.5*dar`.
-        params: the parameters of the loss by name; see `bench list losses`. In a sum a plain name goes to every term
-            that has such a parameter, `dar.form` to the one term.
+        name: a key of `LOSSES`, the name of an entry point of the group `contrastbench.losses`,
+            `file.py:Class`, or a weighted sum of these such as `infonce + 0.5*dar`.
+        params: the parameters of the loss by name; see `bench list losses`. In a sum a plain name
+            goes to every term that has such a parameter, `dar.form` to the one term.
 
     Raises:
-        ValueError: unknown name, unknown parameter or a value out of range; the message names the fix.
+        ValueError: unknown name, unknown parameter or a value out of range; the message names the
+            fix.
 
     >>> get_loss("infonce", temperature=0.2)
     InfoNCE(temperature=0.2)

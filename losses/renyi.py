@@ -14,8 +14,9 @@ class Renyi(ScoreLoss):
     .. math:: -\frac{1}{\gamma - 1} \log \mathbb{E}_P[e^{(\gamma-1) f}] + \frac1\gamma \log \mathbb{E}_Q[e^{\gamma f}],
        \qquad f = \frac{s}{\tau}
 
-    Lee and Shin, "RényiCL: Contrastive Representation Learning with Skew Rényi Divergence", NeurIPS 2022, equation 4.
-    P are all positive pairs of the batch, Q all negative ones; its variance explodes (Theorem 4.1), hence `rmlcpc`.
+    Lee and Shin, "RényiCL: Contrastive Representation Learning with Skew Rényi Divergence", NeurIPS
+    2022, equation 4. P are all positive pairs of the batch, Q all negative ones; its variance
+    explodes (Theorem 4.1), hence `rmlcpc`.
 
     Args:
         temperature: tau > 0.

@@ -15,9 +15,10 @@ class RINCE(ExponentialLoss):
     .. math:: -\frac{e^{q s^+/\tau}}{q} + \frac{\left(\lambda \left([e^{s^+/\tau}] + \sum_j e^{s_j/\tau}\right)
        \right)^q}{q}
 
-    Chuang et al., "Robust Contrastive Learning against Noisy Views", CVPR 2022, equation 5. The pairing says whether
-    the bracketed positive is there (in the paper it is). For q to 0 it is InfoNCE + log(lambda). The released MoCo v3
-    code multiplies by 2 tau. The loss grows as e^{q / tau}: in float32 keep 2 q / tau below 88.
+    Chuang et al., "Robust Contrastive Learning against Noisy Views", CVPR 2022, equation 5. The
+    pairing says whether the bracketed positive is there (in the paper it is). For q to 0 it is
+    InfoNCE + log(lambda). The released MoCo v3 code multiplies by 2 tau. The loss grows as e^{q /
+    tau}: in float32 keep 2 q / tau below 88.
 
     Args:
         temperature: tau > 0.
@@ -45,5 +46,6 @@ class RINCE(ExponentialLoss):
     def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
         pos, (neg,) = scores.pos / self.temperature, log_sums
         ratio = math.log(self.lam) - scores.log_share(pos, neg)  # log(lambda (pos + neg) / pos)
-        # a product, because the two powers are large and nearly equal where the negatives are few, or q is small
+        # a product, because the two powers are large and nearly equal where the negatives are few,
+        # or q is small
         return scores.mean_pos((self.q * pos).exp() * torch.expm1(self.q * ratio)) / self.q

@@ -14,10 +14,10 @@ class RMLCPC(ScoreLoss):
     .. math:: -\frac{1}{\gamma - 1} \log \mathbb{E}_P[e^{(\gamma-1) f}] + \frac1\gamma \log\left(\alpha\,
        \mathbb{E}_P[e^{\gamma f}] + (1-\alpha)\, \mathbb{E}_Q[e^{\gamma f}]\right), \qquad f = \frac{s}{\tau}
 
-    Lee and Shin, "RényiCL: Contrastive Representation Learning with Skew Rényi Divergence", NeurIPS 2022, section 4.3.
-    P are all positive pairs of the batch, Q all negative ones. The released code minimises a surrogate with detached
-    importance weights that has this gradient; its printed value is not the objective. It adds the losses of the two
-    target views without halving.
+    Lee and Shin, "RényiCL: Contrastive Representation Learning with Skew Rényi Divergence", NeurIPS
+    2022, section 4.3. P are all positive pairs of the batch, Q all negative ones. The released code
+    minimises a surrogate with detached importance weights that has this gradient; its printed value
+    is not the objective. It adds the losses of the two target views without halving.
 
     Args:
         temperature: tau > 0.

@@ -1,7 +1,8 @@
 """Sums of exponentials over a symmetric matrix of cosines, tile by tile, recomputed in the backward pass.
 
-Where every anchor is a key too (`both_views`), a tile above the diagonal serves its rows and its columns: half the
-scores are computed, and none is kept. Cosines are bounded, so constants replace the running maxima of a logsumexp.
+Where every anchor is a key too (`both_views`), a tile above the diagonal serves its rows and its
+columns: half the scores are computed, and none is kept. Cosines are bounded, so constants replace
+the running maxima of a logsumexp.
 """
 
 import math

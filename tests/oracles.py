@@ -1,6 +1,7 @@
 """Losses as loops over anchors, straight from the papers: slow, plain, float64, and the judge of the real ones.
 
-Each oracle takes a contrast and the loss's parameters. Weights that a paper detaches are plain numbers here.
+Each oracle takes a contrast and the loss's parameters. Weights that a paper detaches are plain
+numbers here.
 """
 
 import math

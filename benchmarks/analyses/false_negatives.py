@@ -1,19 +1,22 @@
 r"""What false negatives do at each temperature: Figure 1 of ADNCE.
 
-A negative is false where its sample is of the anchor's own class. ADNCE (Wu et al. 2023), Figure 1 and appendix B.1,
-"Noisy experiments": of the false negatives a share r is kept (r = 0: all are removed by their labels; r = 1: uniform
-sampling, as without labels), SimCLR is trained with each temperature tau, and its accuracy is drawn relative to others.
-The paper does not say relative to which; here it is the best of the same r. Nor does it say how those that are kept are
-chosen; here each pair of an anchor and a false negative is kept with probability r, anew in each step.
+A negative is false where its sample is of the anchor's own class. ADNCE (Wu et al. 2023), Figure 1
+and appendix B.1, "Noisy experiments": of the false negatives a share r is kept (r = 0: all are
+removed by their labels; r = 1: uniform sampling, as without labels), SimCLR is trained with each
+temperature tau, and its accuracy is drawn relative to others. The paper does not say relative to
+which; here it is the best of the same r. Nor does it say how those that are kept are chosen; here
+each pair of an anchor and a false negative is kept with probability r, anew in each step.
 
-Beside it stands how much of the loss lies on false negatives, which explains the figure: by section 3.3 InfoNCE trains
-on the negatives' worst-case distribution Q* ~ exp(s / tau), so the smaller tau, the larger the share of what is similar
-to the anchor, false negatives among it. For any loss of scores Q* is taken as what the loss's gradient says:
+Beside it stands how much of the loss lies on false negatives, which explains the figure: by section
+3.3 InfoNCE trains on the negatives' worst-case distribution Q* ~ exp(s / tau), so the smaller tau,
+the larger the share of what is similar to the anchor, false negatives among it. For any loss of
+scores Q* is taken as what the loss's gradient says:
 
 .. math:: q_{ij} = \frac{|\partial L / \partial s_{ij}|}{\sum_k |\partial L / \partial s_{ik}|}, \qquad
    \text{share} = \frac1A \sum_i \sum_{j\ \mathrm{false}} q_{ij}
 
-which for InfoNCE is the softmax of s / tau over the negatives. It is averaged over the steps of the last epoch.
+which for InfoNCE is the softmax of s / tau over the negatives. It is averaged over the steps of the
+last epoch.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

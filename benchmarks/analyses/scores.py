@@ -72,9 +72,10 @@ def moments(contrast: Contrast) -> Tensor:
     .. math:: \frac1A \sum_i \Big( \bar s_i,\; \frac1{N_i} \sum_{j=1}^{N_i} (s_{ij} - \bar s_i)^2,\;
        \frac1{P_i} \sum_m s^+_{im} \Big), \qquad \bar s_i = \frac1{N_i} \sum_j s_{ij}
 
-    ADNCE (Wu et al. 2023), appendix B.1, "Variance analysis": mean and variance of an anchor's negatives, averaged over
-    the batch, and the mean of the positives. The paper draws 256 samples of a batch, here it is all of them. In
-    `whole_row` the positive is among the keys; it is not counted as a negative here. Cosines, no unit.
+    ADNCE (Wu et al. 2023), appendix B.1, "Variance analysis": mean and variance of an anchor's
+    negatives, averaged over the batch, and the mean of the positives. The paper draws 256 samples
+    of a batch, here it is all of them. In `whole_row` the positive is among the keys; it is not
+    counted as a negative here. Cosines, no unit.
     """
     starts = range(0, len(contrast.anchor), ROWS)
     return torch.cat([row_moments(negatives(contrast, slice(i, i + ROWS))) for i in starts]).mean(

@@ -71,7 +71,8 @@ def scores(
 ) -> None:
     """Mean and variance of the negatives' cosines and mean of the positives', at every step (ADNCE, Figure 2).
 
-    Example: bench analyse scores --domain image --loss "infonce(temperature=0.2)" --loss "infonce(temperature=0.8)"
+    Example: bench analyse scores --domain image --loss "infonce(temperature=0.2)" --loss
+    "infonce(temperature=0.8)"
     """
     methods = losses(loss, set_)
     dataset = check(domain, dataset, data_root)
@@ -102,7 +103,8 @@ def false_negatives(
 ) -> None:
     """Score and weight of false negatives against the temperature, with a share r of them kept (ADNCE, Figure 1).
 
-    It trains once for each share and temperature. Example: bench analyse false-negatives --domain graph --loss infonce
+    It trains once for each share and temperature. Example: bench analyse false-negatives --domain
+    graph --loss infonce
     """
     shares, taus = (
         parse_numbers("--kept", kept, high=1),
@@ -163,7 +165,8 @@ def heatmap(
     """The main metric over two parameters of a loss, from records alone (AttentionNCE, Figure 5).
 
     What is missing is said, with the `bench sweep` line that runs it.
-    Example: bench analyse heatmap --domain image --loss attentionnce --grid d_pos=1,4,10 --grid d_neg=1,4,10
+    Example: bench analyse heatmap --domain image --loss attentionnce --grid d_pos=1,4,10 --grid
+    d_neg=1,4,10
     """
     values, numbers = parse_grid(grid), parse_seeds(seeds)
     (method,) = losses([loss], set_)

@@ -90,7 +90,8 @@ def run(
 ) -> None:
     """Train a loss in a domain, score it by the field's protocol, and keep a record for each seed.
 
-    A finished cell is not run again. Example: bench run --domain graph --loss adnce --dataset MUTAG --seeds 0-4
+    A finished cell is not run again. Example: bench run --domain graph --loss adnce --dataset MUTAG
+    --seeds 0-4
     """
     from contrastbench.benchmarks.running.channel import private_channel
     from contrastbench.domains.registry import check_domain, declaration

@@ -61,7 +61,8 @@ def mean_std(values: Sequence[float]) -> tuple[float, float | None]:
 def wilcoxon(differences: Sequence[float]) -> PValue:
     """Signed-rank test of paired differences; zeros are split between both signs (Demšar 2006, section 3.1.3).
 
-    Exact over all signs up to 13 pairs. n pairs cannot give less than 2^(1-n): five give 0.0625 at best.
+    Exact over all signs up to 13 pairs. n pairs cannot give less than 2^(1-n): five give 0.0625 at
+    best.
 
     >>> wilcoxon([1.0, 2.0, 3.0, 4.0, 5.0]).p
     0.0625
@@ -85,9 +86,10 @@ def signed_rank_sum(d: np.ndarray[Any, Any], axis: int = -1) -> Any:
 def corrected_t(differences: Sequence[float], ratio: float) -> PValue:
     """Corrected resampled t-test of paired differences (Nadeau and Bengio 2003).
 
-    t = mean / sqrt((1/n + ratio) variance) with n - 1 degrees of freedom. Training sets of different splits overlap, so
-    their differences vary too little; the ratio makes up for it. Repeated k-fold: all n = repeats * k differences and
-    1 / (k - 1) (Bouckaert and Frank 2004). Ratio 0 is the ordinary paired t-test, for runs that share one split.
+    t = mean / sqrt((1/n + ratio) variance) with n - 1 degrees of freedom. Training sets of
+    different splits overlap, so their differences vary too little; the ratio makes up for it.
+    Repeated k-fold: all n = repeats * k differences and 1 / (k - 1) (Bouckaert and Frank 2004).
+    Ratio 0 is the ordinary paired t-test, for runs that share one split.
 
     Args:
         differences: one for each split.

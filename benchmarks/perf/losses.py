@@ -1,9 +1,11 @@
 """`bench perf losses`: time and memory of a step, beside other libraries'.
 
-Forward and backward of a loss over 2N embeddings of 128 dimensions. The unit of time is the three matrix products that
-any dense version needs, one forward and two backward, measured in the same process. Memory is what the peak grows by,
-with an allocator that gives large blocks back: glibc's default keeps some, up to twice as much here.
-Each cell is a process of its own, with a limit on its memory, so that one that needs too much ends alone.
+Forward and backward of a loss over 2N embeddings of 128 dimensions. The unit of time is the three
+matrix products that any dense version needs, one forward and two backward, measured in the same
+process. Memory is what the peak grows by,
+with an allocator that gives large blocks back: glibc's default keeps some, up to twice as much
+here. Each cell is a process of its own, with a limit on its memory, so that one that needs too much
+ends alone.
 """
 
 import importlib

@@ -1,8 +1,9 @@
 """`bench perf sentence`: the whole STS suite encoded here and by sentence-transformers, side by side in one run.
 
-All ways pool by the mean and take as many threads. The suite is cut into rounds in which the ways take turns, so that
-a machine that is busy for a while is busy for all of them. sentence-transformers encodes what its users give it, both
-sides of every set; here each distinct sentence is encoded once.
+All ways pool by the mean and take as many threads. The suite is cut into rounds in which the ways
+take turns, so that a machine that is busy for a while is busy for all of them.
+sentence-transformers encodes what its users give it, both sides of every set; here each distinct
+sentence is encoded once.
 """
 
 import importlib.util

@@ -105,7 +105,8 @@ class Experiment:
     def matches(self, record: Record) -> bool:
         """Whether the record is of the same loss, parameters, recipe and protocol, with any seed and status.
 
-        A record older than a parameter or recipe key is taken to have its default, which must be what was done before.
+        A record older than a parameter or recipe key is taken to have its default, which must be
+        what was done before.
         """
         defaults = make_recipe(self.domain, {}).model_dump(mode="json")
         found = (
@@ -195,7 +196,8 @@ def state(statuses: set[str]) -> State:
 def own_code(loss: "Loss | None") -> str:
     """Sha256 over losses from outside this package: their classes' names, and their files, which a user may edit.
 
-    What these files import is not covered, except for classes that the loss is derived from and methods it takes over.
+    What these files import is not covered, except for classes that the loss is derived from and
+    methods it takes over.
     """
     from contrastbench.losses.base import parts
 

@@ -29,8 +29,8 @@ def merge(sources: Sequence[Path], results: Path) -> Merged:
     """Publish the sources' records in results; of unequal ones the first stays, and both are named.
 
     Raises:
-        UserError: a source has no records, or one of them is not as it was published; nothing has been done then.
-            Or results cannot be written; what was added before stays.
+        UserError: a source has no records, or one of them is not as it was published; nothing has
+            been done then. Or results cannot be written; what was added before stays.
     """
     found = [(path, checked(path, source)) for source in sources for path in paths(source)]
     done = Merged()

@@ -76,7 +76,8 @@ def digest(value: Any) -> str:
 def publish(record: Record, path: Path) -> bool:
     """Write the record, whole or not at all; False if another runner was first.
 
-    The link fails where a record stands, so of two runners that finish one cell the second changes nothing.
+    The link fails where a record stands, so of two runners that finish one cell the second changes
+    nothing.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(
@@ -116,7 +117,8 @@ def read(path: Path) -> Record:
     """A record, its checksum verified.
 
     Raises:
-        UserError: cannot be read, not a whole record, edited by hand, or written by a newer version.
+        UserError: cannot be read, not a whole record, edited by hand, or written by a newer
+            version.
     """
     try:
         record = json.loads(path.read_text(encoding="utf-8"))

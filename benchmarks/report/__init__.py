@@ -10,7 +10,8 @@ def write(names: Sequence[str], results: Path, output: Path) -> str:
     """Write the page for these tables, or for all that have records; what was written, in one line.
 
     Raises:
-        UserError: a library is missing, there are no records, one was edited, or the file cannot be written.
+        UserError: a library is missing, there are no records, one was edited, or the file cannot be
+            written.
     """
     try:
         from contrastbench.benchmarks.report.page import render

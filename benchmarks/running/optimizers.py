@@ -26,8 +26,8 @@ def make_optimizer(recipe: Recipe, parameters: Iterable[nn.Parameter]) -> optim.
 class LARS(optim.Optimizer):
     """SGD with momentum whose rate is scaled for each weight matrix (You et al. 2017), as MoCo v3 uses it.
 
-    v <- momentum * v + trust * |w| / |g + decay * w| * (g + decay * w), w <- w - lr * v. Biases and the weights of
-    batch norm are neither scaled nor decayed.
+    v <- momentum * v + trust * |w| / |g + decay * w| * (g + decay * w), w <- w - lr * v. Biases and
+    the weights of batch norm are neither scaled nor decayed.
     """
 
     def __init__(

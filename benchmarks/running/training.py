@@ -67,9 +67,9 @@ def train(
 ) -> tuple[nn.Module, History]:
     """The model after all epochs, or the best by the domain's validation; untrained without a loss.
 
-    A training that finds its checkpoint goes on from there with the numbers that it would have had uninterrupted.
-    SIGTERM and Ctrl-C finish the step and write the checkpoint. `log` gets every step's loss and the validation
-    scores, as soon as they are numbers.
+    A training that finds its checkpoint goes on from there with the numbers that it would have had
+    uninterrupted. SIGTERM and Ctrl-C finish the step and write the checkpoint. `log` gets every
+    step's loss and the validation scores, as soon as they are numbers.
 
     Raises:
         Diverged: the mean loss of an epoch, or of the steps between two validations, is not finite.

@@ -18,7 +18,8 @@ def submit(
     Args:
         plan: what each of them runs.
         options: how; `options.jobs` processes in each job.
-        settings: jobs, their number; and submitit's parameters, such as timeout_min, slurm_partition, gpus_per_node.
+        settings: jobs, their number; and submitit's parameters, such as timeout_min,
+            slurm_partition, gpus_per_node.
         cluster: slurm, or submitit's local and debug.
 
     Raises:

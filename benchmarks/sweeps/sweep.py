@@ -1,7 +1,8 @@
 """Many cells: worker processes that get one cell at a time. Brings no torch; the workers do.
 
-A worker imports torch once and runs many cells. What fails in a cell is caught there; a worker that dies takes one
-cell with it, and the next worker gets the others. Records are published by the workers alone, so this process may be
+A worker imports torch once and runs many cells. What fails in a cell is caught there; a worker that
+dies takes one cell with it, and the next worker gets the others. Records are published by the
+workers alone, so this process may be
 killed at any moment: its workers notice, and the next sweep goes on.
 """
 

@@ -1,7 +1,7 @@
 """A process that runs one cell after another for a sweep: a line of JSON in for each cell, one out.
 
-It ends when its standard input does. If that happens within a cell, the sweep is gone, and the training that nobody
-waits for writes its checkpoint.
+It ends when its standard input does. If that happens within a cell, the sweep is gone, and the
+training that nobody waits for writes its checkpoint.
 """
 
 import json

@@ -1,8 +1,9 @@
 """Which parameters a table's numbers come from: the published ones, or those that validation data choose.
 
-`paper` takes the parameters that the paper names; most were chosen by the very score that is reported. `validation`
-tries settings of each row's grid, the same number for every row, with seeds of their own; the best mean validation
-score wins and is run with other seeds. The choice is worked out from records whenever it is needed. Brings no torch.
+`paper` takes the parameters that the paper names; most were chosen by the very score that is
+reported. `validation` tries settings of each row's grid, the same number for every row, with seeds
+of their own; the best mean validation score wins and is run with other seeds. The choice is worked
+out from records whenever it is needed. Brings no torch.
 """
 
 import random
@@ -183,7 +184,8 @@ def settings(row: Row, column: str) -> list[dict[str, Any]]:
 def draw(grid: Grid, count: int) -> list[dict[str, Any]]:
     """So many different settings, all if there are no more, each parameter's values about equally often.
 
-    A Latin hypercube on the grid: a plain draw of 5 from 80 leaves most values of most parameters untried.
+    A Latin hypercube on the grid: a plain draw of 5 from 80 leaves most values of most parameters
+    untried.
     """
     everything = list(product(*grid.values()))
     rng, drawn = random.Random(0), everything

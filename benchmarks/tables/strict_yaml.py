@@ -30,7 +30,8 @@ def load(path: Path) -> Any:
     """What a YAML file holds: texts, numbers, truth values, lists and mappings.
 
     Raises:
-        UserError: no such file, no YAML, a key that is given twice or is no text, a value of another kind.
+        UserError: no such file, no YAML, a key that is given twice or is no text, a value of
+            another kind.
     """
     return read(path)[1]
 

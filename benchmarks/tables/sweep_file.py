@@ -1,10 +1,10 @@
 """A sweep of one's own: a short YAML file that says which losses meet which data. It becomes a table without a paper.
 
-seeds: 0-4                         # or [0, 1, 2]; this is the default
-domains:
-  graph: {datasets: [MUTAG, PROTEINS], recipe: {augmentation: random4}}
-  tabular: {}                      # the domain's embedded dataset, its default recipe
-losses: [all, none, {mine.py:Mine: {margin: 0.2}}]   # all: every registered one; mine.py lies beside this file
+seeds: 0-4                         # or [0, 1, 2]; this is the default domains: graph: {datasets:
+[MUTAG, PROTEINS], recipe: {augmentation: random4}} tabular: {}                      # the domain's
+embedded dataset, its default recipe
+losses: [all, none, {mine.py:Mine: {margin: 0.2}}]   # all: every registered one; mine.py lies
+beside this file
 grid: {temperature: [0.1, 0.2]}    # every loss that has the parameter, with each of these values
 """
 

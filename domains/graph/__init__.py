@@ -1,6 +1,7 @@
 """Graphs: GraphCL's unsupervised protocol on the TU collection.
 
-This is the domain's face: its recipe and its datasets. Importing it imports no numerics; the adapter is in `domain.py`.
+This is the domain's face: its recipe and its datasets. Importing it imports no numerics; the
+adapter is in `domain.py`.
 """
 
 from typing import Literal

@@ -123,7 +123,8 @@ def load(name: str, data_root: Path | None = None) -> tuple[Graphs, str]:
         data_root: a folder with NAME.zip, NAME/NAME_A.txt, or these inside a folder `tudataset`.
 
     Raises:
-        UserError: unknown name, no file and no network, or a file that is missing, truncated or inconsistent.
+        UserError: unknown name, no file and no network, or a file that is missing, truncated or
+            inconsistent.
     """
     if name == "motifs":
         graphs = union(*(torch.from_numpy(a) for a in motif_graphs()))

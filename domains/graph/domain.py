@@ -24,8 +24,9 @@ CHUNK_EDGES = (
 class GraphDomain(Domain[GraphRecipe, GraphModel, tuple[Graphs, Graphs]]):
     """A graph dataset under GraphCL's protocol (You et al. 2020, unsupervised_TU).
 
-    The first view is the graph itself, the second an augmented one. The set is permuted once by the seed and not
-    shuffled again; all graphs are embedded for evaluation, and an SVM is scored by stratified folds.
+    The first view is the graph itself, the second an augmented one. The set is permuted once by the
+    seed and not shuffled again; all graphs are embedded for evaluation, and an SVM is scored by
+    stratified folds.
     """
 
     def __init__(

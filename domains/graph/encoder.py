@@ -36,8 +36,8 @@ def csr(row_ptr: Tensor, columns: Tensor) -> Tensor:
 class NeighbourSum(torch.autograd.Function):
     """Sum over each node's neighbours as one sparse product, in both directions.
 
-    Autograd's own rule for sparse products transposes the matrix anew in every layer; gathering and scattering edge by
-    edge takes twice as long.
+    Autograd's own rule for sparse products transposes the matrix anew in every layer; gathering and
+    scattering edge by edge takes twice as long.
     """
 
     @staticmethod
@@ -53,7 +53,8 @@ class NeighbourSum(torch.autograd.Function):
 class GIN(nn.Module):
     """Graph isomorphism network (Xu et al. 2019, eq. 4.1, epsilon 0) with every layer's sum over nodes concatenated.
 
-    Each layer is MLP, ReLU, batch norm, in the order of GraphCL's code; weights start Xavier-uniform, biases at zero.
+    Each layer is MLP, ReLU, batch norm, in the order of GraphCL's code; weights start
+    Xavier-uniform, biases at zero.
 
     Args:
         features: columns of the node features.

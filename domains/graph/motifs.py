@@ -26,8 +26,8 @@ MOTIFS = [
 def motif_graphs(graphs: int = 400) -> tuple[Array, Array, Array, Array]:
     """Features (nodes, 0), edges in both directions (2, edges), where each graph's nodes begin, and classes.
 
-    Every graph is a random tree of 8 to 16 nodes with two motifs of its class joined to it. An untrained encoder and
-    an SVM reach about 40 percent, one trained by InfoNCE about 60.
+    Every graph is a random tree of 8 to 16 nodes with two motifs of its class joined to it. An
+    untrained encoder and an SVM reach about 40 percent, one trained by InfoNCE about 60.
 
     >>> _, edges, ptr, y = motif_graphs()
     >>> len(ptr) - 1, np.bincount(y).tolist()

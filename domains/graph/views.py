@@ -20,8 +20,9 @@ OPERATIONS = (
 def augment(graphs: Graphs, recipe: GraphRecipe, generator: torch.Generator) -> Graphs:
     """One augmented view of every graph.
 
-    As released: edges include the self-loops of the un-augmented graph, the view has none; a node that lost all its
-    edges, loop included, leaves the view; a graph that had no edges keeps its nodes.
+    As released: edges include the self-loops of the un-augmented graph, the view has none; a node
+    that lost all its edges, loop included, leaves the view; a graph that had no edges keeps its
+    nodes.
 
     Args:
         graphs: the un-augmented graphs, self-loops included.
@@ -84,8 +85,9 @@ def first_nodes(
 def one_hop(graphs: Graphs, chosen: Tensor, count: Tensor, generator: torch.Generator) -> Tensor:
     """Mask of a random node of each chosen graph and up to `count` of its neighbours.
 
-    The released code means to grow further but drops the result of its set union. It also gives up after as many
-    draws as the graph has nodes, which happens to about one small graph in fifty and is not imitated.
+    The released code means to grow further but drops the result of its set union. It also gives up
+    after as many draws as the graph has nodes, which happens to about one small graph in fifty and
+    is not imitated.
     """
     inside = torch.zeros(len(graphs.x), dtype=torch.bool, device=chosen.device)
     graph, start = first_nodes(graphs, chosen, generator)
@@ -106,7 +108,8 @@ def random_walk(
 ) -> Tensor:
     """Mask of the nodes of a random walk in each chosen graph, all walks in lock step.
 
-    A walk ends when it has met `count` nodes besides its first, or after as many steps as its graph has edges.
+    A walk ends when it has met `count` nodes besides its first, or after as many steps as its graph
+    has edges.
     """
     inside = torch.zeros(len(graphs.x), dtype=torch.bool, device=chosen.device)
     graph, node = first_nodes(graphs, chosen, generator)

@@ -1,6 +1,7 @@
 """Images: SimCLR, MoCo v3 and multi-crop, scored by linear probes and nearest neighbours.
 
-This is the domain's face: its recipe and its datasets. Importing it imports no numerics; the adapter is in `domain.py`.
+This is the domain's face: its recipe and its datasets. Importing it imports no numerics; the
+adapter is in `domain.py`.
 """
 
 from typing import Annotated, Any, ClassVar, Literal
@@ -32,12 +33,14 @@ SIMCLR: dict[
 class ImageRecipe(Recipe):
     """SimCLR, MoCo v3 and supervised pairs on images; the defaults suit the embedded digits on a CPU.
 
-    Presets: `cpu` is a narrow network for real images. `adnce` is Wu et al. 2023 by the released code, which is that of
-    DCL and HCL too, with Gaussian blur of every second image; `attentionnce` adds four further views as positives.
-    `renyicl-cifar` (Lee and Shin 2022, appendix B.4, which lists no blur) leaves open the batch size (256) and the
-    schedule (cosine); `renyicl-imagenet` (B.3: 100 epochs, six local crops, learning rate 0.15 times the root of the
-    batch size) the warm-up and the rates of blur and solarisation (5 epochs and MoCo v3's, as in the released code,
-    which applies RandAugment after the blur, not before the jitter as here, and erases in one of the two views only).
+    Presets: `cpu` is a narrow network for real images. `adnce` is Wu et al. 2023 by the released
+    code, which is that of DCL and HCL too, with Gaussian blur of every second image; `attentionnce`
+    adds four further views as positives. `renyicl-cifar` (Lee and Shin 2022, appendix B.4, which
+    lists no blur) leaves open the batch size (256) and the schedule (cosine); `renyicl-imagenet`
+    (B.3: 100 epochs, six local crops, learning rate 0.15 times the root of the batch size) the
+    warm-up and the rates of blur and solarisation (5 epochs and MoCo v3's, as in the released code,
+    which applies RandAugment after the blur, not before the jitter as here, and erases in one of
+    the two views only).
 
     >>> ImageRecipe(encoder="resnet50").width
     0.25

@@ -1,7 +1,8 @@
 """Colour operations on batches of images, each image with its own parameter.
 
-Images are (N, 3, H, W) floats in [0, 1], parameters are (N,); formulas are torchvision's, without rounding to 8 bits.
-Pixels are chosen by `lerp` with weights 0 and 1, which is exact: `where` takes thirty times as long on a CPU.
+Images are (N, 3, H, W) floats in [0, 1], parameters are (N,); formulas are torchvision's, without
+rounding to 8 bits. Pixels are chosen by `lerp` with weights 0 and 1, which is exact: `where` takes
+thirty times as long on a CPU.
 """
 
 import torch
@@ -46,8 +47,9 @@ def saturation(images: Tensor, factor: Tensor) -> Tensor:
 def hue(images: Tensor, shift: Tensor) -> Tensor:
     """Hue moved by a share of the colour circle, value and saturation as they were.
 
-    With the hue h in sixths of the circle, low and high the smallest and largest of a pixel's three colours:
-    red = low + (high - low) * clamp(|h - 3| - 1, 0, 1), green with 2 - |h - 2| and blue with 2 - |h - 4|.
+    With the hue h in sixths of the circle, low and high the smallest and largest of a pixel's three
+    colours: red = low + (high - low) * clamp(|h - 3| - 1, 0, 1), green with 2 - |h - 2| and blue
+    with 2 - |h - 4|.
     """
     red, green, blue = images.unbind(1)
     high = torch.maximum(torch.maximum(red, green), blue)
@@ -78,8 +80,9 @@ def solarise(images: Tensor, threshold: Tensor) -> Tensor:
 def jitter(images: Tensor, factors: Tensor, order: Tensor) -> Tensor:
     """Brightness, contrast, saturation and hue of each image in its own order; hue shifts of 0 are left out.
 
-    The first three are all x -> clamp(f * x + (1 - f) * y) with y = 0, the mean grey or the grey, so that one pass
-    does whichever is an image's turn. Hue has its turn before, between or after three such passes.
+    The first three are all x -> clamp(f * x + (1 - f) * y) with y = 0, the mean grey or the grey,
+    so that one pass does whichever is an image's turn. Hue has its turn before, between or after
+    three such passes.
 
     Args:
         images: (N, 3, H, W), overwritten.

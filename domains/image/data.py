@@ -23,9 +23,11 @@ def load(
 
     Args:
         dataset: a declared set, or `folder:PATH` (absolute, from here, or from the data root) with
-            train/CLASS/FILE and test/CLASS/FILE (or val), or with CLASS/FILE and a seeded fifth of each class as test.
-        size: of the views in pixels. Images that all have one size of at most 96 pixels keep it; the embedded digits
-            are enlarged to `size`; others are stored with `stored_size(size)` pixels a side.
+            train/CLASS/FILE and test/CLASS/FILE (or val), or with CLASS/FILE and a seeded fifth of
+            each class as test.
+        size: of the views in pixels. Images that all have one size of at most 96 pixels keep it;
+            the embedded digits are enlarged to `size`; others are stored with `stored_size(size)`
+            pixels a side.
         data_root: a folder that already holds the files.
         device: where pixels and labels go.
 

@@ -37,9 +37,10 @@ class Batch:
 class ImageDomain(Domain[ImageRecipe, Model, Batch]):
     """Images under the protocols of SimCLR and MoCo v3, by the released code of ADNCE and by RényiCL's appendix.
 
-    An encoder is trained on the training images but those of the validation part, and on unlabelled ones if there are
-    any; classifiers are fitted on its features, before the projection. What is chosen is chosen on the validation
-    images, and the accuracies are those on the test images, which are seen once.
+    An encoder is trained on the training images but those of the validation part, and on unlabelled
+    ones if there are any; classifiers are fitted on its features, before the projection. What is
+    chosen is chosen on the validation images, and the accuracies are those on the test images,
+    which are seen once.
     """
 
     def __init__(
@@ -211,8 +212,9 @@ def moco(model: ImageModel, views: list[Tensor]) -> list[Contrast]:
 def policies(recipe: ImageRecipe) -> list[Policy]:
     """Of the two views of a batch, of further positives and of local crops.
 
-    With local crops nothing is erased, and RandAugment is that of the two whole views alone (RényiCL's appendix B.3);
-    local crops have the second view's blur, but are not solarised, as in its released code.
+    With local crops nothing is erased, and RandAugment is that of the two whole views alone
+    (RényiCL's appendix B.3); local crops have the second view's blur, but are not solarised, as in
+    its released code.
     """
     kind = published(recipe)
     if recipe.local_crops:

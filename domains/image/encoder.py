@@ -27,7 +27,8 @@ class ResNet(nn.Sequential):
     Args:
         name: which one.
         width: times the published number of channels.
-        small: a 3x3 stem that keeps the image's size (SimCLR's for CIFAR) in place of 7x7, stride 2 and max-pooling.
+        small: a 3x3 stem that keeps the image's size (SimCLR's for CIFAR) in place of 7x7, stride 2
+            and max-pooling.
     """
 
     def __init__(self, name: str, width: float = 1.0, small: bool = False) -> None:
@@ -74,8 +75,9 @@ def residual(
 class ImageModel(ContrastiveModel):
     """A ResNet with its heads, in the recipe's precision; channels are last in memory.
 
-    With a `chunk`, images are embedded so many at a time and the activations are recomputed in the backward pass, so
-    that memory is that of a chunk while the loss sees the whole batch. Batch norm then takes each chunk's statistics.
+    With a `chunk`, images are embedded so many at a time and the activations are recomputed in the
+    backward pass, so that memory is that of a chunk while the loss sees the whole batch. Batch norm
+    then takes each chunk's statistics.
 
     Args:
         recipe: names the network, heads, pairing and precision.

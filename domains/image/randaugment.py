@@ -1,7 +1,8 @@
 """RandAugment (Cubuk et al. 2020) on batches: each image has its own operations, each operation its own images.
 
-The 14 operations and their signs are torchvision's, with magnitudes of 10 as in the authors' and in timm's code:
-`torchvision.transforms.RandAugment(n, m, num_magnitude_bins=11)`. New pixels are black, the nearest pixel is taken.
+The 14 operations and their signs are torchvision's, with magnitudes of 10 as in the authors' and in
+timm's code: `torchvision.transforms.RandAugment(n, m, num_magnitude_bins=11)`. New pixels are
+black, the nearest pixel is taken.
 """
 
 import math
@@ -142,8 +143,8 @@ def autocontrast(images: Tensor) -> Tensor:
 def equalise(images: Tensor) -> Tensor:
     """Each colour's histogram made flat, by Pillow's integer formula.
 
-    With the counts c of the values and step = (pixels - count of the largest value) // 255, value v becomes
-    (c_0 + ... + c_(v-1) + step // 2) // step; with step 0 it stays.
+    With the counts c of the values and step = (pixels - count of the largest value) // 255, value v
+    becomes (c_0 + ... + c_(v-1) + step // 2) // step; with step 0 it stays.
     """
     n, colours, height, width = images.shape
     values = images.reshape(n * colours, -1).mul(255).round_().long()

@@ -1,6 +1,7 @@
 """Views of images, whole batches on the device: every image has its own parameters, no image has its own Python.
 
-Each operation is a function of images and of parameters, one for each image; what is drawn is drawn apart.
+Each operation is a function of images and of parameters, one for each image; what is drawn is drawn
+apart.
 """
 
 import math
@@ -51,10 +52,11 @@ class Policy:
 def policy(kind: Kind, size: int) -> Policy:
     """The published views by name.
 
-    "base" is SimCLR's: for small images without Gaussian blur, from 96 pixels with it for every second image (DCL's,
-    HCL's and ADNCE's code and AttentionNCE's Figure 6 have it for 32 pixels, too: the recipe's `blur`); "hard" adds
-    RandAugment (n = 3, m = 5) and RandomErasing to it (RényiCL's appendix B.4; the probability 0.2 is that of its
-    ImageNet views, B.3); "none" has crops and flips alone, as RényiCL's Table 15 and linear classifiers.
+    "base" is SimCLR's: for small images without Gaussian blur, from 96 pixels with it for every
+    second image (DCL's, HCL's and ADNCE's code and AttentionNCE's Figure 6 have it for 32 pixels,
+    too: the recipe's `blur`); "hard" adds RandAugment (n = 3, m = 5) and RandomErasing to it
+    (RényiCL's appendix B.4; the probability 0.2 is that of its ImageNet views, B.3); "none" has
+    crops and flips alone, as RényiCL's Table 15 and linear classifiers.
     """
     if kind == "none":
         return Policy(size)
@@ -110,8 +112,8 @@ def augment(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
 def evaluation(images: Tensor, size: int) -> Tensor:
     """(N, 3, size, size) float32 in [0, 1] without any randomness.
 
-    Images of that size are only converted; others are resized (shorter side to `stored_size(size)`) and their middle
-    is kept.
+    Images of that size are only converted; others are resized (shorter side to `stored_size(size)`)
+    and their middle is kept.
     """
     x = to_float(images)
     height, width = x.shape[-2:]
@@ -185,7 +187,8 @@ def draw_boxes(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Rounded heights and widths of n boxes, the first of ten draws that fits, and whether one does.
 
-    Areas are uniform in scale * area, ratios of width by height log-uniform, as torchvision draws them.
+    Areas are uniform in scale * area, ratios of width by height log-uniform, as torchvision draws
+    them.
     """
     noise = torch.rand(2, ATTEMPTS, n, generator=rng, device=rng.device)
     areas = area * (scale[0] + (scale[1] - scale[0]) * noise[0])

@@ -63,9 +63,9 @@ def standardiser(x: Tensor) -> Callable[[Tensor], Tensor]:
 def linear(train: Labelled, validation: Labelled, seed: int = 0) -> Classifier:
     """Softmax regression by SGD for 100 epochs, momentum 0.9, cosine schedule, the learning rate one of 1, 3, 5.
 
-    RényiCL's probe; the rate is the one that is best on the validation rows, the smallest of equals. Columns are
-    standardised and then scaled by one number, so that these rates suit embeddings of any size and width. Batches of
-    256, weights from zero, rows shuffled by the seed.
+    RényiCL's probe; the rate is the one that is best on the validation rows, the smallest of
+    equals. Columns are standardised and then scaled by one number, so that these rates suit
+    embeddings of any size and width. Batches of 256, weights from zero, rows shuffled by the seed.
     """
     standardise, share = standardiser(train.x), math.sqrt(MEAN_SQUARE / train.x.shape[1])
     heads = train_heads(Labelled(standardise(train.x) * share, train.y), seed)
@@ -136,8 +136,8 @@ def logistic(train: Labelled, validation: Labelled | None = None, seed: int = 0)
 def regularised(train: Labelled, validation: Labelled | None, seed: int = 0) -> Classifier:
     """Multinomial logistic regression by L-BFGS on standardised columns, its C the best on the validation rows.
 
-    Of equals the smallest C, which regularises most; C = 1 where there are no validation rows. Each C starts from the
-    solution of the one before.
+    Of equals the smallest C, which regularises most; C = 1 where there are no validation rows. Each
+    C starts from the solution of the one before.
     """
     standardise = standardiser(train.x)
     x, y = standardise(train.x).cpu().numpy(), train.y.cpu().numpy()

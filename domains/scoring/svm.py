@@ -58,10 +58,11 @@ def check_folds(y: Array, folds: int) -> None:
 def svm_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScores:
     """Stratified k-fold accuracy of an RBF SVM whose C is chosen inside each training part.
 
-    GraphCL's protocol: features as they are, gamma 1 / (columns * variance of the training part), C in 1e-3..1e3 by the
-    accuracy of an inner stratified 5-fold search, ties to the smaller C. The same numbers as scikit-learn's
-    `GridSearchCV(SVC(), {"C": C_GRID}, cv=5)` on the same folds: squared distances are computed once for all folds, and
-    each training part's kernel once for all C.
+    GraphCL's protocol: features as they are, gamma 1 / (columns * variance of the training part), C
+    in 1e-3..1e3 by the accuracy of an inner stratified 5-fold search, ties to the smaller C. The
+    same numbers as scikit-learn's `GridSearchCV(SVC(), {"C": C_GRID}, cv=5)` on the same folds:
+    squared distances are computed once for all folds, and each training part's kernel once for all
+    C.
 
     Args:
         x: (n, d) embeddings.
@@ -82,10 +83,12 @@ def svm_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScores:
         raise UserError("embeddings are not finite: the encoder diverged")
     distance = squared_distances(x)
     splits = StratifiedKFold(folds, shuffle=True, random_state=seed).split(x, y)
-    # libsvm releases the interpreter's lock, so threads fill the cores without copying the distances
+    # libsvm releases the interpreter's lock, so threads fill the cores without copying the
+    # distances
     pool = Parallel(n_jobs=cpu_count(), prefer="threads", return_as="generator")
     results = []
-    # a class with fewer members than inner folds is not a fault, see check_folds; filters are the whole process's, and
+    # a class with fewer members than inner folds is not a fault, see check_folds; filters are the
+    # whole process's, and
     # threads that set and reset them each on its own undo one another
     with warnings.catch_warnings(), Progress(folds, "scoring folds") as progress:
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)

@@ -1,6 +1,7 @@
 """Sentences: unsupervised SimCSE, scored by SentEval's protocol.
 
-This is the domain's face: its recipe and its datasets. Importing it imports no numerics; the adapter is in `domain.py`.
+This is the domain's face: its recipe and its datasets. Importing it imports no numerics; the
+adapter is in `domain.py`.
 """
 
 import os

@@ -69,7 +69,8 @@ def load_checkpoint(name: str, data_root: Path | None) -> Checkpoint:
     """The checkpoint of a folder (in the data root or not) or of the hub; `random:` before it gives it new weights.
 
     Raises:
-        UserError: no such checkpoint, no network, no weights, or weights that would be newly initialised.
+        UserError: no such checkpoint, no network, no weights, or weights that would be newly
+            initialised.
     """
     source, fresh = name.removeprefix("random:"), name.startswith("random:")
     folder = locate(source, data_root)

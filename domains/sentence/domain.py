@@ -1,6 +1,7 @@
 """Sentences: unsupervised SimCSE with any registered loss, scored by SentEval's protocol.
 
-The two views of a sentence are two dropout passes of the encoder, so this domain has no file of views.
+The two views of a sentence are two dropout passes of the encoder, so this domain has no file of
+views.
 """
 
 import copy
@@ -54,8 +55,9 @@ class Batch:
 class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
     """An encoder trained on single sentences under SimCSE's protocol (Gao et al. 2021, unsupervised).
 
-    Both dropout passes are one forward pass of the doubled batch. The scored embedding is the recipe's pooler without
-    the head unless that is `cls`. The development pairs choose the model; the reported sets are seen once, at the end.
+    Both dropout passes are one forward pass of the doubled batch. The scored embedding is the
+    recipe's pooler without the head unless that is `cls`. The development pairs choose the model;
+    the reported sets are seen once, at the end.
     """
 
     threads = os.cpu_count() or 1

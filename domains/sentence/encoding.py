@@ -80,10 +80,12 @@ def encode(
 ) -> Embeddings:
     """Embeddings of sentences: each distinct one once, in batches of equal or nearly equal length.
 
-    Sentences are cut only where the encoder has no more positions; how many were cut, empty or had a NUL is counted.
+    Sentences are cut only where the encoder has no more positions; how many were cut, empty or had
+    a NUL is counted.
 
     Raises:
-        UserError: a sentence has a lone surrogate, or the head that would be scored was never trained.
+        UserError: a sentence has a lone surrogate, or the head that would be scored was never
+            trained.
     """
     check_head(model)
     distinct = list(dict.fromkeys(sentences))

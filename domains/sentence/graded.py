@@ -39,7 +39,8 @@ SLOTS, WORDS_PER_SLOT, FILLERS = (
 def graded_pairs(part: str) -> Pairs:
     """Pairs (`dev` or `test`) that share 0 to 5 of the five words with a meaning; that number is the gold score.
 
-    The words stand in any order among 4 to 19 fillers, which are drawn for each sentence anew and are far more
+    The words stand in any order among 4 to 19 fillers, which are drawn for each sentence anew and
+    are far more
     frequent: an encoder must learn which words tell sentences apart.
 
     >>> graded_pairs("dev").gold[:6]

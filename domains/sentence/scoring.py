@@ -22,9 +22,9 @@ def evaluate(
 ) -> Evaluation:
     """All sets' correlations and their average.
 
-    A set's number is the correlation over all of its subsets' pairs together (`all`); the mean over subsets and the
-    mean weighted by their sizes stand in the details. The average is that of numbers rounded to two decimals, as in
-    SimCSE's code.
+    A set's number is the correlation over all of its subsets' pairs together (`all`); the mean over
+    subsets and the mean weighted by their sizes stand in the details. The average is that of
+    numbers rounded to two decimals, as in SimCSE's code.
     """
     metrics, details = {}, {}
     for name, parts in sets.items():
@@ -81,7 +81,8 @@ def whitened(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
     Directions without variance are left out.
 
     Raises:
-        UserError: no more rows than dimensions, after which every pair would be as far apart as any other.
+        UserError: no more rows than dimensions, after which every pair would be as far apart as any
+            other.
     """
     x = torch.cat([first, second]).double()
     if len(x) <= x.shape[1]:

@@ -117,10 +117,10 @@ def cut(read: Reader, name: str, rows: list[list[str]], width: int) -> list[list
 def evaluate(embeddings: Embeddings, tasks: list[Task], seed: int) -> Evaluation:
     """Accuracy of each task in percent, and their average.
 
-    SentEval's protocol with scikit-learn: logistic regression on embeddings as they are, C in 2^-2..2^3 (TREC and MRPC:
-    2^-1..2^5) by the mean accuracy of ten folds of the training part (SST2: on its development part), ties to the
-    smaller C; then fitted on the whole training part and scored once. MR, CR, SUBJ and MPQA are the mean of ten outer
-    folds.
+    SentEval's protocol with scikit-learn: logistic regression on embeddings as they are, C in
+    2^-2..2^3 (TREC and MRPC: 2^-1..2^5) by the mean accuracy of ten folds of the training part
+    (SST2: on its development part), ties to the smaller C; then fitted on the whole training part
+    and scored once. MR, CR, SUBJ and MPQA are the mean of ten outer folds.
     """
     details: dict[str, list[dict[str, float]]] = {task.name: [] for task in tasks}
     with Progress(sum(FOLDS if task.test is None else 1 for task in tasks), "scoring") as progress:

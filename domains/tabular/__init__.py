@@ -1,6 +1,7 @@
 """Tables of numbers: RényiCL's protocol on any table.
 
-This is the domain's face: its recipe and its datasets. Importing it imports no numerics; the adapter is in `domain.py`.
+This is the domain's face: its recipe and its datasets. Importing it imports no numerics; the
+adapter is in `domain.py`.
 """
 
 from typing import Any, ClassVar, Literal
@@ -14,10 +15,11 @@ from contrastbench.domains.recipe import Recipe, Width
 class TabularRecipe(Recipe):
     """RényiCL's tabular protocol (Lee and Shin 2022, appendix B.5) with a network for a CPU in place of theirs.
 
-    The preset `renyicl` is the paper's full size, which leaves open: the batch size (512, i-Mix's), whether MoCo v3's
-    learning rate scaling applies (no), and MoCo v3's prediction head (kept). The preset `scarf` is SCARF (Bahri et al.
-    2022): exactly int(rate * features) of the second view come from the empirical marginals, clean rows are anchors;
-    it trains until the validation loss rises, here for 100 epochs.
+    The preset `renyicl` is the paper's full size, which leaves open: the batch size (512, i-Mix's),
+    whether MoCo v3's learning rate scaling applies (no), and MoCo v3's prediction head (kept). The
+    preset `scarf` is SCARF (Bahri et al. 2022): exactly int(rate * features) of the second view
+    come from the empirical marginals, clean rows are anchors; it trains until the validation loss
+    rises, here for 100 epochs.
 
     >>> TabularRecipe(views="masking").maxout
     4

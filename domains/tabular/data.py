@@ -57,7 +57,8 @@ def load(name: str, target: str | None = None, data_root: Path | None = None) ->
     """A table by name and the sha256 of its content.
 
     Args:
-        name: a declared dataset, `csv:FILE` or `parquet:FILE`; the file is looked for here, then in the data root.
+        name: a declared dataset, `csv:FILE` or `parquet:FILE`; the file is looked for here, then in
+            the data root.
         target: the column of classes in such a file.
         data_root: a folder that already holds the files.
 
@@ -225,7 +226,8 @@ def from_frame(
     """A table of a data frame; rows without a class are left out and counted.
 
     Raises:
-        UserError: no features, an infinite value, one class only, or a class too rare for three parts.
+        UserError: no features, an infinite value, one class only, or a class too rare for three
+            parts.
     """
     from pandas.api.types import is_numeric_dtype
 

@@ -35,8 +35,9 @@ class Batch(NamedTuple):
 class TabularDomain(Domain[TabularRecipe, Model, Batch]):
     """A table under RényiCL's protocol (Lee and Shin 2022, appendix B.5).
 
-    The encoder is trained on the training rows alone. Classifiers are fitted on their embeddings, before the
-    projection; what is chosen is chosen on the validation rows, and the accuracy is that on the test rows.
+    The encoder is trained on the training rows alone. Classifiers are fitted on their embeddings,
+    before the projection; what is chosen is chosen on the validation rows, and the accuracy is that
+    on the test rows.
     """
 
     def __init__(

@@ -71,7 +71,8 @@ def prepare(
     Args:
         table: what to prepare.
         parts: its split.
-        statistics: "train" fits all of it on training rows; "paper" on all rows, test rows included, as i-Mix does.
+        statistics: "train" fits all of it on training rows; "paper" on all rows, test rows
+            included, as i-Mix does.
 
     Raises:
         UserError: no column varies, or values are too large for float32.

@@ -14,7 +14,8 @@ def two_views(
     Args:
         table: (n, inputs) all training rows.
         rows: (b,) row numbers.
-        feature_of: (inputs,) the feature that each input belongs to; inputs of one feature change together.
+        feature_of: (inputs,) the feature that each input belongs to; inputs of one feature change
+            together.
         recipe: what the views are.
         rng: where all randomness comes from, on the table's device.
     """

@@ -1,6 +1,7 @@
 """What every loss must satisfy, checked on any loss: a registered one or a user's own.
 
-Each check takes `build`, which makes the loss with some parameters changed, and a seed; it raises AssertionError.
+Each check takes `build`, which makes the loss with some parameters changed, and a seed; it raises
+AssertionError.
 
 >>> [result.name for result in check_loss("infonce") if not result.passed]
 []

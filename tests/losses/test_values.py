@@ -1,6 +1,7 @@
 """Every loss on fixed embeddings: a number that drifts shows as a diff of values.json.
 
-After a change that is meant, `python -c "import test_values; test_values.update()"` in this folder rewrites the file.
+After a change that is meant, `python -c "import test_values; test_values.update()"` in this folder
+rewrites the file.
 """
 
 import json
