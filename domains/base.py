@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import (
     TYPE_CHECKING,
     Any,
-    ClassVar,
     Generic,
-    Literal,
     Protocol,
     TypeVar,
     runtime_checkable,
@@ -19,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from contrastbench.domains.declaration import TestPart
 from contrastbench.domains.recipe import Recipe
 from contrastbench.losses.contrast import Contrast
 
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 RecipeT = TypeVar("RecipeT", bound=Recipe)
 ModelT = TypeVar("ModelT", bound=nn.Module)
 BatchT = TypeVar("BatchT")
-
-TestPart = Literal["folds", "redrawn", "fixed"]
 
 
 @dataclass(frozen=True)
@@ -65,7 +62,7 @@ class Domain(ABC, Generic[RecipeT, ModelT, BatchT]):
         UserError: the dataset cannot be had, or not by this recipe.
     """
 
-    threads: ClassVar[int] | int = 1  # CPU threads that suit the domain's model
+    threads: int = 1  # CPU threads that suit the domain's model
 
     def __init__(
         self, dataset: str, recipe: RecipeT, seed: int, data_root: Path | None, device: torch.device

@@ -1,9 +1,13 @@
 """What a domain says of itself before anything of it is imported that needs torch."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from contrastbench.domains.recipe import Recipe
+
+TestPart = Literal[
+    "folds", "redrawn", "fixed"
+]  # all samples in turn, drawn by each seed, the set's own
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def declaration(name: str) -> Declaration:
     return found
 
 
-def domain_class(name: str) -> "type[Domain]":
+def domain_class(name: str) -> "type[Domain[Any, Any, Any]]":
     """The adapter of a domain.
 
     Raises:
@@ -70,7 +70,7 @@ def domain_class(name: str) -> "type[Domain]":
     about = declaration(name)
     module, _, attribute = about.adapter.partition(":")
     try:
-        found: type[Domain] = getattr(importlib.import_module(module), attribute)
+        found: type[Domain[Any, Any, Any]] = getattr(importlib.import_module(module), attribute)
     except ModuleNotFoundError as error:
         fix = f'pip install "{about.extra}"' if about.extra else f"pip install {error.name}"
         raise UserError(

@@ -30,17 +30,16 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from contrastbench.benchmarks.analyses import output
-from contrastbench.benchmarks.analyses.laboratory import Laboratory
+from contrastbench.benchmarks.analyses.laboratory import Laboratory, made
 from contrastbench.benchmarks.analyses.plots import figure, legend
 from contrastbench.benchmarks.report.plots import COLORS, MARKERS
 from contrastbench.benchmarks.running.training import Diverged
-from contrastbench.benchmarks.tables.sweep_file import Method
 from contrastbench.domains.base import generator
 from contrastbench.domains.progress import Progress
 from contrastbench.losses.base import Loss, ScoreLoss, Scores, block_scores, parts
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.errors import UserError
-from contrastbench.losses.registry import get_loss
+from contrastbench.losses.spec import LossSpec
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ class Point(NamedTuple):
 
 def analyse(
     laboratory: Laboratory,
-    method: Method,
+    method: LossSpec,
     kept: Sequence[float],
     temperatures: Sequence[float],
     folder: Path,
@@ -73,7 +72,8 @@ def analyse(
         UserError: no temperature, no classes or no scores, or every training diverged.
     """
     losses = [
-        get_loss(method.loss, **{**method.params, "temperature": value}) for value in temperatures
+        made(LossSpec(method.name, {**method.params, "temperature": value}))
+        for value in temperatures
     ]
     check(laboratory, losses[0])
     found = []
@@ -104,7 +104,7 @@ def analyse(
 
 def check(laboratory: Laboratory, loss: Loss) -> None:
     """Raise unless there can be false negatives, and the loss can say what they weigh."""
-    laboratory.with_classes("classes")
+    _ = laboratory.with_classes
     if getattr(laboratory.recipe, "pairing", "") == "supervised":
         raise UserError(
             "the supervised pairing has no false negatives: leave --recipe pairing=supervised out"
@@ -119,7 +119,7 @@ def measure(
 ) -> tuple[str, Point]:
     """The main metric's name, and what a training has shown."""
     thinned = Thinned(loss, kept, laboratory.seed)
-    classes = laboratory.with_classes("classes")
+    classes = laboratory.with_classes.classes
 
     def look(contrasts: Sequence[Contrast], batch: Any) -> Sequence[Contrast]:
         return [classed(contrast, classes(batch)) for contrast in contrasts]

@@ -15,6 +15,7 @@ from contrastbench.benchmarks.analyses.plots import figure
 from contrastbench.benchmarks.comparison.statistics import mean_std
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.losses.errors import UserError, unknown
+from contrastbench.losses.spec import LossSpec
 
 Grid = Mapping[str, Sequence[Any]]  # two parameters of the loss, with their values
 
@@ -70,9 +71,11 @@ def check(work: Experiment, grid: Grid) -> None:
     if len(grid) != 2:
         raise UserError(f"a heatmap has two --grid KEY=V1,V2,..., got {len(grid)}")
     for key in grid:
-        if key not in work.default_params:
-            raise unknown(f"parameter of {work.loss}", key, work.default_params)
-        if key in work.params:
+        if key not in LossSpec(work.loss.name).complete.params:
+            raise unknown(
+                f"parameter of {work.loss.name}", key, LossSpec(work.loss.name).complete.params
+            )
+        if key in work.loss.params:
             raise UserError(f"{key} is in --grid and in --set: leave one out")
 
 
@@ -80,7 +83,9 @@ def square(
     work: Experiment, values: Mapping[str, Any], seeds: Sequence[int], results: Path
 ) -> Square:
     """The scores of those values by the records."""
-    found = replace(work, params={**work.params, **values}).ok_by_seed(results)
+    found = replace(work, loss=LossSpec(work.loss.name, {**work.loss.params, **values})).ok_by_seed(
+        results
+    )
     records = [found[seed] for seed in seeds if seed in found]
     first, second = values.values()
     scores = [record["metrics"][record["main"]] for record in records]
@@ -98,7 +103,7 @@ def sweep_file(work: Experiment, grid: Grid, seeds: Sequence[int]) -> dict[str, 
         "title": f"{' x '.join(grid)} of {work.label}",
         "seeds": list(seeds),
         "domains": {work.domain: {"datasets": [work.dataset], "recipe": work.recipe}},
-        "losses": [{work.loss: work.params}],
+        "losses": [{work.loss.name: work.loss.params}],
         "grid": {key: list(values) for key, values in grid.items()},
     }
 

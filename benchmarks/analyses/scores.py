@@ -11,14 +11,13 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from contrastbench.benchmarks.analyses import output
-from contrastbench.benchmarks.analyses.laboratory import Laboratory
+from contrastbench.benchmarks.analyses.laboratory import Laboratory, made
 from contrastbench.benchmarks.analyses.plots import figure, legend
 from contrastbench.benchmarks.report.plots import COLORS, LINES
 from contrastbench.benchmarks.running.training import Diverged
-from contrastbench.benchmarks.tables.sweep_file import Method
 from contrastbench.losses.base import Scores, block_scores
 from contrastbench.losses.contrast import Contrast
-from contrastbench.losses.registry import get_loss
+from contrastbench.losses.spec import LossSpec
 
 COLUMNS = ("negatives_mean", "negatives_variance", "positives_mean")
 NAMES = (
@@ -36,9 +35,9 @@ class Curve(NamedTuple):
     values: Tensor  # (steps, 3)
 
 
-def analyse(laboratory: Laboratory, methods: Sequence[Method], folder: Path) -> Iterator[Path]:
+def analyse(laboratory: Laboratory, methods: Sequence[LossSpec], folder: Path) -> Iterator[Path]:
     """Train every loss, write the curves and draw them together."""
-    losses = [get_loss(method.loss, **method.params) for method in methods]
+    losses = [made(method) for method in methods]
     curves = []
     for method, loss in zip(methods, losses, strict=True):
         seen: list[Tensor] = []

@@ -11,13 +11,12 @@ from sklearn.manifold import TSNE
 from torch import Tensor
 
 from contrastbench.benchmarks.analyses import output
-from contrastbench.benchmarks.analyses.laboratory import Laboratory
+from contrastbench.benchmarks.analyses.laboratory import Laboratory, made
 from contrastbench.benchmarks.analyses.plots import figure, legend
 from contrastbench.benchmarks.running.training import Diverged
-from contrastbench.benchmarks.tables.sweep_file import Method
 from contrastbench.domains.base import generator
 from contrastbench.losses.errors import UserError
-from contrastbench.losses.registry import get_loss
+from contrastbench.losses.spec import LossSpec
 
 PERPLEXITY = 30  # scikit-learn's default
 LEGEND = 20  # classes: more colours cannot be told apart
@@ -34,11 +33,11 @@ class Panel(NamedTuple):
 
 
 def analyse(
-    laboratory: Laboratory, methods: Sequence[Method], points: int, folder: Path
+    laboratory: Laboratory, methods: Sequence[LossSpec], points: int, folder: Path
 ) -> Iterator[Path]:
     """Embed the scored samples by the untrained encoder and by each trained one."""
-    embeddings = laboratory.with_classes("embeddings")
-    losses = [("untrained", None)] + [(m.label, get_loss(m.loss, **m.params)) for m in methods]
+    embeddings = laboratory.with_classes.embeddings
+    losses = [("untrained", None)] + [(m.label, made(m)) for m in methods]
     panels = []
     for name, loss in losses:
         try:

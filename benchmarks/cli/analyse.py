@@ -2,33 +2,33 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from contrastbench.benchmarks.analyses.output import prepare
+from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import (
-    DataRoot,
-    Results,
     check_data_root,
+    make_experiment,
     parse_grid,
     parse_losses,
     parse_numbers,
     parse_pairs,
-    parse_seeds,
 )
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.seeds import parse_seeds
+from contrastbench.benchmarks.running.options import Options
 from contrastbench.losses.errors import UserError
+from contrastbench.losses.spec import LossSpec
 
 if TYPE_CHECKING:
     from contrastbench.benchmarks.analyses.laboratory import Laboratory
-    from contrastbench.benchmarks.tables.sweep_file import Method
 
 app = typer.Typer(
     help="What papers show beside tables; each writes a CSV and a plot.", no_args_is_help=True
 )
 
-Domain = Annotated[str, typer.Option(help="What kind of data; see `bench list domains`.")]
-Dataset = Annotated[str | None, typer.Option(help="Default: the domain's embedded one.")]
 Losses = Annotated[
     list[str], typer.Option(help="A loss, or loss(KEY=VALUE, ...); repeat it for more.")
 ]
@@ -37,18 +37,9 @@ Set = Annotated[
     list[str] | None,
     typer.Option("--set", help="KEY=VALUE for every loss that has it, e.g. mu=0.7."),
 ]
-Recipe = Annotated[
-    list[str] | None, typer.Option(help="KEY=VALUE for the training, e.g. epochs=20.")
-]
 Seed = Annotated[
-    int, typer.Option(min=0, max=2**32 - 1, help="Of the data split, the weights and the views.")
-]
-Tiny = Annotated[bool, typer.Option("--tiny", help="A smoke test on a tiny subset.")]
-Device = Annotated[
-    str, typer.Option(help="cpu, cuda, cuda:1, ... or auto: CUDA where there is one.")
-]
-Threads = Annotated[
-    int | None, typer.Option(min=1, help="CPU threads; default: what suits the domain.")
+    int,
+    typer.Option(min=0, max=2**32 - 1, help="Of the data split, the weights and the views."),
 ]
 Out = Annotated[
     Path | None, typer.Option(help="Default: results/analyses/ANALYSIS-DOMAIN-DATASET.")
@@ -57,16 +48,16 @@ Out = Annotated[
 
 @app.command()
 def scores(
-    domain: Domain,
+    domain: opt.Domain,
     loss: Losses,
-    dataset: Dataset = None,
+    dataset: opt.Dataset = None,
     set_: Set = None,
-    recipe: Recipe = None,
+    recipe: opt.Recipe = None,
     seed: Seed = 0,
-    tiny: Tiny = False,
-    data_root: DataRoot = None,
-    device: Device = "auto",
-    threads: Threads = None,
+    tiny: opt.Tiny = False,
+    data_root: opt.DataRoot = None,
+    device: opt.Device = "auto",
+    threads: opt.Threads = None,
     out: Out = None,
 ) -> None:
     """Mean and variance of the negatives' cosines and mean of the positives', at every step (ADNCE, Figure 2).
@@ -75,9 +66,10 @@ def scores(
     "infonce(temperature=0.8)"
     """
     methods = losses(loss, set_)
-    dataset = check(domain, dataset, data_root)
-    folder = prepare(out, "scores", domain, dataset)
-    laboratory = open_(domain, dataset, recipe, seed, tiny, data_root, device, threads)
+    check_data_root(data_root)
+    experiment = make_experiment(domain, dataset, LossSpec("none"), recipe, tiny)
+    folder = prepare(out, "scores", domain, experiment.dataset)
+    laboratory = open_(experiment, seed, Options(Path("results"), data_root, device, threads))
     from contrastbench.benchmarks.analyses.scores import analyse
 
     show(analyse(laboratory, methods, folder))
@@ -85,20 +77,20 @@ def scores(
 
 @app.command("false-negatives")
 def false_negatives(
-    domain: Domain,
+    domain: opt.Domain,
     loss: Loss,
-    dataset: Dataset = None,
+    dataset: opt.Dataset = None,
     kept: Annotated[
         str, typer.Option(help="Shares r of the false negatives that are kept.")
     ] = "0,0.5,1",
     temperatures: Annotated[str, typer.Option(help="The grid of tau.")] = "0.2,0.4,0.6,0.8,1.0",
     set_: Set = None,
-    recipe: Recipe = None,
+    recipe: opt.Recipe = None,
     seed: Seed = 0,
-    tiny: Tiny = False,
-    data_root: DataRoot = None,
-    device: Device = "auto",
-    threads: Threads = None,
+    tiny: opt.Tiny = False,
+    data_root: opt.DataRoot = None,
+    device: opt.Device = "auto",
+    threads: opt.Threads = None,
     out: Out = None,
 ) -> None:
     """Score and weight of false negatives against the temperature, with a share r of them kept (ADNCE, Figure 1).
@@ -113,9 +105,10 @@ def false_negatives(
     (method,) = losses([loss], set_)
     if "temperature" in method.params:
         raise UserError("the temperature is --temperatures: leave it out of the loss")
-    dataset = check(domain, dataset, data_root)
-    folder = prepare(out, "false-negatives", domain, dataset)
-    laboratory = open_(domain, dataset, recipe, seed, tiny, data_root, device, threads)
+    check_data_root(data_root)
+    experiment = make_experiment(domain, dataset, LossSpec("none"), recipe, tiny)
+    folder = prepare(out, "false-negatives", domain, experiment.dataset)
+    laboratory = open_(experiment, seed, Options(Path("results"), data_root, device, threads))
     from contrastbench.benchmarks.analyses.false_negatives import analyse
 
     show(analyse(laboratory, method, shares, taus, folder))
@@ -123,17 +116,17 @@ def false_negatives(
 
 @app.command()
 def tsne(
-    domain: Domain,
+    domain: opt.Domain,
     loss: Losses,
-    dataset: Dataset = None,
+    dataset: opt.Dataset = None,
     points: Annotated[int, typer.Option(min=5, help="At most so many samples.")] = 2000,
     set_: Set = None,
-    recipe: Recipe = None,
+    recipe: opt.Recipe = None,
     seed: Seed = 0,
-    tiny: Tiny = False,
-    data_root: DataRoot = None,
-    device: Device = "auto",
-    threads: Threads = None,
+    tiny: opt.Tiny = False,
+    data_root: opt.DataRoot = None,
+    device: opt.Device = "auto",
+    threads: opt.Threads = None,
     out: Out = None,
 ) -> None:
     """Embeddings of the scored samples by the untrained and the trained encoders, by class (AttentionNCE, Figure 4).
@@ -141,9 +134,10 @@ def tsne(
     Example: bench analyse tsne --domain image --loss infonce --loss adnce
     """
     methods = losses(loss, set_)
-    dataset = check(domain, dataset, data_root)
-    folder = prepare(out, "tsne", domain, dataset)
-    laboratory = open_(domain, dataset, recipe, seed, tiny, data_root, device, threads)
+    check_data_root(data_root)
+    experiment = make_experiment(domain, dataset, LossSpec("none"), recipe, tiny)
+    folder = prepare(out, "tsne", domain, experiment.dataset)
+    laboratory = open_(experiment, seed, Options(Path("results"), data_root, device, threads))
     from contrastbench.benchmarks.analyses.tsne import analyse
 
     show(analyse(laboratory, methods, points, folder))
@@ -151,15 +145,15 @@ def tsne(
 
 @app.command()
 def heatmap(
-    domain: Domain,
+    domain: opt.Domain,
     loss: Loss,
     grid: Annotated[list[str], typer.Option(help="KEY=V1,V2,... of the loss; give two.")],
-    dataset: Dataset = None,
+    dataset: opt.Dataset = None,
     seeds: Annotated[str, typer.Option(help="0-4 or 0,2,5: whose records are averaged.")] = "0",
     set_: Set = None,
-    recipe: Recipe = None,
-    tiny: Tiny = False,
-    results: Results = Path("results"),
+    recipe: opt.Recipe = None,
+    tiny: opt.Tiny = False,
+    results: opt.Results = Path("results"),
     out: Out = None,
 ) -> None:
     """The main metric over two parameters of a loss, from records alone (AttentionNCE, Figure 5).
@@ -170,56 +164,25 @@ def heatmap(
     """
     values, numbers = parse_grid(grid), parse_seeds(seeds)
     (method,) = losses([loss], set_)
-    dataset = check(domain, dataset, None)
-    folder = prepare(out, "heatmap", domain, dataset, method.loss)
+    experiment = make_experiment(domain, dataset, method, recipe, tiny)
+    folder = prepare(out, "heatmap", domain, experiment.dataset, method.name)
     from contrastbench.benchmarks.analyses.heatmap import analyse
-    from contrastbench.benchmarks.records.experiment import Experiment
 
-    work = Experiment(domain, dataset, method.loss, method.params, changes(domain, recipe, tiny))
-    show(analyse(work, values, numbers, results, folder))
+    show(analyse(experiment, values, numbers, results, folder))
 
 
-def losses(texts: Sequence[str], set_: Iterable[str] | None) -> "list[Method]":
+def losses(texts: Sequence[str], set_: Iterable[str] | None) -> list[LossSpec]:
     """The losses with their parameters; the untrained encoder is none of them."""
-    from contrastbench.benchmarks.tables.sweep_file import Method
-
     if "none" in texts:
         raise UserError("--loss none trains nothing: name a loss (bench list losses)")
-    return [Method(*loss) for loss in parse_losses(texts, parse_pairs("--set", set_))]
+    return parse_losses(texts, parse_pairs("--set", set_))
 
 
-def check(domain: str, dataset: str | None, data_root: Path | None) -> str:
-    """The dataset, after a look at what can be wrong before torch is imported."""
-    from contrastbench.domains.registry import check_domain, declaration
-
-    check_domain(domain)
-    check_data_root(data_root)
-    return dataset or declaration(domain).default
-
-
-def changes(domain: str, recipe: Iterable[str] | None, tiny: bool) -> dict[str, Any]:
-    """Recipe values in place of the defaults."""
-    from contrastbench.domains.registry import declaration
-
-    return {**(declaration(domain).tiny if tiny else {}), **parse_pairs("--recipe", recipe)}
-
-
-def open_(
-    domain: str,
-    dataset: str,
-    recipe: Iterable[str] | None,
-    seed: int,
-    tiny: bool,
-    data_root: Path | None,
-    device: str,
-    threads: int | None,
-) -> "Laboratory":
-    """Where the losses are trained."""
-    values = changes(domain, recipe, tiny)
+def open_(experiment: Experiment, seed: int, options: Options) -> "Laboratory":
+    """Where the losses are trained; brings torch."""
     from contrastbench.benchmarks.analyses.laboratory import open_laboratory
-    from contrastbench.benchmarks.running.environment import choose_device
 
-    return open_laboratory(domain, dataset, values, seed, data_root, choose_device(device), threads)
+    return open_laboratory(experiment, seed, options)
 
 
 def show(found: Iterable[Path | str]) -> None:

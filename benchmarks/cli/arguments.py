@@ -1,24 +1,17 @@
-"""What words on the command line mean: folders, seeds, values by key, losses with their parameters."""
+"""What words on the command line mean: folders, values by key, losses with their parameters."""
 
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 import yaml
 
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.tables.grid import twice
+from contrastbench.domains.registry import declaration
 from contrastbench.losses.errors import UserError, unknown
-from contrastbench.losses.registry import complete
-
-Results = Annotated[Path, typer.Option(help="The folder that holds runs/ with the records.")]
-DataRoot = Annotated[
-    Path | None,
-    typer.Option(envvar="CONTRASTBENCH_DATA", help="A folder that already holds the data files."),
-]
-
-SEEDS = 2**32  # scikit-learn, which draws folds and splits, takes no larger one
-MOST_SEEDS = 10_000  # more are a slip of the hand
+from contrastbench.losses.spec import LossSpec
 
 
 def check_data_root(data_root: Path | None) -> None:
@@ -27,41 +20,6 @@ def check_data_root(data_root: Path | None) -> None:
         raise UserError(
             f"data root {data_root} does not exist: name a folder that holds the data files"
         )
-
-
-def parse_seeds(text: str) -> list[int]:
-    """Seeds of a list of numbers and ranges.
-
-    Raises:
-        UserError: neither, a seed twice, one that is too large, or too many of them.
-
-    >>> parse_seeds("0-2,7")
-    [0, 1, 2, 7]
-    """
-    seeds: list[int] = []
-    for part in text.split(","):
-        match = re.fullmatch(r"([0-9]{1,10})(?:-([0-9]{1,10}))?", part.strip())
-        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
-        if not first <= last < SEEDS:
-            raise wrong_seeds(text)
-        if len(seeds) + last - first >= MOST_SEEDS:
-            raise UserError(f"--seeds {shortened(text)}: give at most {MOST_SEEDS:,} seeds")
-        seeds += range(first, last + 1)
-    if len(set(seeds)) < len(seeds):
-        raise wrong_seeds(text)
-    return seeds
-
-
-def wrong_seeds(text: str) -> UserError:
-    """The error for what are no seeds."""
-    return UserError(
-        f"--seeds {shortened(text)}: give distinct numbers from 0 on, below 2**32, such as 0-4 or 0,2,5"
-    )
-
-
-def shortened(text: str) -> str:
-    """A text as it was given, but of one line's length."""
-    return repr(text if len(text) <= 60 else f"{text[:60]}...")
 
 
 def parse_pairs(option: str, pairs: Iterable[str] | None) -> dict[str, Any]:
@@ -106,17 +64,6 @@ def parse_list(option: str, text: str) -> list[Any]:
     return values
 
 
-def twice(values: Sequence[Any]) -> bool:
-    """Whether one is there twice, perhaps in another notation.
-
-    >>> twice([1, 2, 1.0]), twice([1, "1"]), twice([1, 2])
-    (True, True, False)
-    """
-    return any(value in values[:i] for i, value in enumerate(values)) or len(
-        set(map(str, values))
-    ) < len(values)
-
-
 def parse_numbers(option: str, text: str, high: float = float("inf")) -> list[float]:
     """Distinct numbers from 0 to `high` between commas.
 
@@ -147,38 +94,63 @@ def parse_grid(pairs: Iterable[str]) -> dict[str, list[Any]]:
     return grid
 
 
-def parse_losses(texts: Sequence[str], shared: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+def parse_losses(texts: Sequence[str], shared: dict[str, Any]) -> list[LossSpec]:
     """Losses with their own parameters, and those shared ones that they have.
 
     >>> parse_losses(["infonce(temperature=0.2)", "adnce"], {"mu": 0.6})
-    [('infonce', {'temperature': 0.2}), ('adnce', {'mu': 0.6})]
+    [LossSpec(name='infonce', params={'temperature': 0.2}), LossSpec(name='adnce', params={'mu': 0.6})]
     """
-    losses, used = [], set()
+    losses: list[LossSpec] = []
+    used: set[str] = set()
     for text in texts:
-        match = re.fullmatch(r"([^()]+)(?:\((.*)\))?", text.strip())
-        if not match:
-            raise UserError(f"--loss {text!r}: give a loss or loss(KEY=VALUE, ...)")
-        name, own = (
-            match[1].strip(),
-            parse_pairs("--loss", match[2].split(",") if match[2] else None),
-        )
-        known = complete(name, own)[1]
+        given = parse_loss(text)
+        known = given.complete.params
         mine = {
-            key: value
-            for key, value in shared.items()
-            if any(k == key or k.endswith(f".{key}") for k in known)
+            k: v for k, v in shared.items() if any(k in (n, n.rpartition(".")[2]) for n in known)
         }
         used |= set(mine)
-        losses.append((name, {**mine, **own}))
-    for key in shared:
-        if key not in used:
-            raise unknown(
-                f"parameter of {', '.join(texts)}",
-                key,
-                [k for n, _ in losses for k in complete(n, {})[1]],
-            )
+        losses.append(LossSpec(given.name, {**mine, **given.params}))
+    for key in shared.keys() - used:
+        known_keys = [name for loss in losses for name in LossSpec(loss.name).complete.params]
+        raise unknown(f"parameter of {', '.join(texts)}", key, known_keys)
     if any(loss in losses[:i] for i, loss in enumerate(losses)):
         raise UserError(
             "a loss is given twice: give each once, or with other parameters: infonce(temperature=0.2)"
         )
     return losses
+
+
+def parse_loss(text: str) -> LossSpec:
+    """A loss as it is written on the command line.
+
+    >>> parse_loss("infonce(temperature=0.2)")
+    LossSpec(name='infonce', params={'temperature': 0.2})
+    """
+    match = re.fullmatch(r"([^()]+)(?:\((.*)\))?", text.strip())
+    if not match:
+        raise UserError(f"--loss {text!r}: give a loss or loss(KEY=VALUE, ...)")
+    return LossSpec(
+        match[1].strip(), parse_pairs("--loss", match[2].split(",") if match[2] else None)
+    )
+
+
+def make_experiment(
+    domain: str,
+    dataset: str | None,
+    loss: LossSpec,
+    recipe: Iterable[str] | None,
+    tiny: bool,
+    target: str | None = None,
+) -> Experiment:
+    """What the options of `bench run` and `bench analyse` ask for.
+
+    Raises:
+        UserError: no such domain, or it has no target.
+    """
+    about = declaration(domain)
+    values = {**(about.tiny if tiny else {}), **parse_pairs("--recipe", recipe)}
+    if target is not None:
+        if "target" not in about.recipe.model_fields:
+            raise UserError(f"--target names a column of a table: domain {domain} has none")
+        values["target"] = target
+    return Experiment(domain, dataset or about.default, loss, values)

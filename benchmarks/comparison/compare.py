@@ -17,9 +17,10 @@ from contrastbench.benchmarks.comparison.statistics import (
     wilcoxon,
 )
 from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.scored import scored
 from contrastbench.benchmarks.records.store import Record
-from contrastbench.benchmarks.tables.table import Entry, Row, Table, experiment, runnable
-from contrastbench.domains.registry import declaration
+from contrastbench.benchmarks.tables.entries import Entry
+from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.losses.errors import UserError, unknown
 
 TESTS = ("t", "wilcoxon")
@@ -76,13 +77,13 @@ def compare(
     columns = {
         name: runs(table, base, name, results)
         for name in table.columns
-        if runnable(table, base, name)
+        if table.runnable(base, name)
     }
     found = [
         compare_cell(table, row, column, theirs, runs(table, row, column, results))
         for row in table.rows
         for column, theirs in columns.items()
-        if row is not base and runnable(table, row, column)
+        if row is not base and table.runnable(row, column)
     ]
     found = [comparison for comparison in found if comparison.seeds]
     return decide(found, test, alpha)
@@ -93,7 +94,7 @@ def baseline_row(table: Table, name: str | None = None) -> Row:
     rows = {
         row.name: row
         for row in table.rows
-        if any(runnable(table, row, column) for column in table.columns)
+        if any(table.runnable(row, column) for column in table.columns)
     }
     if not rows:
         raise UserError(f"table {table.name} has only quoted rows: there is nothing to compare")
@@ -105,8 +106,8 @@ def baseline_row(table: Table, name: str | None = None) -> Row:
 
 def runs(table: Table, row: Row, column: str, results: Path) -> Runs:
     """What fills a place, and its ok records by seed."""
-    work = experiment(table, row, column)
-    return work, work.ok_by_seed(results)
+    work = table.experiment(row, column)
+    return work, table.records(row, column, results)
 
 
 def compare_cell(table: Table, row: Row, column: str, base: Runs, ours: Runs) -> Comparison:
@@ -119,7 +120,7 @@ def compare_cell(table: Table, row: Row, column: str, base: Runs, ours: Runs) ->
     if same_runs(their_work, my_work):
         return replace(found, why="the same runs")
     pairs = [(theirs[seed], mine[seed]) for seed in seeds]
-    metric = table.columns[column].metric or table.metric or pairs[0][0]["main"]
+    metric = table.metric_of(column) or pairs[0][0]["main"]
     found = with_means(found, [(a["metrics"][metric], b["metrics"][metric]) for a, b in pairs])
     if any(a["data_hash"] != b["data_hash"] for a, b in pairs):
         return replace(found, why="other data or starting weights")
@@ -128,7 +129,7 @@ def compare_cell(table: Table, row: Row, column: str, base: Runs, ours: Runs) ->
 
 def same_runs(a: Experiment, b: Experiment) -> bool:
     """Whether two rows are one experiment, as where a paper's best temperature is the usual one."""
-    return (a.loss, a.full_params, a.full_recipe) == (b.loss, b.full_params, b.full_recipe)
+    return (a.loss.complete, a.full_recipe) == (b.loss.complete, b.full_recipe)
 
 
 def with_means(found: Comparison, values: Sequence[tuple[float, float]]) -> Comparison:
@@ -156,7 +157,7 @@ def with_tests(found: Comparison, pairs: list[tuple[Record, Record]], metric: st
 def differences_by_fold(a: Record, b: Record, metric: str) -> list[float]:
     """Differences of the metric on folds that both share; empty where the metric is not a mean over such folds."""
     same = all(a["recipe"].get(key) == b["recipe"].get(key) for key in ("folds", "limit"))
-    folds = [record["details"].get("folds", []) for record in (a, b)]
+    folds = [scored(record).folds for record in (a, b)]
     if not same or not folds[0] or len(folds[0]) != len(folds[1]):
         return []
     means = [
@@ -169,13 +170,9 @@ def differences_by_fold(a: Record, b: Record, metric: str) -> list[float]:
 
 
 def redrawn(record: Record) -> float:
-    """Size of the test part over the training part where each seed draws them; 0 for sets with parts of their own.
-
-    Downloaded sets have their own; embedded ones and users' files are split by the seed.
-    """
-    rows = record["details"].get("rows")
-    known = declaration(record["domain"]).datasets.get(record["dataset"])
-    return rows["test"] / rows["train"] if rows and not (known and known.url) else 0.0
+    """Size of the test part over the training part where each seed draws them; 0 for parts of the set's own."""
+    about = scored(record)
+    return about.samples["test"] / about.samples["train"] if about.test_part == "redrawn" else 0.0
 
 
 def decide(found: list[Comparison], test: str, alpha: float) -> list[Comparison]:

@@ -6,11 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from contrastbench.benchmarks.comparison import compare
-from contrastbench.benchmarks.comparison.compare import Comparison, baseline_row, counts, ranks
+from contrastbench.benchmarks.comparison.compare import (
+    Comparison,
+    baseline_row,
+    compare,
+    counts,
+    ranks,
+)
 from contrastbench.benchmarks.comparison.statistics import ALPHA, Ranking
+from contrastbench.benchmarks.tables.entries import Entry, entries
 from contrastbench.benchmarks.tables.formats import as_table
-from contrastbench.benchmarks.tables.table import Entry, Table, entries
+from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses.errors import UserError, unknown
 
 LEGEND = """\

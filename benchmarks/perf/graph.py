@@ -43,21 +43,21 @@ def report(datasets: list[str], data_root: Path | None) -> Iterator[str]:
 
 def epoch_times(domain: GraphDomain, recipe: GraphRecipe) -> tuple[float, float, float]:
     """Seconds for the views of an epoch, for the encoder's two passes over them, and for a whole training epoch."""
-    model, loss = domain.model(recipe).train(), get_loss("adnce", temperature=0.2)
+    model, loss = domain.model().train(), get_loss("adnce", temperature=0.2)
     optimizer = torch.optim.Adam(model.parameters(), lr=recipe.lr, fused=True)
-    batches = list(domain.batches(recipe, 0))
+    batches = list(domain.batches(0))
 
     def passes() -> None:
         for graphs, views in batches:
             (model(graphs).sum() + model(views, symmetric=False).sum()).backward()
 
     def epoch() -> None:
-        for batch in domain.batches(recipe, 0):
+        for batch in domain.batches(0):
             optimizer.zero_grad()
             loss(domain.contrasts(model, batch)[0]).backward()
             optimizer.step()
 
-    works: list[Callable[[], Any]] = [lambda: list(domain.batches(recipe, 0)), passes, epoch]
+    works: list[Callable[[], Any]] = [lambda: list(domain.batches(0)), passes, epoch]
     seconds(epoch)  # the first one imports and allocates
     rounds = [[seconds(work) for work in works] for _ in range(REPEATS)]
     views, both, whole = (median(column) for column in zip(*rounds, strict=True))
@@ -67,7 +67,7 @@ def epoch_times(domain: GraphDomain, recipe: GraphRecipe) -> tuple[float, float,
 def evaluation_times(domain: GraphDomain, recipe: GraphRecipe) -> tuple[float, float, str]:
     """Seconds of scikit-learn's search and of ours on the untrained embedding, and how many folds agree."""
     with torch.no_grad():
-        x = domain.model(recipe).encoder.eval()(domain.graphs).numpy()
+        x = domain.model().encoder.eval()(domain.graphs).numpy()
     y = domain.graphs.y.numpy()
     start = time.perf_counter()
     ours = svm_folds(x, y, recipe.folds).accuracy

@@ -6,6 +6,7 @@ sentence-transformers encodes what its users give it, both sides of every set; h
 sentence is encoded once.
 """
 
+import copy
 import importlib.util
 import tempfile
 from collections.abc import Callable, Iterator
@@ -97,7 +98,9 @@ def take_turns(ways: list[Way]) -> None:
 
 def ours(domain: SentenceDomain, suite: list[str], precision: str) -> Way:
     """The sentence domain's encoding."""
-    model = domain.model(domain.recipe.model_copy(update={"precision": precision}))
+    other = copy.copy(domain)
+    other.recipe = domain.recipe.model_copy(update={"precision": precision})
+    model = other.model()
     return Way(precision, lambda part: domain.encode(model, part).z, list(dict.fromkeys(suite)))
 
 
@@ -108,7 +111,7 @@ def peer(domain: SentenceDomain, suite: list[str]) -> Iterator[Way]:
     from sentence_transformers import SentenceTransformer
 
     with tempfile.TemporaryDirectory() as folder:
-        domain.export(domain.model(domain.recipe), Path(folder))
+        domain.export(domain.model(), Path(folder))
         model = SentenceTransformer(folder, device="cpu")
     yield Way(
         PEER,

@@ -36,7 +36,7 @@ def report(datasets: list[str], data_root: Path | None) -> Iterator[str]:
 
 def step_times(domain: TabularDomain, recipe: TabularRecipe) -> tuple[float, float, float]:
     """Seconds of a training step without views, of a batch's views, and of the same views row by row."""
-    model, loss = domain.model(recipe).train(), get_loss("infonce")
+    model, loss = domain.model().train(), get_loss("infonce")
     optimizer = torch.optim.SGD(model.parameters(), lr=recipe.lr, momentum=0.9, fused=True)
     rows = torch.arange(recipe.batch_size)
     x = domain.train.x[rows]

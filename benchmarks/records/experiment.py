@@ -1,68 +1,32 @@
-"""An experiment is a cell without its seed and data hash: what tables show and sweeps run. Brings no torch."""
+"""An experiment is what tables show and sweeps run; with a seed it is a cell, which has a record. Brings no torch."""
 
-import hashlib
-import inspect
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any
 
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses.errors import UserError
-from contrastbench.losses.registry import complete, get_loss, is_registered
-
-if TYPE_CHECKING:
-    from contrastbench.losses.base import Loss
-
-State = Literal["done", "diverged", "failed", "missing"]
-
-
-class LossIdentity(NamedTuple):
-    """A loss as records name it."""
-
-    name: str
-    params: dict[str, Any]  # after defaults
-    code: str  # sha256 of a user's own files
+from contrastbench.losses.spec import LossSpec
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """One loss with its parameters on one dataset by one recipe; values that are not given have their defaults."""
+    """One loss on one dataset by one recipe; values that are not given have their defaults."""
 
     domain: str
     dataset: str
-    loss: str  # "none" scores the untrained encoder
-    params: dict[str, Any]
+    loss: LossSpec  # "none" scores the untrained encoder
     recipe: dict[str, Any]
-    tuned: tuple[int, ...] = ()  # seeds that parameters were chosen with, which are no results
-    undecided: bool = False  # parameters are still to be chosen: there are no results yet
-
-    @cached_property
-    def identity(self) -> LossIdentity:
-        """The loss as its records name it; one of the user's own has to be imported for that, and brings torch.
-
-        Raises:
-            UserError: no such loss or parameter.
-        """
-        if self.loss == "none":
-            return LossIdentity("none", {}, "")
-        code = "" if is_registered(self.loss) else own_code(get_loss(self.loss, **self.params))
-        return LossIdentity(*complete(self.loss, self.params), code)
 
     @property
-    def full_params(self) -> dict[str, Any]:
-        """The loss's parameters after defaults."""
-        return self.identity.params
-
-    @cached_property
-    def default_params(self) -> dict[str, Any]:
-        """The parameters that the loss has if none is given."""
-        return {} if self.loss == "none" else complete(self.loss, {})[1]
+    def trained(self) -> bool:
+        """Whether there is a loss to train with."""
+        return self.loss.name != "none"
 
     @cached_property
     def full_recipe(self) -> Recipe:
@@ -71,60 +35,59 @@ class Experiment:
 
     @cached_property
     def recorded_recipes(self) -> tuple[dict[str, Any], ...]:
-        """What records may have as the recipe: names as they are if they are the data root's, paths as hashes."""
+        """What records may have as the recipe: names of the data root as they are, paths as hashes."""
         named = self.full_recipe.model_dump(mode="json")
-        return named, {**named, **self.full_recipe.contents(None, trained=self.loss != "none")}
+        return named, {**named, **self.full_recipe.contents(None, self.trained)}
 
     @cached_property
     def key(self) -> str:
         """Equal for equal experiments."""
-        recipe = self.full_recipe
-        work = (
-            self.domain,
-            self.dataset,
-            *self.identity,
-            recipe.protocol,
-            recipe.model_dump(mode="json"),
-        )
-        return store.digest(work)
+        recipe, loss = self.full_recipe, self.loss.complete
+        identity = (loss.name, loss.params, self.loss.code, recipe.protocol)
+        return store.digest((self.domain, self.dataset, *identity, recipe.model_dump(mode="json")))
 
     @property
     def label(self) -> str:
         """For people: domain, dataset, loss and the parameters that are given.
 
-        >>> Experiment("graph", "MUTAG", "adnce", {"mu": 0.7}, {}).label
+        >>> Experiment("graph", "MUTAG", LossSpec("adnce", {"mu": 0.7}), {}).label
         'graph MUTAG adnce(mu=0.7)'
         """
-        params = ", ".join(f"{name}={value}" for name, value in self.params.items())
-        return f"{self.domain} {self.dataset} {self.loss}" + (f"({params})" if params else "")
+        return f"{self.domain} {self.dataset} {self.loss.label}"
 
     def folder(self, results: Path) -> Path:
         """Where its records stand, among those of the same loss with other parameters or recipes."""
-        return store.folder(results, self.domain, self.dataset, self.identity.name)
+        return store.folder(results, self.domain, self.dataset, self.loss.complete.name)
 
     def matches(self, record: Record) -> bool:
-        """Whether the record is of the same loss, parameters, recipe and protocol, with any seed and status.
+        """Whether the record is of the same loss, parameters, recipe and protocol; seed and status may be any.
 
         A record older than a parameter or recipe key is taken to have its default, which must be
         what was done before.
         """
         defaults = make_recipe(self.domain, {}).model_dump(mode="json")
-        found = (
-            record["loss_code"],
-            {**self.default_params, **record["params"]},
-            record["protocol"],
-        )
-        wanted = (self.identity.code, self.full_params, self.full_recipe.protocol)
-        return found == wanted and {**defaults, **record["recipe"]} in self.recorded_recipes
+        params = {**self.default_params, **record["params"]}
+        recorded = (record["loss_code"], params, record["protocol"])
+        wanted = (self.loss.code, self.loss.complete.params, self.full_recipe.protocol)
+        return recorded == wanted and {**defaults, **record["recipe"]} in self.recorded_recipes
+
+    @cached_property
+    def default_params(self) -> dict[str, Any]:
+        """The parameters that the loss has if none is given."""
+        return LossSpec(self.loss.name).complete.params
 
     def finished(self, results: Path) -> Iterator[Record]:
         """Its finished records, ok or diverged."""
-        for record in store.read_all(results, self.domain, self.dataset, self.identity.name):
+        for record in store.read_all(results, self.domain, self.dataset, self.loss.complete.name):
             if self.matches(record):
                 yield record
 
-    def ok_by_seed(self, results: Path) -> dict[int, Record]:
-        """One ok record for each seed that has one and was not used to choose parameters, all on the same data.
+    def ok_by_seed(self, results: Path, but: Container[int] = ()) -> dict[int, Record]:
+        """One ok record for each seed that has one, all on the same data.
+
+        Args:
+            results: the folder that holds runs/.
+            but: seeds that are left out, such as those that chose the parameters.
 
         Raises:
             UserError: the records come from different data.
@@ -132,95 +95,50 @@ class Experiment:
         by_seed: dict[int, Record] = {}
         seeds_by_hash: dict[str, list[int]] = {}
         for record in self.finished(results):
-            if record["status"] == "ok" and record["seed"] not in self.tuned and not self.undecided:
+            if record["status"] == "ok" and record["seed"] not in but:
                 by_seed.setdefault(record["seed"], record)
                 seeds_by_hash.setdefault(record["data_hash"], []).append(record["seed"])
         if len(seeds_by_hash) > 1:
-            found = "; ".join(
-                f"{key[:12]}: seeds {sorted(seeds)}" for key, seeds in seeds_by_hash.items()
-            )
+            listed = "; ".join(f"{key[:12]}: seeds {sorted(s)}" for key, s in seeds_by_hash.items())
             fix = (
                 "delete those of the data that you no longer mean, or give another --results folder"
             )
             raise UserError(
-                f"{self.folder(results)}: records of different data (data_hash {found}): {fix}"
+                f"{self.folder(results)}: records of different data (data_hash {listed}): {fix}"
             )
         return dict(sorted(by_seed.items()))
 
 
-class Task(NamedTuple):
-    """An experiment with a seed, and what the records say of it."""
-
-    experiment: Experiment
-    seed: int
-    state: State
-
-
 @dataclass(frozen=True)
-class Failure:
-    """A cell without a result, and why."""
+class Cell:
+    """An experiment with a seed on data that were read: all that can change a number."""
 
     experiment: Experiment
     seed: int
-    reason: str
+    data_hash: str
+    contents: dict[str, str]  # hashes in place of the recipe's values that are paths
 
+    @cached_property
+    def identity(self) -> Record:
+        """The record's fields that say what it is of."""
+        work, loss = self.experiment, self.experiment.loss.complete
+        return {
+            "domain": work.domain,
+            "dataset": work.dataset,
+            "loss": loss.name,
+            "loss_code": work.loss.code,
+            "params": loss.params,
+            "recipe": {**work.full_recipe.model_dump(mode="json"), **self.contents},
+            "protocol": work.full_recipe.protocol,
+            "data_hash": self.data_hash,
+            "seed": self.seed,
+        }
 
-def survey(work: Iterable[tuple[Experiment, Sequence[int]]], results: Path) -> Iterator[Task]:
-    """The tasks of experiments with their seeds, each once; every folder of records is read once."""
-    folders: dict[Path, list[Record]] = {}
-    seen: set[tuple[str, int]] = set()
-    for experiment, seeds in work:
-        folder = experiment.folder(results)
-        if folder not in folders:
-            folders[folder] = [store.read(path) for path in sorted(folder.glob("*.json"))]
-        found = [record for record in folders[folder] if experiment.matches(record)]
-        for seed in seeds:
-            if (experiment.key, seed) not in seen:
-                seen.add((experiment.key, seed))
-                yield Task(
-                    experiment, seed, state({r["status"] for r in found if r["seed"] == seed})
-                )
+    @property
+    def key(self) -> str:
+        """The same for all seeds."""
+        return store.key(self.identity)
 
-
-def state(statuses: set[str]) -> State:
-    """What records of these statuses make of a task.
-
-    >>> state({"failed", "ok"})
-    'done'
-    """
-    if "ok" in statuses:
-        return "done"
-    return "diverged" if "diverged" in statuses else "failed" if statuses else "missing"
-
-
-def own_code(loss: "Loss | None") -> str:
-    """Sha256 over losses from outside this package: their classes' names, and their files, which a user may edit.
-
-    What these files import is not covered, except for classes that the loss is derived from and
-    methods it takes over.
-    """
-    from contrastbench.losses.base import parts
-
-    kinds = (
-        [kind for _, part in parts(loss) for kind in type(part).__mro__] if loss is not None else []
-    )
-    own = [
-        kind
-        for kind in kinds
-        if not kind.__module__.startswith(("contrastbench.", "torch.", "builtins"))
-    ]
-    files = {file for kind in own for file in source_files(kind)}
-    code = [kind.__qualname__.encode() for kind in own] + [
-        Path(file).read_bytes() for file in sorted(files)
-    ]
-    return hashlib.sha256(b"\0".join(code)).hexdigest() if own else ""
-
-
-def source_files(kind: type) -> Iterator[str]:
-    """The file of a class, which may have no methods, and those of its methods; none of the standard library's."""
-    if kind.__module__.partition(".")[0] in sys.stdlib_module_names:
-        return
-    files = [f.__code__.co_filename for f in vars(kind).values() if inspect.isfunction(f)]
-    for file in [*files, getattr(sys.modules.get(kind.__module__), "__file__", None)]:
-        if file and Path(file).is_file():  # what a decorator makes may be from "<string>"
-            yield file
+    def path(self, results: Path, suffix: str = "") -> Path:
+        """Where its record stands."""
+        return store.path(results, self.identity, suffix)

@@ -1,11 +1,11 @@
 """The union of folders of records: what is published in one is published in the other, and nothing is replaced."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from contrastbench.benchmarks.records import store
-from contrastbench.benchmarks.records.store import Cell, Record
+from contrastbench.benchmarks.records.store import Record
 from contrastbench.losses.errors import UserError
 
 INCIDENTAL = (
@@ -69,12 +69,11 @@ def checked(path: Path, source: Path) -> Record:
     """A record that stands where it belongs."""
     record = store.read(path)
     try:
-        cell = Cell(**{part.name: record[part.name] for part in fields(Cell)})
+        expected = store.path(source, record)
     except KeyError as error:
         raise UserError(f"{path} is not a record: it has no {error.args[0]}") from None
-    place = cell.path(source)
-    if path.parent != place.parent or path.name.split(".")[0] != place.stem:
-        raise UserError(f"{path} is the record of {place}: give it its name back")
+    if path.parent != expected.parent or path.name.split(".")[0] != expected.stem:
+        raise UserError(f"{path} is the record of {expected}: give it its name back")
     return record
 
 

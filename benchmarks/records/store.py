@@ -6,7 +6,6 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,31 +20,27 @@ FINAL = (
 Record = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Cell:
-    """Everything that can change a number."""
+IDENTITY = (  # everything that can change a number, besides the seed
+    "domain",
+    "dataset",
+    "loss",
+    "loss_code",  # sha256 of a user's own loss; empty for registered ones
+    "params",  # after defaults
+    "recipe",  # after defaults
+    "protocol",
+    "data_hash",
+)
 
-    domain: str
-    dataset: str
-    loss: str
-    loss_code: str  # sha256 of a user's own loss; empty for registered ones
-    params: dict[str, Any]  # after defaults
-    recipe: dict[str, Any]  # after defaults
-    protocol: str
-    data_hash: str
-    seed: int
 
-    @property
-    def key(self) -> str:
-        """Sha256 over all of it but the seed."""
-        identity = asdict(self)
-        del identity["seed"]
-        return digest(identity)
+def key(record: Record) -> str:
+    """Sha256 over the record's identity: the same for all seeds of a cell."""
+    return digest({name: record[name] for name in IDENTITY})
 
-    def path(self, results: Path, suffix: str = "") -> Path:
-        """Where the cell's record stands; failed tries stand beside it with a suffix."""
-        parent = folder(results, self.domain, self.dataset, self.loss)
-        return parent / f"{self.key[:16]}-seed{self.seed}{suffix}.json"
+
+def path(results: Path, record: Record, suffix: str = "") -> Path:
+    """Where the record stands; failed tries stand beside it with a suffix."""
+    parent = folder(results, record["domain"], record["dataset"], record["loss"])
+    return parent / f"{key(record)[:16]}-seed{record['seed']}{suffix}.json"
 
 
 def folder(results: Path, domain: str, dataset: str, loss: str) -> Path:

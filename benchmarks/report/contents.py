@@ -6,15 +6,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from contrastbench.benchmarks.comparison import compare as comparison
 from contrastbench.benchmarks.comparison import formats
-from contrastbench.benchmarks.comparison.compare import Comparison, Ranks
+from contrastbench.benchmarks.comparison.compare import (
+    Comparison,
+    Ranks,
+    baseline_row,
+    compare,
+    counts,
+    ranks,
+)
 from contrastbench.benchmarks.comparison.statistics import ALPHA, mean_std
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.store import Record
-from contrastbench.benchmarks.tables import catalogue, selections, sweep_file
-from contrastbench.benchmarks.tables import table as tables
-from contrastbench.benchmarks.tables.table import Entry, Table, Value
+from contrastbench.benchmarks.tables import catalogue, selections
+from contrastbench.benchmarks.tables.entries import Entry, Value, entries
+from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses.errors import UserError
 
 ORDER = ("ok", "diverged", "oom", "failed", "skipped")  # the best first
@@ -58,7 +65,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Place:
+class Filled:
     """One place of a table, and the groups that its records are in."""
 
     entry: Entry
@@ -80,7 +87,7 @@ class Shown:
     """A table with all that is said of it."""
 
     table: Table  # with the parameters of its selection
-    lines: list[list[Place]]
+    lines: list[list[Filled]]
     baseline: str | None
     compared: list[Comparison]
     legend: str
@@ -119,12 +126,12 @@ def show(table: Table, results: Path, groups: Sequence[Group]) -> Shown:
     by_folder = defaultdict(list)
     for group in groups:
         by_folder[group.folder].append(group)
-    entries = list(tables.entries(table, results))
-    lines = [[place(table, entry, results, by_folder) for entry in line] for line in entries]
-    if not any(entry.run for line in entries for entry in line):
+    filled = list(entries(table, results))
+    lines = [[place(table, entry, results, by_folder) for entry in line] for line in filled]
+    if not any(entry.run for line in filled for entry in line):
         return Shown(table, lines, None, [], "", {}, None)
-    found = comparison.compare(table, results)
-    base = comparison.baseline_row(table).name
+    found = compare(table, results)
+    base = baseline_row(table).name
     legend = formats.legend(found, "t", ALPHA) if found else ""
     return Shown(
         table,
@@ -132,28 +139,28 @@ def show(table: Table, results: Path, groups: Sequence[Group]) -> Shown:
         base,
         found,
         legend,
-        comparison.counts(found),
-        comparison.ranks(table, entries),
+        counts(found),
+        ranks(table, filled),
     )
 
 
-def place(table: Table, entry: Entry, results: Path, by_folder: dict[Path, list[Group]]) -> Place:
+def place(table: Table, entry: Entry, results: Path, by_folder: dict[Path, list[Group]]) -> Filled:
     """Where the entry's numbers come from; an average comes from the places beside it."""
     if not entry.run or entry.column not in table.columns:
-        return Place(entry, [], Counter())
-    work = tables.experiment(table, entry.row, entry.column)
-    if work.undecided:
-        return Place(entry, [], Counter(), why=entry.row.undecided[entry.column])
+        return Filled(entry, [], Counter())
+    work = table.experiment(entry.row, entry.column)
+    if entry.column in entry.row.undecided:
+        return Filled(entry, [], Counter(), why=entry.row.undecided[entry.column])
     found = [
         group for group in by_folder.get(work.folder(results), []) if work.matches(group.first)
     ]
-    statuses = sum((group.statuses(work.tuned) for group in found), Counter())
-    return Place(entry, [group.number for group in found], statuses, work.tuned)
+    statuses = sum((group.statuses(table.tuning_seeds) for group in found), Counter())
+    return Filled(entry, [group.number for group in found], statuses, table.tuning_seeds)
 
 
 def choose(names: Sequence[str], results: Path, groups: Sequence[Group]) -> list[Shown]:
     """The named tables, or every one that has a record; under both selections where both have records."""
-    loaded = [sweep_file.load(name) for name in names or catalogue.names()]
+    loaded = [load(name) for name in names or catalogue.names()]
     shown = [
         (show(table, results, groups), first)
         for one in loaded

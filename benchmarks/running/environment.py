@@ -2,7 +2,6 @@
 
 import platform
 import subprocess
-import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -36,7 +35,7 @@ def installed(name: str) -> str | None:
 
 def commit() -> str | None:
     """The checkout's commit, "+changes" behind it if files differ; None for an installed package."""
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         return None
 
@@ -76,13 +75,35 @@ def device_name(device: torch.device) -> str:
     return f"{platform.machine()} CPU"
 
 
-def peak_memory_mib(device: torch.device) -> float | None:
-    """Most memory in use so far: of the device for CUDA, of the process for the CPU; None where it is not told."""
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device) / 2**20
+class PeakMemory:
+    """The most memory in use since it was made: of the device for CUDA, of the process for the CPU."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        if device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(device)
+        else:
+            self.forgotten = forget_peak()
+
+    @property
+    def mib(self) -> float | None:
+        """None where the system remembers the peak of an earlier cell."""
+        if self.device.type == "cuda":
+            return torch.cuda.max_memory_allocated(self.device) / 2**20
+        return process_peak_mib() if self.forgotten else None
+
+
+def forget_peak() -> bool:
+    """Start the process's peak anew; only Linux can. Whether it is done."""
     try:
-        import resource
-    except ImportError:
-        return None
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return False
+    return True
+
+
+def process_peak_mib() -> float:
+    """The process's largest resident set since `forget_peak`."""
+    status = Path("/proc/self/status").read_text()
+    kib = next(line for line in status.splitlines() if line.startswith("VmHWM:")).split()[1]
+    return int(kib) / 2**10

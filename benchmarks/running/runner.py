@@ -6,7 +6,7 @@ import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,123 +14,93 @@ import torch
 from joblib import cpu_count
 
 from contrastbench.benchmarks.records import store
-from contrastbench.benchmarks.records.experiment import own_code
-from contrastbench.benchmarks.records.store import Cell, Record
+from contrastbench.benchmarks.records.experiment import Cell, Experiment
+from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.running import tensorboard
-from contrastbench.benchmarks.running.environment import environment, peak_memory_mib
+from contrastbench.benchmarks.running.environment import PeakMemory, choose_device, environment
+from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.training import Diverged, train
-from contrastbench.domains.base import Domain
-from contrastbench.domains.recipe import Recipe
-from contrastbench.domains.registry import domain_class, make_recipe
+from contrastbench.domains.base import Domain, Evaluation, Exports
+from contrastbench.domains.registry import domain_class
 from contrastbench.losses.base import Loss
 from contrastbench.losses.errors import UserError, is_termination
-from contrastbench.losses.registry import get_loss
 
 
-@dataclass(frozen=True)
-class Request:
-    """What the user asked for, checked before anything is trained."""
-
-    domain: str
-    dataset: str
-    loss: str  # "none" scores the untrained encoder
-    params: dict[str, Any]
-    recipe: dict[str, Any]
-    results: Path = Path("results")
-    data_root: Path | None = None
-    device: str = "cpu"
-    threads: int | None = None
-    cores: int | None = (
-        None  # CPUs of the machine, where this process is one of several and sees fewer
-    )
-    export: Path | None = None  # a folder for the trained model, of domains that can
-    tensorboard: Path | None = None  # a folder with a subfolder for each training
-
-
-def run(request: Request, seed: int) -> tuple[Record, Path]:
+def run(
+    experiment: Experiment, seed: int, options: Options, cores: int | None = None
+) -> tuple[Record, Path]:
     """The record of one seed and where it stands: trained now, or read if the cell is finished.
 
+    Args:
+        experiment: what is trained and scored.
+        seed: of everything that is drawn.
+        options: where, and on what.
+        cores: CPUs of the machine, where this process is one of several and sees fewer.
+
     Raises:
-        UserError: the request cannot be met; nothing was trained and nothing recorded.
+        UserError: it cannot be run; nothing was trained and nothing recorded.
     """
-    recipe = make_recipe(request.domain, request.recipe)
-    loss = None if request.loss == "none" else get_loss(request.loss, **request.params)
+    recipe, loss = experiment.full_recipe, experiment.loss.make()
     if loss is not None and not recipe.trainable:
         raise UserError("this recipe has no weights to train: give --loss none")
-    device = torch.device(request.device)
-    domain = open_domain(request, recipe, seed, device)
-    torch.set_num_threads(request.threads or min(domain.threads, request.cores or cpu_count()))
-    if loss is not None:
-        domain.steps(
-            recipe
-        )  # a corpus that is missing is named now, and one that is read belongs to the data's hash
-    cell = Cell(
-        request.domain,
-        request.dataset,
-        request.loss if loss is None else loss.name,
-        own_code(loss),
-        {} if loss is None else loss.params,
-        {
-            **recipe.model_dump(mode="json"),
-            **recipe.contents(request.data_root, trained=loss is not None),
-        },
-        recipe.protocol,
-        domain.data_hash,
-        seed,
-    )
-    if request.export:
-        check_export(domain, request, cell.path(request.results))
-    if request.tensorboard:
-        tensorboard.check()
-    if cell.path(request.results).exists():
-        return store.read(cell.path(request.results)), cell.path(request.results)
-    if hasattr(domain, "check_untrained") and (loss is None or recipe.epochs == 0):
+    device = torch.device(choose_device(options.device))
+    domain = open_domain(experiment, seed, options.data_root, device)
+    torch.set_num_threads(options.threads or min(domain.threads, cores or cpu_count()))
+    contents = recipe.contents(options.data_root, experiment.trained)
+    cell = Cell(experiment, seed, domain.data_hash(experiment.trained), contents)
+    path = cell.path(options.results)
+    check(options, domain, path)
+    if path.exists():
+        return store.read(path), path
+    if loss is None or recipe.epochs == 0:
         domain.check_untrained()
-    check_writable(cell.path(request.results).parent)
-    checkpoint = request.results / "checkpoints" / f"{cell.key[:16]}-seed{seed}.safetensors"
-    place = cell.path(request.results).relative_to(request.results / "runs").with_suffix("")
-    board = request.tensorboard / place if request.tensorboard else None
-    outcome = attempt(
-        lambda: measure(domain, recipe, loss, device, checkpoint, request.export, board)
-    )
-    record, path = publish(cell, outcome, request.results, device)
+    check_writable(path.parent)
+    training = Training(cell, domain, loss, options)
+    record, path = publish(cell, attempt(training.measure), options.results, device)
     if record["status"] in store.FINAL:
-        checkpoint.unlink(missing_ok=True)
+        training.checkpoint.unlink(missing_ok=True)
     return record, path
+
+
+def check(options: Options, domain: Domain[Any, Any, Any], path: Path) -> None:
+    """Raise for what would fail after the training, or be missing."""
+    if options.export:
+        check_export(domain, options.export, path)
+    if options.tensorboard:
+        tensorboard.check()
 
 
 class NoData(UserError):
     """The dataset cannot be had, or not by this recipe: no loss and no seed would change that."""
 
 
-def open_domain(request: Request, recipe: Recipe, seed: int, device: torch.device) -> Domain:
+def open_domain(
+    experiment: Experiment, seed: int, data_root: Path | None, device: torch.device
+) -> Domain[Any, Any, Any]:
     """The dataset in its domain.
 
     Raises:
         NoData: it cannot be had.
     """
-    kind = domain_class(request.domain)
+    kind = domain_class(experiment.domain)
     try:
-        return kind(request.dataset, recipe, seed, request.data_root, device)
+        return kind(experiment.dataset, experiment.full_recipe, seed, data_root, device)
     except UserError as error:
         raise NoData(str(error)) from None
 
 
-def check_export(domain: Any, request: Request, record: Path) -> None:
+def check_export(domain: Domain[Any, Any, Any], folder: Path, record: Path) -> None:
     """Raise if the model cannot be exported: before the training, not after it."""
-    if not hasattr(domain, "export"):
-        raise UserError(f"domain {request.domain} exports no models: leave --export out")
+    if not isinstance(domain, Exports):
+        raise UserError(f"{type(domain).__name__} exports no models: leave --export out")
     domain.check_export()
     if record.exists():
         raise UserError(
-            f"{record} is finished and its model was not kept: train it anew in another --results folder"
+            f"{record} is finished and its model was not kept: "
+            "train it anew in another --results folder"
         )
-    if (
-        request.export
-        and request.export.exists()
-        and (request.export.is_file() or any(request.export.iterdir()))
-    ):
-        raise UserError(f"--export {request.export} is not empty: name another folder")
+    if folder.exists() and (folder.is_file() or any(folder.iterdir())):
+        raise UserError(f"--export {folder} is not empty: name another folder")
 
 
 def check_writable(folder: Path) -> None:
@@ -180,7 +150,7 @@ def publish(
     """
     record = {
         "schema": store.SCHEMA,
-        **asdict(cell),
+        **cell.identity,
         "key": cell.key,
         **outcome,
         "environment": environment(device),
@@ -201,29 +171,55 @@ def publish(
     return store.read(path), path
 
 
-def measure(
-    domain: Domain,
-    recipe: Recipe,
-    loss: Loss | None,
-    device: torch.device,
-    checkpoint: Path,
-    export: Path | None = None,
-    board: Path | None = None,
-) -> Record:
-    """Train, score, export if asked to, and say what it took."""
-    start = time.perf_counter()
-    with tensorboard.scalars(board) as log:
-        model, history = train(domain, recipe, loss, checkpoint, log)
-    trained = time.perf_counter()
-    evaluation = domain.evaluate(model)
-    end = time.perf_counter()
-    if export:
-        domain.export(model, export)
-    seconds = {"seconds_training": trained - start, "seconds_evaluation": end - trained}
-    return {
-        "metrics": evaluation.metrics,
-        "main": evaluation.main,
-        "details": {**history.details, **evaluation.details, **seconds},
-        "seconds": end - start,
-        "peak_memory_mib": peak_memory_mib(device),
+@dataclass(frozen=True)
+class Training:
+    """A cell about to be trained and scored."""
+
+    cell: Cell
+    domain: Domain[Any, Any, Any]
+    loss: Loss | None
+    options: Options
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where an interrupted training waits."""
+        name = f"{self.cell.key[:16]}-seed{self.cell.seed}.safetensors"
+        return self.options.results / "checkpoints" / name
+
+    @property
+    def board(self) -> Path | None:
+        """Where TensorBoard finds it."""
+        results = self.options.results
+        folder = self.cell.path(results).relative_to(results / "runs").with_suffix("")
+        return self.options.tensorboard / folder if self.options.tensorboard else None
+
+    def measure(self) -> Record:
+        """Train, score, export if asked to, and say what it took."""
+        start, peak = time.perf_counter(), PeakMemory(self.domain.device)
+        with tensorboard.scalars(self.board) as log:
+            model, history = train(self.domain, self.loss, self.checkpoint, log)
+        trained = time.perf_counter()
+        evaluation = self.domain.evaluate(model)
+        end = time.perf_counter()
+        if self.options.export and isinstance(self.domain, Exports):
+            self.domain.export(model, self.options.export)
+        seconds = {"seconds_training": trained - start, "seconds_evaluation": end - trained}
+        notes = self.domain.notes(trained=self.loss is not None)
+        return {
+            "metrics": evaluation.metrics,
+            "main": evaluation.main,
+            "details": {**history.details, **as_details(evaluation), **notes, **seconds},
+            "seconds": end - start,
+            "peak_memory_mib": peak.mib,
+        }
+
+
+def as_details(evaluation: Evaluation) -> dict[str, Any]:
+    """What `records.scored` reads, and the rest for people; what a domain does not have is left out."""
+    typed = {
+        "validation": evaluation.validation,
+        "folds": list(evaluation.folds) or None,
+        "samples": evaluation.samples or None,
+        "test_part": evaluation.test_part,
     }
+    return {**evaluation.details, **{key: v for key, v in typed.items() if v is not None}}

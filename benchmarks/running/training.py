@@ -4,7 +4,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -18,12 +18,18 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from contrastbench.benchmarks.running import checkpoints
 from contrastbench.benchmarks.running.optimizers import make_optimizer, make_schedule
-from contrastbench.domains.base import Domain
+from contrastbench.domains.base import Domain, Validates
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.recipe import Recipe
 from contrastbench.losses.base import Loss
+from contrastbench.losses.contrast import Contrast
+from contrastbench.losses.errors import UserError
 
+AnyDomain = Domain[Any, Any, Any]
 Log = Callable[[str, float, int], None]  # name, value, step
+Look = Callable[
+    [Sequence[Contrast], Any], Sequence[Contrast]
+]  # contrasts and batch of a step -> contrasts
 
 SECONDS_BETWEEN_CHECKPOINTS = 300  # shorter trainings write none unless they are interrupted
 
@@ -59,45 +65,61 @@ class History:
 
 
 def train(
-    domain: Domain,
-    recipe: Recipe,
+    domain: AnyDomain,
     loss: Loss | None,
     checkpoint: Path | None = None,
     log: Log | None = None,
+    look: Look | None = None,
 ) -> tuple[nn.Module, History]:
     """The model after all epochs, or the best by the domain's validation; untrained without a loss.
 
     A training that finds its checkpoint goes on from there with the numbers that it would have had
-    uninterrupted. SIGTERM and Ctrl-C finish the step and write the checkpoint. `log` gets every
-    step's loss and the validation scores, as soon as they are numbers.
+    uninterrupted. SIGTERM and Ctrl-C finish the step and write the checkpoint.
+
+    Args:
+        domain: the data, the model and who meets whom.
+        loss: what is made small.
+        checkpoint: the file that an interrupted training leaves and finds.
+        log: gets every step's loss and the validation scores, as soon as they are numbers.
+        look: sees every step's contrasts on their way to the loss, and may change them.
 
     Raises:
         Diverged: the mean loss of an epoch, or of the steps between two validations, is not finite.
+        UserError: the recipe chooses the best model and the domain cannot.
     """
-    model = domain.model(recipe)
+    model, recipe = domain.model(), domain.recipe
     if loss is None:
         return model, History()
-    run = Run(model, recipe, domain.steps(recipe), checkpoint, log)
-    first, done = divmod(run.history.step, max(1, domain.steps(recipe)))
+    run = Run(model, recipe, domain.steps(), checkpoint, log)
+    validate = validation(domain)
+    first, done = divmod(run.history.step, max(1, domain.steps()))
     with (
         Progress(run.steps, "training", run.history.step) as progress,
         Interruption() as interruption,
     ):
         for epoch in range(first, recipe.epochs):
             model.train()
-            for batch in islice(domain.batches(recipe, epoch), done, None):
-                value = torch.stack(
-                    [loss(contrast) for contrast in domain.contrasts(model, batch)]
-                ).sum()
-                run.update(value)
-                if run.validates:
+            for batch in islice(domain.batches(epoch), done, None):
+                contrasts = domain.contrasts(model, batch)
+                seen = look(contrasts, batch) if look else contrasts
+                run.update(torch.stack([loss(contrast) for contrast in seen]).sum())
+                if run.validates and validate:
                     run.collect()
-                    run.choose(domain.validate(model))
+                    run.choose(validate(model))
                     model.train()
                 progress.step(f"epoch {epoch + 1}")
                 run.save_now_and_then(interruption)
             done = 0
     return run.best_model(), run.history
+
+
+def validation(domain: AnyDomain) -> Callable[[nn.Module], float] | None:
+    """What chooses the best model, where the recipe asks for it."""
+    if domain.recipe.validate_every is None:
+        return None
+    if not isinstance(domain, Validates):
+        raise UserError(f"{type(domain).__name__} has no validate: validate_every must be None")
+    return domain.validate
 
 
 class Run:

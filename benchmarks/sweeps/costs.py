@@ -56,8 +56,8 @@ def describe(experiment: Experiment) -> tuple[Any, ...]:
         experiment.domain,
         experiment.dataset,
         recipe,
-        experiment.identity.name,
-        experiment.full_params,
+        experiment.loss.complete.name,
+        experiment.loss.complete.params,
     )
 
 

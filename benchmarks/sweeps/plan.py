@@ -4,11 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from contrastbench.benchmarks.cli.arguments import parse_seeds
-from contrastbench.benchmarks.records.experiment import Experiment, Task, survey
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.sweeps.costs import Costs, duration
-from contrastbench.benchmarks.tables import selections, sweep_file
-from contrastbench.benchmarks.tables.table import Row, Table, experiment, runnable
+from contrastbench.benchmarks.sweeps.survey import Task, survey
+from contrastbench.benchmarks.tables import selections
+from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.losses.errors import UserError, unknown
 
 
@@ -23,6 +25,7 @@ class Place:
     def label(self, key: str) -> str:
         """What --only compares."""
         own = {"row": self.row.name, "column": self.column}
+        own["loss"] = self.experiment.loss.name
         return own[key] if key in own else str(getattr(self.experiment, key))
 
 
@@ -36,10 +39,10 @@ def places(table: Table, only: Sequence[str] = ()) -> list[Place]:
         UserError: what is wanted is not there.
     """
     everything = [
-        Place(row, column, experiment(table, row, column))
+        Place(row, column, table.experiment(row, column))
         for row in table.rows
         for column in table.columns
-        if runnable(table, row, column)
+        if table.runnable(row, column)
     ]
     if not everything:
         raise UserError(
@@ -127,13 +130,14 @@ def make_plan(
     tiny: bool,
     selection: str | None,
     results: Path,
+    check_values: bool = False,
 ) -> Plan:
     """The plan that the words of a command line ask for.
 
     Raises:
         UserError: they are wrong.
     """
-    table = sweep_file.load(what).model_copy(update={"tiny": tiny})
+    table = load(what, check_values).model_copy(update={"tiny": tiny})
     numbers = parse_seeds(seeds) if seeds else table.seeds
     selection = selection or selections.default(table)
     selections.check(table, selection, numbers)

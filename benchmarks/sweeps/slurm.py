@@ -3,21 +3,27 @@
 from collections.abc import Mapping
 from typing import Any
 
+from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps.plan import Plan
-from contrastbench.benchmarks.sweeps.sweep import Options, run
+from contrastbench.benchmarks.sweeps.sweep import run
 from contrastbench.losses.errors import UserError
 
 HOURS = 24  # of a job, where timeout_min does not say
 
 
 def submit(
-    plan: Plan, options: Options, settings: Mapping[str, Any], cluster: str = "slurm"
+    plan: Plan,
+    options: Options,
+    jobs: int,
+    settings: Mapping[str, Any],
+    cluster: str = "slurm",
 ) -> list[Any]:
     """The submitted jobs, whose output goes to the folder slurm/ of the results.
 
     Args:
         plan: what each of them runs.
-        options: how; `options.jobs` processes in each job.
+        options: how.
+        jobs: processes in each job.
         settings: jobs, their number; and submitit's parameters, such as timeout_min,
             slurm_partition, gpus_per_node.
         cluster: slurm, or submitit's local and debug.
@@ -37,7 +43,7 @@ def submit(
         )
         defaults = {
             "name": f"sweep-{plan.table.name}",
-            "cpus_per_task": options.jobs,
+            "cpus_per_task": jobs,
             "timeout_min": HOURS * 60,
         }
         executor.update_parameters(
@@ -46,11 +52,13 @@ def submit(
     except (RuntimeError, NameError, TypeError) as error:
         raise UserError(f"--slurm: {' '.join(str(error).split())}") from None
     with executor.batch():
-        return [executor.submit(work, plan, options) for _ in range(int(settings.get("jobs", 1)))]
+        return [
+            executor.submit(work, plan, options, jobs) for _ in range(int(settings.get("jobs", 1)))
+        ]
 
 
-def work(plan: Plan, options: Options) -> list[str]:
+def work(plan: Plan, options: Options, jobs: int) -> list[str]:
     """What a job does; its result is what a sweep prints."""
-    lines = [line for line, _ in run(plan, options)]
+    lines = [line for line, _ in run(plan, options, jobs)]
     print("\n".join(lines), flush=True)
     return lines

@@ -6,6 +6,7 @@ workers alone, so this process may be
 killed at any moment: its workers notice, and the next sweep goes on.
 """
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -16,7 +17,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from statistics import fmean
 from typing import Any
@@ -25,9 +25,11 @@ from joblib import cpu_count
 from tqdm import tqdm
 
 from contrastbench.benchmarks.records import store
-from contrastbench.benchmarks.records.experiment import Experiment, Failure, Task
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps.costs import Costs, duration
 from contrastbench.benchmarks.sweeps.plan import Plan, unfinished
+from contrastbench.benchmarks.sweeps.survey import Task
 from contrastbench.domains.progress import SECONDS_BETWEEN_LINES, Progress
 from contrastbench.losses.errors import UserError
 
@@ -41,38 +43,40 @@ COMMAND = [
 
 
 @dataclass(frozen=True)
-class Options:
-    """How cells are run; nothing that could change a number but the device."""
+class Failure:
+    """A cell without a result, and why."""
 
-    results: Path
-    data_root: Path | None = None
-    device: str = "auto"
-    jobs: int = 1
+    experiment: Experiment
+    seed: int
+    reason: str
 
 
-def run(plan: Plan, options: Options) -> Iterator[tuple[str, bool]]:
-    """Run what a plan asks for, and what follows from its records; lines to print, and whether they tell of a failure.
+def run(plan: Plan, options: Options, jobs: int = 1) -> Iterator[tuple[str, bool]]:
+    """Run what a plan asks for, and what follows from its records; lines to print, each with whether it is bad news.
 
     Trials choose what is run after them, so there is another round until a round has nothing new.
     """
     costs, tried, failures = Costs(options.results), set[tuple[str, int]](), list[Failure]()
     before = sum(task.state == "done" for task in plan.tasks())
-    while open_ := [
-        task for task in to_run(plan.tasks()) if (task.experiment.key, task.seed) not in tried
-    ]:
-        tried |= {(task.experiment.key, task.seed) for task in open_}
-        failures += Sweep(open_, options, costs).run()
+    while tasks := [task for task in to_run(plan.tasks()) if task.key not in tried]:
+        tried |= {task.key for task in tasks}
+        failures += Sweep(tasks, options, jobs, costs).run()
     work = plan.tasks()
-    lost = {(failure.experiment.key, failure.seed) for failure in failures}
-    failures += [
-        Failure(task.experiment, task.seed, "diverged in an earlier run")
-        for task in work
-        if task.state == "diverged" and (task.experiment.key, task.seed) not in lost
-    ]
+    failures += diverged(work, {(failure.experiment.key, failure.seed) for failure in failures})
     yield from ((line, True) for line in report(failures))
     done = sum(task.state == "done" for task in work)
-    without = f", {len(work) - done} without a result" if len(work) > done else ""
-    yield f"{len(work)} cells: {before} done before, {done - before} now{without}", False
+    missing = len(work) - done
+    without = f", {missing} without a result" if missing else ""
+    yield f"{len(work)} cells: {before} done before, {done - before} now{without}", missing > 0
+
+
+def diverged(work: Sequence[Task], reported: set[tuple[str, int]]) -> list[Failure]:
+    """Cells that an earlier run has seen diverge."""
+    return [
+        Failure(task.experiment, task.seed, "diverged in an earlier run")
+        for task in work
+        if task.state == "diverged" and task.key not in reported
+    ]
 
 
 def to_run(work: Sequence[Task]) -> list[Task]:
@@ -84,8 +88,8 @@ def to_run(work: Sequence[Task]) -> list[Task]:
 class Sweep:
     """Runs tasks; of failures it makes a list."""
 
-    def __init__(self, tasks: Iterable[Task], options: Options, costs: Costs) -> None:
-        self.options, self.costs = options, costs
+    def __init__(self, tasks: Iterable[Task], options: Options, jobs: int, costs: Costs) -> None:
+        self.options, self.jobs, self.costs = options, jobs, costs
         self.waiting = deque(
             (task, False) for task in tasks
         )  # and whether another sweep's claim is waited for
@@ -99,9 +103,7 @@ class Sweep:
 
     def run(self) -> list[Failure]:
         """Run everything; interrupted, the workers are asked to write their checkpoints and end."""
-        threads = [
-            threading.Thread(target=self.serve) for _ in range(min(self.options.jobs, self.total))
-        ]
+        threads = [threading.Thread(target=self.serve) for _ in range(min(self.jobs, self.total))]
         for thread in threads:
             thread.start()
         try:
@@ -151,11 +153,7 @@ class Sweep:
         costs = [self.costs.of(task.experiment) for task, _ in list(self.waiting)]
         known = [cost.seconds for cost in costs if cost]
         failed = [f"{len(self.failures)} failed"] if self.failures else []
-        left = (
-            [f"about {duration(fmean(known) * len(costs) / self.options.jobs)} left"]
-            if known
-            else []
-        )
+        left = [f"about {duration(fmean(known) * len(costs) / self.jobs)} left"] if known else []
         return ", ".join(left + failed)
 
     def serve(self) -> None:
@@ -212,7 +210,7 @@ class Sweep:
         with self.lock:
             if self.stopped:
                 raise UserError("stopped")
-            worker = Worker(self.options)
+            worker = Worker(self.options, self.jobs)
             self.workers.append(worker)
         try:
             worker.wait_until_ready()
@@ -257,7 +255,7 @@ def report(failures: Iterable[Failure]) -> Iterator[str]:
 class Worker:
     """A worker process, seen from the sweep."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, jobs: int) -> None:
         self.options = options
         try:
             self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - open as long as the process
@@ -265,7 +263,7 @@ class Worker:
             raise UserError(
                 f"no worker process can be started ({error.strerror}): name a folder with TMPDIR"
             ) from None
-        cores = str(max(1, cpu_count() // options.jobs))
+        cores = str(max(1, cpu_count() // jobs))
         self.process = subprocess.Popen(
             COMMAND,
             stdin=subprocess.PIPE,
@@ -299,18 +297,17 @@ class Worker:
 
     def message(self, task: Task, wait: bool) -> Reply:
         """A task as the worker reads it."""
-        request = {
-            name: getattr(task.experiment, name)
-            for name in ("domain", "dataset", "loss", "params", "recipe")
-        } | {
-            "results": str(self.options.results),
-            "data_root": self.options.data_root and str(self.options.data_root),
-            "device": self.options.device,
-            "cores": cpu_count(),  # the same for any number of jobs: threads can change a number
-        }
+        root = self.options.data_root
         return {
-            "request": request,
+            "experiment": dataclasses.asdict(task.experiment),
             "seed": task.seed,
+            "options": {
+                "results": str(self.options.results),
+                "data_root": None if root is None else str(root),
+                "device": self.options.device,
+                "threads": self.options.threads,
+            },
+            "cores": cpu_count(),  # the same for any number of jobs: threads can change a number
             "claim": f"{task.experiment.key[:16]}-seed{task.seed}",
             "wait": wait,
         }

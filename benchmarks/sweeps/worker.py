@@ -17,10 +17,12 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.channel import private_channel
-from contrastbench.benchmarks.running.environment import choose_device
-from contrastbench.benchmarks.running.runner import NoData, NotWritten, Request, run
+from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.runner import NoData, NotWritten, run
 from contrastbench.losses.errors import UserError
+from contrastbench.losses.spec import LossSpec
 
 Message = dict[str, Any]
 
@@ -55,9 +57,9 @@ def listen(lines: "SimpleQueue[str | None]", busy: threading.Event) -> None:
 def answer(message: Message) -> Message:
     """Run the cell: a failure is an answer like any other."""
     try:
-        request = to_request(message["request"])
-        with claim(request.results / "claims" / f"{message['claim']}.lock", message["wait"]):
-            record, _ = run(request, message["seed"])
+        experiment, options = to_experiment(message["experiment"]), to_options(message["options"])
+        with claim(options.results / "claims" / f"{message['claim']}.lock", message["wait"]):
+            record, _ = run(experiment, message["seed"], options, message["cores"])
     except Timeout:
         return {"status": "claimed"}
     except NotWritten as error:
@@ -73,13 +75,16 @@ def answer(message: Message) -> Message:
     }
 
 
-def to_request(values: Message) -> Request:
-    """The request of a message."""
-    root = values["data_root"] and Path(values["data_root"])
-    device = choose_device(values["device"])
-    return Request(
-        **values | {"results": Path(values["results"]), "data_root": root, "device": device}
-    )
+def to_experiment(values: Message) -> Experiment:
+    """The experiment of a message."""
+    return Experiment(**values | {"loss": LossSpec(**values["loss"])})
+
+
+def to_options(values: Message) -> Options:
+    """The options of a message."""
+    root = values["data_root"]
+    paths = {"results": Path(values["results"]), "data_root": None if root is None else Path(root)}
+    return Options(**values | paths)
 
 
 @contextmanager

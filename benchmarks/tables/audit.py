@@ -10,7 +10,7 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables import selections
 from contrastbench.benchmarks.tables.formats import as_table
-from contrastbench.benchmarks.tables.table import Row, Table, experiment, runnable
+from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses.errors import unknown
 
@@ -27,7 +27,7 @@ class Deviation:
 
 
 @dataclass(frozen=True)
-class Place:
+class Audited:
     """A place that the paper gives a value for and that can be run here, with its ok records."""
 
     row: Row
@@ -61,7 +61,7 @@ def report(table: Table, results: Path) -> str:
     )
 
 
-def lines(found: list[Deviation], every: list[Place]) -> Iterator[list[str]]:
+def lines(found: list[Deviation], every: list[Audited]) -> Iterator[list[str]]:
     """One for the columns of a method that deviate alike."""
     columns: dict[Deviation, list[str]] = {}
     for deviation in found:
@@ -74,14 +74,14 @@ def lines(found: list[Deviation], every: list[Place]) -> Iterator[list[str]]:
         yield [alike.method, where, alike.what, alike.paper, alike.ours]
 
 
-def places(table: Table, results: Path) -> Iterator[Place]:
+def places(table: Table, results: Path) -> Iterator[Audited]:
     """All of a table."""
     for row in table.rows:
         for column in row.paper:
-            if column in table.columns and runnable(table, row, column):
-                work = experiment(table, row, column)
-                records_ = list(work.ok_by_seed(results).values())
-                yield Place(row, column, work, stated(table, row, column, work), records_)
+            if column in table.columns and table.runnable(row, column):
+                work = table.experiment(row, column)
+                records_ = list(table.records(row, column, results).values())
+                yield Audited(row, column, work, stated(table, row, column, work), records_)
 
 
 def stated(table: Table, row: Row, column: str, work: Experiment) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def stated(table: Table, row: Row, column: str, work: Experiment) -> dict[str, A
     return says
 
 
-def deviations(table: Table, place: Place, results: Path) -> Iterator[Deviation]:
+def deviations(table: Table, place: Audited, results: Path) -> Iterator[Deviation]:
     """Those of a place."""
 
     def deviation(what: str, paper: Any, ours: Any) -> Deviation:
@@ -117,7 +117,7 @@ def deviations(table: Table, place: Place, results: Path) -> Iterator[Deviation]
         yield deviation(*parts)
 
 
-def seeds(table: Table, place: Place) -> Iterator[tuple[str, Any, Any]]:
+def seeds(table: Table, place: Audited) -> Iterator[tuple[str, Any, Any]]:
     """Too few of them, or none."""
     wanted, n = table.protocol.seeds, len(place.found)
     if n == 0:
@@ -126,14 +126,16 @@ def seeds(table: Table, place: Place) -> Iterator[tuple[str, Any, Any]]:
         yield "seeds", wanted, n
 
 
-def others(place: Place, results: Path) -> Iterator[tuple[str, Any, Any]]:
+def others(place: Audited, results: Path) -> Iterator[tuple[str, Any, Any]]:
     """Records with the same loss and parameters but another recipe, which no table counts."""
     groups: dict[tuple[str, str], int] = {}
     params, defaults = (
-        place.work.full_params,
+        place.work.loss.complete.params,
         make_recipe(place.work.domain, {}).model_dump(mode="json"),
     )
-    for record in store.read_all(results, place.work.domain, place.work.dataset, place.work.loss):
+    for record in store.read_all(
+        results, place.work.domain, place.work.dataset, place.work.loss.complete.name
+    ):
         recipe = {**defaults, **record["recipe"]}
         changed = [key for key, value in place.recipe.items() if recipe[key] != value]
         if changed and {**params, **record["params"]} == params:
@@ -165,7 +167,7 @@ def circumstances(found: list[Record]) -> Iterator[tuple[str, Any, Any]]:
         yield "machines", "", "; ".join(sorted(machines))
 
 
-def summary(table: Table, every: list[Place]) -> Iterator[str]:
+def summary(table: Table, every: list[Audited]) -> Iterator[str]:
     """How the published numbers came about, and how many of ours there are."""
     wanted, values = (
         table.protocol.seeds,
@@ -193,7 +195,7 @@ def summary(table: Table, every: list[Place]) -> Iterator[str]:
     )
 
 
-def chosen(place: Place) -> str:
+def chosen(place: Audited) -> str:
     """Which of a training's models is scored."""
     steps = place.work.full_recipe.validate_every
     when = (
@@ -204,7 +206,7 @@ def chosen(place: Place) -> str:
     return f"{place.work.domain}: {when}"
 
 
-def unstated(every: list[Place]) -> Iterator[str]:
+def unstated(every: list[Audited]) -> Iterator[str]:
     """The values of ours that the paper does not say, by domain."""
     domains = dict.fromkeys(place.work.domain for place in every)
     for domain in domains:

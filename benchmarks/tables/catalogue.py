@@ -57,7 +57,7 @@ def files() -> dict[str, Path]:
 
 def folders() -> Iterator[Path]:
     """Where tables stand: here, and in packages that announce theirs; none of their code is run but a parent's."""
-    yield Path(__file__).with_name("tables")
+    yield Path(__file__).parent
     for entry in entry_points(group=ENTRY_POINTS):
         try:
             spec = find_spec(entry.value)

@@ -5,8 +5,10 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
-from contrastbench.benchmarks.tables import catalogue, latex, sweep_file
-from contrastbench.benchmarks.tables.table import Entry, Table, Value, entries
+from contrastbench.benchmarks.tables import catalogue, latex
+from contrastbench.benchmarks.tables.entries import Entry, Value, entries
+from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses.errors import UserError, unknown
 
 
@@ -129,7 +131,7 @@ def write_all(results: Path) -> Iterator[Path]:
         UserError: a table's file is wrong, or the folder cannot be written.
     """
     for name in [*catalogue.names(), *map(str, sorted(results.glob("*.yaml")))]:
-        table = sweep_file.load(name)
+        table = load(name)
         for format_ in ("md", "csv"):
             path = results / f"{table.name}.{format_}"
             write(path, render(table, results, format_))

@@ -6,9 +6,7 @@ of their own; the best mean validation score wins and is run with other seeds. T
 out from records whenever it is needed. Brings no torch.
 """
 
-import random
 from collections.abc import Iterable, Sequence
-from itertools import product
 from math import inf
 from pathlib import Path
 from statistics import fmean
@@ -16,12 +14,13 @@ from typing import Any
 
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.scored import scored
 from contrastbench.benchmarks.records.store import Record
-from contrastbench.benchmarks.tables.table import Row, Table, Tune, experiment, runnable
+from contrastbench.benchmarks.tables.grid import draw, grid_of, settings
+from contrastbench.benchmarks.tables.table import Row, Table, Tune
 from contrastbench.losses.errors import UserError, unknown
 
 SELECTIONS = ("paper", "validation")
-Grid = dict[str, list[Any]]
 Work = list[tuple[Experiment, Sequence[int]]]
 
 
@@ -76,9 +75,9 @@ def resolve_row(table: Table, row: Row, results: Path) -> Row:
     chosen: dict[str, dict[str, Any]] = {}
     undecided: dict[str, str] = {}
     for column in table.columns:
-        found = choose(table, row, column, results) if runnable(table, row, column) else None
+        found = choose(table, row, column, results) if table.runnable(row, column) else None
         if isinstance(found, Experiment):
-            chosen[column] = found.params
+            chosen[column] = found.loss.params
         elif found is not None:
             undecided[column] = found
     return row.model_copy(update={"params": {}, "params_by_column": chosen, "undecided": undecided})
@@ -112,13 +111,13 @@ def choose(table: Table, row: Row, column: str, results: Path) -> Experiment | s
 
 def fixed(table: Table, row: Row, column: str) -> Experiment:
     """A row without anything to choose."""
-    return experiment(table, row, column)
+    return table.experiment(row, column)
 
 
 def read(tried: Sequence[Experiment], results: Path) -> list[Record]:
     """The finished records among which those of the trials are: they share a folder."""
     work = tried[0]
-    return list(store.read_all(results, work.domain, work.dataset, work.identity.name))
+    return list(store.read_all(results, work.domain, work.dataset, work.loss.complete.name))
 
 
 def score(trial: Experiment, found: Sequence[Record], tune: Tune) -> float | None:
@@ -133,12 +132,13 @@ def validation(trial: Experiment, record: Record) -> float:
     """A record's validation score: percent, larger is better."""
     if record["status"] != "ok":
         return -inf
-    if "validation" not in record["details"]:
+    validation = scored(record).validation
+    if validation is None:
         raise UserError(
             f"{trial.label}, seed {record['seed']}: the record has no details.validation to choose by: domain "
             f"{trial.domain} does not give one, or the record is older than that and has to be deleted"
         )
-    return float(record["details"]["validation"])
+    return validation
 
 
 def trials(table: Table, row: Row, column: str) -> list[Experiment]:
@@ -159,54 +159,9 @@ def trials(table: Table, row: Row, column: str) -> list[Experiment]:
     drawn = draw(grid_of(row, column), count)
     base = row.model_copy(update={"params_by_column": {}, "undecided": {}})
     return [
-        experiment(table, base.model_copy(update={"params": {**row.params, **setting}}), column)
+        table.experiment(base.model_copy(update={"params": {**row.params, **setting}}), column)
         for setting in drawn
     ]
-
-
-def grid_of(row: Row, column: str) -> Grid:
-    """The row's grid in a column."""
-    return {**row.grid, **row.grid_by_column.get(column, {})}
-
-
-def settings(row: Row, column: str) -> list[dict[str, Any]]:
-    """Every combination of the grid's values.
-
-    >>> settings(Row(name="r", loss="adnce", grid={"mu": [0.5, 1.0], "sigma": [1.0]}), "MUTAG")
-    [{'mu': 0.5, 'sigma': 1.0}, {'mu': 1.0, 'sigma': 1.0}]
-    """
-    grid = grid_of(row, column)
-    return (
-        [dict(zip(grid, values, strict=True)) for values in product(*grid.values())] if grid else []
-    )
-
-
-def draw(grid: Grid, count: int) -> list[dict[str, Any]]:
-    """So many different settings, all if there are no more, each parameter's values about equally often.
-
-    A Latin hypercube on the grid: a plain draw of 5 from 80 leaves most values of most parameters
-    untried.
-    """
-    everything = list(product(*grid.values()))
-    rng, drawn = random.Random(0), everything
-    if count < len(everything):
-        tries = (
-            list(zip(*(spread(values, count, rng) for values in grid.values()), strict=True))
-            for _ in range(100)
-        )
-        drawn = next(
-            (some for some in tries if len(set(map(str, some))) == count),
-            rng.sample(everything, count),
-        )
-    return [dict(zip(grid, values, strict=True)) for values in drawn]
-
-
-def spread(values: Sequence[Any], count: int, rng: random.Random) -> list[Any]:
-    """So many of the values in random order, none more often than one other by more than one."""
-    whole, rest = divmod(count, len(values))
-    some = [*values] * whole + rng.sample(list(values), rest)
-    rng.shuffle(some)
-    return some
 
 
 def work(table: Table, row: Row, column: str, seeds: Sequence[int], results: Path) -> Work:
@@ -233,7 +188,7 @@ def budget(table: Table, rows: Iterable[Row]) -> str:
     for before, row in zip(table.rows, rows, strict=True):
         columns: dict[str, list[str]] = {}
         for column in table.columns:
-            tried = len(trials(table, before, column)) if runnable(table, before, column) else 0
+            tried = len(trials(table, before, column)) if table.runnable(before, column) else 0
             if column in row.undecided:
                 columns.setdefault(row.undecided[column], []).append(column)
             elif tried:

@@ -1,6 +1,9 @@
 """YAML read strictly: whatever is wrong is one line that names the file and the line in it."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,56 +29,56 @@ SafeLoader.add_implicit_resolver(
 )
 
 
-def load(path: Path) -> Any:
-    """What a YAML file holds: texts, numbers, truth values, lists and mappings.
+@dataclass(frozen=True)
+class Document:
+    """A YAML file, read once: its value, and where each part of it stands."""
+
+    path: Path | None = None  # None: the value is ours, and no file is to blame
+    node: yaml.Node | None = None
+    value: Any = None
+
+    def as_model(self, model: type[Model]) -> Model:
+        """The value as a pydantic model.
+
+        Raises:
+            UserError: an unknown or missing key, or a value of the wrong type.
+        """
+        try:
+            return model.model_validate(self.value)
+        except ValidationError as error:
+            # a missing key may be one that is misspelt, which is the better thing to name
+            first = min(error.errors(), key=lambda each: each["type"] == "missing")
+            where = [part for part in first["loc"] if part != "[key]"]
+            raise self.wrong_at(where, describe(first, where, model)) from None
+
+    def wrong_at(self, where: list[int | str], what: object) -> UserError:
+        """The error for a part of the file, with its line."""
+        return UserError(f"{self.path}:{line_of(self.node, where)}: {what}")
+
+    @contextmanager
+    def at(self, *where: int | str) -> Iterator[None]:
+        """Mistakes that are noticed within are of this part."""
+        try:
+            yield
+        except UserError as error:
+            if self.path is None:
+                raise
+            raise self.wrong_at(list(where), error) from None
+
+
+def read(path: Path) -> Document:
+    """A YAML file: texts, numbers, truth values, lists and mappings.
 
     Raises:
-        UserError: no such file, no YAML, a key that is given twice or is no text, a value of
-            another kind.
+        UserError: no such file, no YAML, a key that is given twice or is no text, a value of another
+            kind.
     """
-    return read(path)[1]
-
-
-def load_as(path: Path, model: type[Model]) -> Model:
-    """A YAML file as a pydantic model.
-
-    Raises:
-        UserError: as `load`; and an unknown or missing key, or a value of the wrong type.
-    """
-    node, value = read(path)
-    try:
-        return model.model_validate(value)
-    except ValidationError as error:
-        found = min(
-            error.errors(), key=lambda each: each["type"] == "missing"
-        )  # it may be a key that is misspelt
-        where = [part for part in found["loc"] if part != "[key]"]
-        raise UserError(f"{path}:{line_of(node, where)}: {describe(found, where, model)}") from None
-
-
-def wrong_at(path: Path, where: list[int | str], what: object) -> UserError:
-    """The error for a value that only its reader can judge, with its line."""
-    return UserError(f"{path}:{line_of(read(path)[0], where)}: {what}")
-
-
-def describe(found: Any, where: list[int | str], model: type[BaseModel]) -> str:
-    """A pydantic error in words."""
-    if found["type"] == "extra_forbidden":
-        return str(unknown("key", str(where[-1]), keys_beside(model, where)))
-    if found["type"] == "missing":
-        return f"the key {where[-1]!r} is missing"
-    value = "" if isinstance(found["input"], (dict, list)) else f"={found['input']!r}"
-    return f"{'.'.join(map(str, where)) or 'the file'}{value}: {found['msg'][:1].lower()}{found['msg'][1:]}"
-
-
-def read(path: Path) -> tuple[yaml.Node | None, Any]:
-    """The file's nodes, which know their lines, and its value."""
     try:
         loader = SafeLoader(path.read_text(encoding="utf-8"))
         node = loader.get_single_node()
         if node:
             check(path, node)
-        return node, loader.construct_document(node) if node else None
+        return Document(path, node, loader.construct_document(node) if node else None)
     except OSError as error:
         raise UserError(
             f"cannot read {path} ({error.strerror}): give the path of a YAML file"
@@ -89,6 +92,16 @@ def read(path: Path) -> tuple[yaml.Node | None, Any]:
         ) from None
     except yaml.YAMLError as error:  # a character that YAML does not allow
         raise UserError(f"{path}: {' '.join(str(error).split())}") from None
+
+
+def describe(found: Any, where: list[int | str], model: type[BaseModel]) -> str:
+    """A pydantic error in words."""
+    if found["type"] == "extra_forbidden":
+        return str(unknown("key", str(where[-1]), keys_beside(model, where)))
+    if found["type"] == "missing":
+        return f"the key {where[-1]!r} is missing"
+    value = "" if isinstance(found["input"], (dict, list)) else f"={found['input']!r}"
+    return f"{'.'.join(map(str, where)) or 'the file'}{value}: {found['msg'][:1].lower()}{found['msg'][1:]}"
 
 
 def check(

@@ -173,7 +173,7 @@ def open_raw(name: str, data_root: Path | None) -> Reader:
         raise unknown(
             "graph dataset",
             name,
-            {*found, *(d.name for d in DATASETS.values() if d.domain == "graph")},
+            {*found, *DATASETS},
             hint,
         )
     return zip_reader(fetch(DATASETS[name]), name)

@@ -32,9 +32,11 @@ def evaluate(
         metrics[name] = 100 * spearman(cosine, gold)
         details[name] = subsets(cosine, gold, parts)
     if len(metrics) == 1:
-        return Evaluation({"spearman": next(iter(metrics.values()))}, "spearman", {"sets": details})
+        return Evaluation(
+            {"spearman": next(iter(metrics.values()))}, "spearman", details={"sets": details}
+        )
     average = float(np.mean([round(value, 2) for value in metrics.values()]))
-    return Evaluation({**metrics, "avg": average}, "avg", {"sets": details})
+    return Evaluation({**metrics, "avg": average}, "avg", details={"sets": details})
 
 
 def correlation(embeddings: Embeddings, parts: Sequence[Pairs], whiten: bool) -> float:

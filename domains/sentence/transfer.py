@@ -134,7 +134,9 @@ def evaluate(embeddings: Embeddings, tasks: list[Task], seed: int) -> Evaluation
         for name, scores in details.items()
     }
     return Evaluation(
-        {**metrics, "avg": float(np.mean(list(metrics.values())))}, "avg", {"tasks": details}
+        {**metrics, "avg": float(np.mean(list(metrics.values())))},
+        "avg",
+        details={"tasks": details},
     )
 
 

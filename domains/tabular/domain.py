@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from contrastbench.domains.base import Domain, Evaluation, TestPart, generator
+from contrastbench.domains.base import Domain, Evaluation, generator
+from contrastbench.domains.declaration import TestPart
 from contrastbench.domains.model import Raw
 from contrastbench.domains.scoring.classifiers import CLASSIFIERS, Classifier, Labelled, accuracy
 from contrastbench.domains.tabular import TabularRecipe

@@ -1,0 +1,73 @@
+"""`bench list`, `data` and `doctor`: what there is."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from contrastbench.losses.errors import UserError, unknown
+
+ACTIONS = ("list", "fetch", "verify")
+
+
+def list_(
+    what: Annotated[str, typer.Argument(help="losses, domains, datasets or tables.")],
+) -> None:
+    """What there is to choose from."""
+    from contrastbench.benchmarks.cli import listing
+
+    lists = {
+        "losses": listing.losses,
+        "domains": listing.domains,
+        "datasets": listing.datasets,
+        "tables": listing.tables,
+    }
+    if what not in lists:
+        raise unknown("list", what, lists)
+    for line in lists[what]():
+        typer.echo(line)
+
+
+def data(
+    action: Annotated[str, typer.Argument(help="list, fetch or verify.")],
+    name: Annotated[
+        str | None, typer.Argument(help="A dataset; verify takes all without one.")
+    ] = None,
+) -> None:
+    """Datasets and their downloads."""
+    damaged = False
+    for line in lines(action, name):
+        typer.echo(line)
+        damaged |= action == "verify" and "DAMAGED" in line
+    if damaged:
+        raise typer.Exit(1)
+
+
+def lines(action: str, name: str | None) -> Iterator[str]:
+    """What an action prints."""
+    from contrastbench.benchmarks.cli import listing
+    from contrastbench.domains.download import fetch, state
+    from contrastbench.domains.registry import known_data
+
+    known = known_data()
+    if action not in ACTIONS:
+        raise unknown("action", action, ACTIONS)
+    if name is not None and name not in known:
+        raise unknown("dataset", name, known)
+    if action == "list":
+        yield from listing.data()
+    elif action == "verify":
+        chosen = [known[name]] if name else known.values()
+        yield from (f"{dataset.name:16} {state(dataset)}" for dataset in chosen)
+    elif name is None or not known[name].url:
+        raise UserError(f"{name or 'fetch'}: name a dataset that is downloaded (bench data list)")
+    else:
+        yield str(fetch(known[name]))
+
+
+def doctor() -> None:
+    """Versions, devices, what is missing and the line that adds it."""
+    from contrastbench.benchmarks.cli.doctor import report
+
+    for line in report():
+        typer.echo(line)

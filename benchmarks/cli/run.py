@@ -1,0 +1,98 @@
+"""`bench run`: one loss in one domain, a record for each seed."""
+
+import json
+import sys
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from contrastbench.benchmarks.cli import options as opt
+from contrastbench.benchmarks.cli.arguments import check_data_root, make_experiment, parse_pairs
+from contrastbench.benchmarks.records.seeds import parse_seeds
+from contrastbench.benchmarks.running.channel import private_channel
+from contrastbench.benchmarks.running.options import Options
+from contrastbench.losses.errors import UserError
+from contrastbench.losses.spec import LossSpec
+
+if TYPE_CHECKING:
+    from contrastbench.benchmarks.records.store import Record
+
+Loss = Annotated[
+    str,
+    typer.Option(
+        help="A registered loss, file.py:Class, a sum of these, or none: the untrained encoder."
+    ),
+]
+
+
+def run(
+    domain: opt.Domain,
+    loss: Loss,
+    dataset: opt.Dataset = None,
+    target: Annotated[
+        str | None, typer.Option(help="The column of classes in a table of your own.")
+    ] = None,
+    seeds: Annotated[str, typer.Option(help="0-4 or 0,2,5.")] = "0",
+    set_: opt.Set = None,
+    recipe: opt.Recipe = None,
+    tiny: opt.Tiny = False,
+    json_: Annotated[
+        bool, typer.Option("--json", help="Each record as one line on standard output.")
+    ] = False,
+    results: opt.Results = Path("results"),
+    data_root: opt.DataRoot = None,
+    device: opt.Device = "auto",
+    threads: opt.Threads = None,
+    export: Annotated[
+        Path | None, typer.Option(help="A new folder for the trained encoder.")
+    ] = None,
+    tensorboard: Annotated[
+        Path | None, typer.Option(help="A folder for scalars that TensorBoard reads.")
+    ] = None,
+) -> None:
+    """Train a loss in a domain, score it by the field's protocol, and keep a record for each seed.
+
+    A finished cell is not run again.
+    Example: bench run --domain graph --loss adnce --dataset MUTAG --seeds 0-4
+    """
+    output = private_channel() if json_ else sys.stdout
+    check_data_root(data_root)
+    numbers, spec = parse_seeds(seeds), LossSpec(loss, parse_pairs("--set", set_))
+    if export is not None and len(numbers) > 1:
+        raise UserError(f"--export takes the encoder of one seed, got --seeds {seeds}")
+    experiment = make_experiment(domain, dataset, spec, recipe, tiny, target)
+    _ = experiment.full_recipe, spec.complete  # mistakes are named before torch is imported
+    options = Options(results, data_root, device, threads, export, tensorboard)
+
+    from contrastbench.benchmarks.running.runner import run as run_cell
+
+    done = []
+    for seed in numbers:
+        record, path = run_cell(experiment, seed, options)
+        done.append(record)
+        typer.echo(json.dumps(record) if json_ else describe(record, path), file=output)
+    if not json_ and len(done) > 1:
+        typer.echo(summary(done))
+    if any(record["status"] != "ok" for record in done):
+        raise typer.Exit(1)
+
+
+def describe(record: "Record", path: Path) -> str:
+    """One line on a record."""
+    cell = f"{record['domain']} {record['dataset']} {record['loss']} seed {record['seed']}"
+    if record["status"] != "ok":
+        return f"{cell}: {record['status']}, {record['details']['error']} ({path})"
+    numbers = ", ".join(f"{name} {value:.2f}" for name, value in record["metrics"].items())
+    return f"{cell}: {numbers} ({record['seconds']:.1f} s, {path})"
+
+
+def summary(done: "list[Record]") -> str:
+    """Mean and standard deviation over seeds of the main metric."""
+    good = [record["metrics"][record["main"]] for record in done if record["status"] == "ok"]
+    if len(good) < 2:
+        return f"{len(good)} of {len(done)} seeds are ok: no mean over seeds"
+    main = next(record["main"] for record in done if record["status"] == "ok")
+    spread = f"{fmean(good):.2f} ± {stdev(good):.2f}"
+    return f"{main}: {spread} over {len(good)} of {len(done)} seeds (ddof 1)"

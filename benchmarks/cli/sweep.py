@@ -1,0 +1,86 @@
+"""`bench sweep`, `plan` and `merge`: many cells, and folders of records."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from contrastbench.benchmarks.cli import options as opt
+from contrastbench.benchmarks.cli.arguments import check_data_root, parse_pairs
+from contrastbench.benchmarks.running.options import Options
+
+
+def sweep(
+    what: opt.What,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes at a time.")] = 1,
+    only: opt.Only = None,
+    seeds: opt.Seeds = None,
+    tiny: opt.Tiny = False,
+    selection: opt.Selection = None,
+    results: opt.Results = Path("results"),
+    data_root: opt.DataRoot = None,
+    device: opt.Device = "auto",
+    slurm: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="KEY=VALUE: jobs=8, timeout_min=600, slurm_partition=gpu, ... of submitit."
+        ),
+    ] = None,
+) -> None:
+    """Run every missing cell of a table or of a sweep file; interrupt and repeat at will.
+
+    With --slurm the cells are shared by so many Slurm jobs, each with --jobs processes.
+    Exit code 1: some cells have no result.
+
+    Example: bench sweep adnce-table5 --jobs 2 --only column=PROTEINS
+    """
+    from contrastbench.benchmarks.sweeps.plan import make_plan
+    from contrastbench.benchmarks.sweeps.sweep import run
+
+    check_data_root(data_root)
+    plan = make_plan(what, only or [], seeds, tiny, selection, results, check_values=True)
+    options = Options(results, data_root, device)
+    if slurm:
+        from contrastbench.benchmarks.sweeps.slurm import submit
+
+        for job in submit(plan, options, jobs, parse_pairs("--slurm", slurm)):
+            typer.echo(f"job {job.job_id}: {job.paths.stdout}")
+        return
+    failed = False
+    for line, bad in run(plan, options, jobs):
+        typer.echo(line)
+        failed |= bad
+    if failed:
+        raise typer.Exit(1)
+
+
+def plan(
+    what: opt.What,
+    only: opt.Only = None,
+    seeds: opt.Seeds = None,
+    tiny: opt.Tiny = False,
+    selection: opt.Selection = None,
+    results: opt.Results = Path("results"),
+) -> None:
+    """Cells of a table or a sweep file that are done, missing or failed, and what the rest will cost."""
+    from contrastbench.benchmarks.sweeps.costs import Costs
+    from contrastbench.benchmarks.sweeps.plan import lines, make_plan
+
+    made = make_plan(what, only or [], seeds, tiny, selection, results)
+    for line in lines(made, Costs(results)):
+        typer.echo(line)
+
+
+def merge(
+    sources: Annotated[list[Path], typer.Argument(help="Folders that hold runs/ with records.")],
+    results: opt.Results = Path("results"),
+) -> None:
+    """Add the records of other folders; equal ones are kept as they are, unequal ones named and left out."""
+    from contrastbench.benchmarks.records.merge import merge
+
+    done = merge(sources, results)
+    for line in done.unequal:
+        typer.echo(f"unequal: {line}")
+    typer.echo(f"{done.added} added, {done.equal} equal, {len(done.unequal)} unequal")
+    if done.unequal:
+        raise typer.Exit(1)

@@ -1,0 +1,84 @@
+"""`bench table`, `audit`, `compare` and `report`: what records say, without torch."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from contrastbench.benchmarks.cli import options as opt
+from contrastbench.losses.errors import UserError
+
+
+def table(
+    name: Annotated[
+        str | None, typer.Argument(help="A table (bench list tables), or a YAML file.")
+    ] = None,
+    format_: Annotated[str, typer.Option("--format", help="md, csv or latex.")] = "md",
+    all_: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="Write every table, and those of YAML files there, as md and csv into the results.",
+        ),
+    ] = False,
+    selection: opt.Selection = None,
+    results: opt.Results = Path("results"),
+) -> None:
+    """A published table beside our numbers, from the records alone."""
+    from contrastbench.benchmarks.tables import formats, selections
+    from contrastbench.benchmarks.tables.load import load
+
+    if all_ and name:
+        raise UserError(f"--all writes every table: leave {name} out, or --all")
+    if all_:
+        for path in formats.write_all(results):
+            typer.echo(path)
+    elif name is None:
+        raise UserError("name a table (bench list tables) or give --all")
+    else:
+        chosen = selections.resolve(load(name), selection, results)
+        typer.echo(formats.render(chosen, results, format_), nl=False)
+
+
+def audit(
+    name: opt.Table, selection: opt.Selection = None, results: opt.Results = Path("results")
+) -> None:
+    """Where the protocol behind our numbers deviates from the paper's, and what the paper leaves open."""
+    from contrastbench.benchmarks.tables import audit, selections
+    from contrastbench.benchmarks.tables.load import load
+
+    chosen = selections.resolve(load(name), selection, results)
+    typer.echo(audit.report(chosen, results), nl=False)
+
+
+def compare(
+    name: opt.Table,
+    baseline: Annotated[
+        str | None, typer.Option(help="A row; default: the first with InfoNCE.")
+    ] = None,
+    test: Annotated[str, typer.Option(help="The test that Holm corrects: t or wilcoxon.")] = "t",
+    alpha: Annotated[float, typer.Option(help="Wins and losses have a Holm p up to this.")] = 0.05,
+    selection: opt.Selection = None,
+    format_: Annotated[str, typer.Option("--format", help="md or csv.")] = "md",
+    results: opt.Results = Path("results"),
+) -> None:
+    """A table's rows against a baseline row: paired tests over shared seeds and folds, wins, ties and losses, ranks."""
+    from contrastbench.benchmarks.comparison import formats
+    from contrastbench.benchmarks.tables import selections
+    from contrastbench.benchmarks.tables.load import load
+
+    chosen = selections.resolve(load(name), selection, results)
+    typer.echo(formats.render(chosen, results, format_, baseline, test, alpha), nl=False)
+
+
+def report(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Tables or YAML files; default: all with records.")
+    ] = None,
+    output: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
+    results: opt.Results = Path("results"),
+) -> None:
+    """One self-contained HTML page: tables, comparisons, plots, and the records behind each number."""
+    from contrastbench.benchmarks import report
+
+    typer.echo(report.write(names or [], results, output))

@@ -1,0 +1,34 @@
+"""What a record says of its evaluation, typed; records of every release are understood here alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from contrastbench.benchmarks.records.store import Record
+from contrastbench.domains.declaration import TestPart
+from contrastbench.domains.registry import declaration
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What other parts read of an evaluation, see `contrastbench.domains.base.Evaluation`."""
+
+    folds: Sequence[float]
+    samples: dict[str, int]
+    test_part: TestPart
+    validation: float | None
+
+
+def scored(record: Record) -> Scored:
+    """The evaluation of an ok record."""
+    details = record["details"]
+    folds = details.get("folds", [])
+    # until 0.1 tables counted their rows and images their images, and neither said how it is split
+    samples = details.get("samples") or details.get("rows") or details.get("images") or {}
+    test_part = details.get("test_part") or ("folds" if folds else early_test_part(record))
+    return Scored(folds, samples, test_part, details.get("validation"))
+
+
+def early_test_part(record: Record) -> TestPart:
+    """Of a record before 0.2: tables had test parts of their own where they were downloaded."""
+    known = declaration(record["domain"]).datasets.get(record["dataset"])
+    return "redrawn" if "rows" in record["details"] and not (known and known.url) else "fixed"

@@ -1,0 +1,43 @@
+"""Seeds as people write them."""
+
+import re
+
+from contrastbench.losses.errors import UserError
+
+SEEDS = 2**32  # scikit-learn, which draws folds and splits, takes no larger one
+MOST_SEEDS = 10_000  # more are a slip of the hand
+
+
+def parse_seeds(text: str) -> list[int]:
+    """Seeds of a list of numbers and ranges.
+
+    Raises:
+        UserError: neither, a seed twice, one that is too large, or too many of them.
+
+    >>> parse_seeds("0-2,7")
+    [0, 1, 2, 7]
+    """
+    seeds: list[int] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"([0-9]{1,10})(?:-([0-9]{1,10}))?", part.strip())
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
+        if not first <= last < SEEDS:
+            raise wrong_seeds(text)
+        if len(seeds) + last - first >= MOST_SEEDS:
+            raise UserError(f"--seeds {shortened(text)}: give at most {MOST_SEEDS:,} seeds")
+        seeds += range(first, last + 1)
+    if len(set(seeds)) < len(seeds):
+        raise wrong_seeds(text)
+    return seeds
+
+
+def wrong_seeds(text: str) -> UserError:
+    """The error for what are no seeds."""
+    return UserError(
+        f"--seeds {shortened(text)}: give distinct numbers from 0 on, below 2**32, such as 0-4 or 0,2,5"
+    )
+
+
+def shortened(text: str) -> str:
+    """A text as it was given, but of one line's length."""
+    return repr(text if len(text) <= 60 else f"{text[:60]}...")

@@ -1,0 +1,16 @@
+"""How cells are run: nothing here changes a number but the device and the threads."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Options:
+    """Where data and results lie, and what computes."""
+
+    results: Path = Path("results")
+    data_root: Path | None = None  # a folder that already holds the data files
+    device: str = "auto"  # cpu, cuda, cuda:1, ... or auto: CUDA where there is one
+    threads: int | None = None  # CPU threads; None: what suits the domain
+    export: Path | None = None  # a folder for the trained model, of domains that can
+    tensorboard: Path | None = None  # a folder with a subfolder for each training

@@ -1,0 +1,51 @@
+"""What records say of the cells that a plan asks for."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.store import Record
+
+State = Literal["done", "diverged", "failed", "missing"]
+
+
+class Task(NamedTuple):
+    """An experiment with a seed, and what the records say of it."""
+
+    experiment: Experiment
+    seed: int
+    state: State
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Equal for tasks of one cell."""
+        return self.experiment.key, self.seed
+
+
+def survey(work: Iterable[tuple[Experiment, Sequence[int]]], results: Path) -> Iterator[Task]:
+    """The tasks of experiments with their seeds, each once; every folder of records is read once."""
+    folders: dict[Path, list[Record]] = {}
+    seen: set[tuple[str, int]] = set()
+    for experiment, seeds in work:
+        folder = experiment.folder(results)
+        if folder not in folders:
+            folders[folder] = [store.read(path) for path in sorted(folder.glob("*.json"))]
+        records = [record for record in folders[folder] if experiment.matches(record)]
+        for seed in seeds:
+            if (experiment.key, seed) not in seen:
+                seen.add((experiment.key, seed))
+                statuses = {record["status"] for record in records if record["seed"] == seed}
+                yield Task(experiment, seed, state(statuses))
+
+
+def state(statuses: set[str]) -> State:
+    """What records of these statuses make of a task.
+
+    >>> state({"failed", "ok"})
+    'done'
+    """
+    if "ok" in statuses:
+        return "done"
+    return "diverged" if "diverged" in statuses else "failed" if statuses else "missing"

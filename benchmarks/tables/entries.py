@@ -1,0 +1,116 @@
+"""A table's places, filled in from records alone."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+
+from contrastbench.benchmarks.tables.table import Row, Table
+from contrastbench.losses.errors import unknown
+
+
+@dataclass(frozen=True)
+class Value:
+    """A mean with its standard deviation over seeds (ddof 1) and their number."""
+
+    mean: float
+    std: float | None = None
+    n: int | None = None
+
+    def text(self, decimals: int, wanted: int | None = None) -> str:
+        """For people, such as 75.1 ± 0.6 (5), or 75.1 (1 of 5) where more seeds are wanted."""
+        std = "" if self.std is None else f" ± {self.std:.{decimals}f}"
+        few = f" of {wanted}" if self.n and wanted and self.n < wanted else ""
+        return f"{self.mean:.{decimals}f}{std}" + ("" if self.n is None else f" ({self.n}{few})")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One place of a rendered table."""
+
+    row: Row
+    column: str
+    paper: Value | None
+    ours: Value | None
+    run: bool  # whether it can be run here, or is quoted only
+    seeds: int | None  # behind the paper's value
+    quotes: bool = True  # whether the table has published values at all
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus the paper's."""
+        return self.ours.mean - self.paper.mean if self.ours and self.paper else None
+
+    def text(self, decimals: int) -> str:
+        """The place's text: paper / ours / difference, or the paper's value alone where it is quoted."""
+        return " / ".join(filter(None, self.parts(decimals)))
+
+    def parts(self, decimals: int) -> tuple[str, str, str]:
+        """The paper's value, ours and the difference, empty where there is none to give."""
+        paper = self.paper.text(decimals) if self.paper else "-"
+        if not self.run:
+            return paper, "", ""
+        ours = (
+            self.ours.text(decimals, self.seeds if self.paper else None) if self.ours else "missing"
+        )
+        if not self.quotes:
+            return ours, "", ""
+        return paper, ours, "" if self.difference is None else f"{self.difference:+.{decimals}f}"
+
+
+def entries(table: Table, results: Path) -> Iterator[list[Entry]]:
+    """The table's places, row by row."""
+    for row in table.rows:
+        line = [entry(table, row, column, results) for column in table.columns]
+        yield [*line, average(table, row, line)] if table.average else line
+
+
+def entry(table: Table, row: Row, column: str, results: Path) -> Entry:
+    """One place."""
+    run = table.runnable(row, column)
+    mine = ours(table, row, column, results) if run else None
+    return Entry(row, column, published(row, column), mine, run, table.protocol.seeds, table.quotes)
+
+
+def published(row: Row, column: str) -> Value | None:
+    """The paper's value."""
+    if column not in row.paper:
+        return None
+    mean, *std = row.paper[column]
+    return Value(mean, std[0] if std else None)
+
+
+def average(table: Table, row: Row, line: list[Entry]) -> Entry:
+    """The last column; ours only if no column is missing, with the number of seeds of the column that has fewest."""
+    assert table.average is not None, "there is a last column"
+    values = [entry.ours for entry in line if entry.ours]
+    fewest = min((value.n or 0 for value in values), default=0)
+    mine = (
+        Value(fmean(value.mean for value in values), n=fewest) if len(values) == len(line) else None
+    )
+    paper = published(row, table.average)
+    return Entry(
+        row,
+        table.average,
+        paper,
+        mine,
+        any(entry.run for entry in line),
+        table.protocol.seeds,
+        table.quotes,
+    )
+
+
+def ours(table: Table, row: Row, column: str, results: Path) -> Value | None:
+    """Mean and standard deviation over the seeds that have an ok record of exactly this cell; None without one.
+
+    Raises:
+        UserError: no such metric in the records.
+    """
+    metric, found = table.metric_of(column), list(table.records(row, column, results).values())
+    for record in found:
+        if metric is not None and metric not in record["metrics"]:
+            raise unknown(f"metric of column {column!r}", metric, record["metrics"])
+    values = [record["metrics"][metric or record["main"]] for record in found]
+    if not values:
+        return None
+    return Value(fmean(values), stdev(values) if len(values) > 1 else None, len(values))

@@ -1,0 +1,99 @@
+"""A published table's file: read strictly, names in it checked."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from contrastbench.benchmarks.tables.strict_yaml import Document
+from contrastbench.benchmarks.tables.table import Table
+from contrastbench.domains.registry import check_domain, make_recipe
+from contrastbench.losses.errors import UserError, unknown
+
+OURS = ("name", "selection", "tiny")  # keys of a table that no file sets
+
+
+def published(document: Document) -> Table:
+    """The table of a file that is not a sweep file.
+
+    Raises:
+        UserError: whatever is wrong, with the file and the line in it.
+    """
+    table = document.as_model(Table)
+    check(table, document)
+    own = "none: parameters as the file gives them"
+    return table.model_copy(update={} if table.quotes else {"selection": own})
+
+
+def check(table: Table, document: Document) -> None:
+    """Raise for names in a table's file that name nothing, or two things."""
+    for key in OURS:
+        if key in table.model_fields_set:
+            raise document.wrong_at(
+                [key],
+                "a file has no such key; a table's name is that of its file, without .yaml",
+            )
+    for where, domain in domains(table):
+        try:
+            check_domain(domain)
+        except UserError as error:
+            raise document.wrong_at(where, error) from None
+    seen: set[str] = set()
+    for i, row in enumerate(table.rows):
+        if row.name in seen:
+            raise document.wrong_at(
+                ["rows", i, "name"], f"two rows are named {row.name!r}: rename one"
+            )
+        seen.add(row.name)
+        check_places(table, i, document)
+        for key, known in (
+            ("paper", [*table.columns, table.average]),
+            ("params_by_column", [*table.columns]),
+            ("grid_by_column", [*table.columns]),
+        ):
+            for column in getattr(row, key):
+                if column not in known:
+                    raise document.wrong_at(
+                        ["rows", i, key, column],
+                        unknown("column", column, filter(None, known)),
+                    )
+
+
+def check_places(table: Table, i: int, document: Document) -> None:
+    """Raise unless a row's loss exists and takes its parameters, and its recipes are some of their domains."""
+    row = table.rows[i]
+    for column in table.columns:
+        if table.runnable(row, column):
+            work = table.experiment(row, column)
+            try:
+                _ = work.loss.complete
+            except UserError as error:
+                raise document.wrong_at(["rows", i, "loss"], error) from None
+            try:
+                _ = work.full_recipe
+            except UserError as error:
+                raise document.wrong_at(wrong_recipe(table, i, column), error) from None
+
+
+def wrong_recipe(table: Table, i: int, column: str) -> list[int | str]:
+    """The recipe without which the others of a place would be right."""
+    parts: list[tuple[list[int | str], dict[str, Any]]] = [
+        (["recipe"], table.recipe),
+        (["columns", column, "recipe"], table.columns[column].recipe),
+        (["rows", i, "recipe"], table.rows[i].recipe),
+    ]
+    for where, left_out in parts:
+        rest = {
+            key: value for _, part in parts if part is not left_out for key, value in part.items()
+        }
+        with suppress(UserError):
+            make_recipe(table.domain_of(column), rest)
+            return where
+    return ["rows", i]
+
+
+def domains(table: Table) -> Iterator[tuple[list[int | str], str]]:
+    """Where a table names domains, and which."""
+    yield ["domain"], table.domain
+    for name, column in table.columns.items():
+        if column.domain is not None:
+            yield ["columns", name, "domain"], column.domain
