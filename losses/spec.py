@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from contrastbench.losses.errors import UserError
 from contrastbench.losses.registry import complete, get_loss, is_registered
 
 if TYPE_CHECKING:
@@ -31,7 +32,12 @@ class LossSpec:
     @cached_property
     def complete(self) -> "LossSpec":
         """Name and parameters after defaults, as records have them."""
-        return self if self.name == "none" else LossSpec(*complete(self.name, self.params))
+        if self.name == "none":
+            if self.params:
+                first = next(iter(self.params))
+                raise UserError(f"none is the untrained encoder and has no parameters, got {first}")
+            return self
+        return LossSpec(*complete(self.name, self.params))
 
     @cached_property
     def code(self) -> str:

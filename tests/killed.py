@@ -6,14 +6,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import checkpoints, training
-from contrastbench.benchmarks.running.runner import Request, run
+from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.runner import run
+from contrastbench.losses.spec import LossSpec
 
-REQUEST = (
+EXPERIMENT = Experiment(
     "sentence",
     "graded",
-    "adnce",
-    {"mu": 0.6},
+    LossSpec("adnce", {"mu": 0.6}),
     {"epochs": 2, "limit": 48, "batch_size": 16, "eval_every": 2},
 )
 
@@ -49,4 +51,4 @@ def kill_in_checkpoint(last: int) -> None:
 if __name__ == "__main__":
     training.SECONDS_BETWEEN_CHECKPOINTS = -1  # one after every step
     {"step": kill_in_step, "checkpoint": kill_in_checkpoint}[sys.argv[1]](int(sys.argv[2]))
-    run(Request(*REQUEST, Path(sys.argv[3])), seed=1)
+    run(EXPERIMENT, 1, Options(Path(sys.argv[3]), device="cpu"))

@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.records.store import FINAL, SCHEMA, Cell, publish
+from contrastbench.benchmarks.records.store import FINAL, SCHEMA, key, publish
+from contrastbench.benchmarks.records.store import path as path_of
+from contrastbench.losses.spec import LossSpec
 
 ENVIRONMENT = {
     "commit": "0" * 40,
@@ -21,9 +23,9 @@ def made(results: Path, work: Experiment, seed: int, **change: Any) -> Path:
     cell = {
         "domain": work.domain,
         "dataset": work.dataset,
-        "loss": work.loss,
+        "loss": work.loss.complete.name,
         "loss_code": "",
-        "params": work.full_params,
+        "params": work.loss.complete.params,
         "recipe": work.full_recipe.model_dump(mode="json"),
         "protocol": work.full_recipe.protocol,
         "data_hash": "0" * 64,
@@ -41,21 +43,16 @@ def made(results: Path, work: Experiment, seed: int, **change: Any) -> Path:
     record = {"schema": SCHEMA, **cell, **outcome, **change}
     if record["status"] != "ok":
         del record["metrics"], record["main"]
-    key = Cell(**{name: record[name] for name in cell})
-    path = key.path(results, "" if record["status"] in FINAL else f".{record['status']}-1")
-    publish({**record, "key": key.key}, path)
+    suffix = "" if record["status"] in FINAL else f".{record['status']}-1"
+    path = path_of(results, record, suffix)
+    publish({**record, "key": key(record)}, path)
     return path
 
 
 def add(results: Path, seed: int, accuracy: float, loss: str = "infonce", **change: Any) -> Path:
     """A record of graphs; `dataset`, `params`, `recipe` and `details` may be given in part."""
-    work = Experiment(
-        "graph",
-        change.pop("dataset", "MUTAG"),
-        loss,
-        change.pop("params", {}),
-        change.pop("recipe", {}),
-    )
+    params, recipe = change.pop("params", {}), change.pop("recipe", {})
+    work = Experiment("graph", change.pop("dataset", "MUTAG"), LossSpec(loss, params), recipe)
     details = {
         "folds": [accuracy, accuracy],
         "loss_by_epoch": [3.0, 2.0, 1.0],

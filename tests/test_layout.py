@@ -58,6 +58,62 @@ def test_imports_point_one_way(path: Path) -> None:
         )
 
 
+ROOMS = (  # of benchmarks, the lowest first: a room imports from those below it
+    "records",
+    "running",
+    "tables",
+    "sweeps",
+    "comparison",
+    "report",
+    "analyses",
+    "perf",
+    "cli",
+)
+
+
+def test_the_rooms_are_the_folders() -> None:
+    folders = {
+        path.name for path in (ROOT / "benchmarks").iterdir() if (path / "__init__.py").exists()
+    }
+    assert folders == set(ROOMS)
+    loose = {path.name for path in (ROOT / "benchmarks").glob("*.py")}
+    assert loose == {"__init__.py"}, "every module stands in a room"
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_arrow_points_up(room: str) -> None:
+    for path in (ROOT / "benchmarks" / room).rglob("*.py"):
+        used = {name.split(".")[1] for name in imports(path) if name.startswith("benchmarks.")}
+        higher = set(ROOMS[ROOMS.index(room) + 1 :])
+        assert not used & higher, f"{path} imports from a higher room"
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_no_two_modules_import_each_other(folder: str) -> None:
+    """Not even through others, and not within functions either."""
+    modules = {
+        module_of(path): path for path in SOURCES if path.relative_to(ROOT).parts[0] == folder
+    }
+    arrows = {name: imports(path) & modules.keys() - {name} for name, path in modules.items()}
+    while leaves := {name for name, used in arrows.items() if not used}:
+        arrows = {name: used - leaves for name, used in arrows.items() if name not in leaves}
+    assert not arrows, f"these stand in circles: {sorted(arrows)}"
+
+
+def module_of(path: Path) -> str:
+    """The module's name inside contrastbench; a package's is its folder's."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@pytest.mark.parametrize("domain", ["graph", "image", "sentence", "tabular"])
+def test_a_domain_knows_no_other(domain: str) -> None:
+    others = {"graph", "image", "sentence", "tabular"} - {domain}
+    for path in (ROOT / "domains" / domain).rglob("*.py"):
+        used = {name.split(".")[1] for name in imports(path) if name.startswith("domains.")}
+        assert not used & others
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "losses").glob("*.py")), ids=lambda path: path.name)
 def test_losses_need_torch_alone(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text())):

@@ -11,7 +11,7 @@ import typer
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import check_data_root, make_experiment, parse_pairs
 from contrastbench.benchmarks.records.seeds import parse_seeds
-from contrastbench.benchmarks.running.channel import private_channel
+from contrastbench.benchmarks.running import channel
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.spec import LossSpec
@@ -57,7 +57,7 @@ def run(
     A finished cell is not run again.
     Example: bench run --domain graph --loss adnce --dataset MUTAG --seeds 0-4
     """
-    output = private_channel() if json_ else sys.stdout
+    output = channel.private_channel() if json_ else sys.stdout
     check_data_root(data_root)
     numbers, spec = parse_seeds(seeds), LossSpec(loss, parse_pairs("--set", set_))
     if export is not None and len(numbers) > 1:

@@ -8,12 +8,15 @@ import torch
 from made_records import add
 
 from contrastbench.benchmarks.analyses import false_negatives, output, scores, tsne
-from contrastbench.benchmarks.analyses.laboratory import open_laboratory
+from contrastbench.benchmarks.analyses.laboratory import Laboratory, open_laboratory
 from contrastbench.benchmarks.cli.arguments import parse_grid, parse_losses, parse_numbers
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.running.options import Options
 from contrastbench.domains.registry import declaration
 from contrastbench.losses import both_views, get_loss, other_view, query_key, whole_row
 from contrastbench.losses.base import block_scores
 from contrastbench.losses.errors import UserError
+from contrastbench.losses.spec import LossSpec
 
 GRAPH = ["--domain", "graph", "--tiny"]
 HEATMAP = ["analyse", "heatmap", "--domain", "graph", "--dataset", "MUTAG", "--loss", "adnce"]
@@ -22,6 +25,12 @@ HEATMAP = ["analyse", "heatmap", "--domain", "graph", "--dataset", "MUTAG", "--l
 def read(path: Path) -> list[dict[str, str]]:
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
+
+
+def laboratory_of(domain: str) -> Laboratory:
+    about = declaration(domain)
+    experiment = Experiment(domain, about.default, LossSpec("none"), TINY[domain])
+    return open_laboratory(experiment, 0, Options(device="cpu", threads=1))
 
 
 def views(n: int = 6, dim: int = 4, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -139,9 +148,7 @@ def test_an_anchor_without_true_negatives_is_an_error() -> None:
 
 @pytest.mark.parametrize("domain", ["graph", "image", "tabular"])
 def test_classes_of_a_batch_are_those_of_its_samples(domain: str) -> None:
-    laboratory = open_laboratory(
-        domain, declaration(domain).default, TINY[domain], 0, None, "cpu", 1
-    )
+    laboratory = laboratory_of(domain)
     d = laboratory.domain
     y = torch.cat([d.classes(batch) for batch in d.batches(laboratory.recipe, 0)])
     x, scored = d.embeddings(d.model(laboratory.recipe))
@@ -209,7 +216,7 @@ def test_scores_of_sentences(bench) -> None:
 def test_looking_on_changes_no_training() -> None:
     from contrastbench.benchmarks.running.training import train
 
-    laboratory = open_laboratory("graph", "motifs", TINY["graph"], 0, None, "cpu", 1)
+    laboratory = laboratory_of("graph")
     look = lambda contrasts, batch: [scores.moments(c) for c in contrasts] and contrasts  # noqa: E731
     weights = [laboratory.train(get_loss("adnce"), look).state_dict()]
     weights.append(train(laboratory.domain, laboratory.recipe, get_loss("adnce"))[0].state_dict())
@@ -408,9 +415,9 @@ def test_shared_parameters_go_to_the_losses_that_have_them() -> None:
         ["infonce", "adnce(mu=0.1)", "infonce + dar"], {"mu": 0.9, "temperature": 0.2}
     )
     assert losses == [
-        ("infonce", {"temperature": 0.2}),
-        ("adnce", {"temperature": 0.2, "mu": 0.1}),
-        ("infonce + dar", {"temperature": 0.2}),
+        LossSpec("infonce", {"temperature": 0.2}),
+        LossSpec("adnce", {"temperature": 0.2, "mu": 0.1}),
+        LossSpec("infonce + dar", {"temperature": 0.2}),
     ]
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks.cli.arguments import parse_pairs, parse_seeds
+from contrastbench.benchmarks.cli.arguments import parse_pairs
+from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.records.store import read
 from contrastbench.losses import UserError
 

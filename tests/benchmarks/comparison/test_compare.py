@@ -9,9 +9,9 @@ import pytest
 import torch
 from made_records import made
 
-from contrastbench.benchmarks.comparison import compare
 from contrastbench.benchmarks.comparison.compare import (
     baseline_row,
+    compare,
     counts,
     differences_by_fold,
     ranks,
@@ -19,7 +19,8 @@ from contrastbench.benchmarks.comparison.compare import (
 )
 from contrastbench.benchmarks.comparison.formats import render
 from contrastbench.benchmarks.comparison.statistics import corrected_t, holm, wilcoxon
-from contrastbench.benchmarks.tables.table import Table, entries, experiment
+from contrastbench.benchmarks.tables.entries import entries
+from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.graph import GraphRecipe
 from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.losses import UserError
@@ -43,7 +44,7 @@ SMALL = Table(
 
 def add(results: Path, row: str, column: str, seed: int, folds: list[float], **change: Any) -> None:
     """An ok record of a place of the table."""
-    work = experiment(SMALL, next(r for r in SMALL.rows if r.name == row), column)
+    work = SMALL.experiment(next(r for r in SMALL.rows if r.name == row), column)
     made(
         results,
         work,
@@ -125,11 +126,20 @@ def test_folds_of_another_metric_are_not_taken_for_it() -> None:
 
 
 def test_splits_drawn_by_the_seed_are_corrected() -> None:
+    samples = {"train": 60, "validation": 20, "test": 20}
+    drawn = {"domain": "tabular", "details": {"samples": samples, "test_part": "redrawn"}}
+    assert redrawn(drawn) == pytest.approx(1 / 3)
+    fixed = {"domain": "tabular", "details": {"samples": samples, "test_part": "fixed"}}
+    assert redrawn(fixed) == 0.0
+
+
+def test_records_that_do_not_say_how_they_were_split_are_understood() -> None:
     details = {"rows": {"train": 60, "validation": 20, "test": 20}}
-    assert redrawn({"dataset": "csv:mine.csv", "details": details}) == pytest.approx(1 / 3)
-    assert redrawn({"dataset": "digits-table", "details": details}) == pytest.approx(1 / 3)
-    assert redrawn({"dataset": "CoverType", "details": details}) == 0.0
-    assert redrawn({"dataset": "sts", "details": {}}) == 0.0
+    early = {"domain": "tabular", "details": details}
+    assert redrawn(early | {"dataset": "csv:mine.csv"}) == pytest.approx(1 / 3)
+    assert redrawn(early | {"dataset": "digits-table"}) == pytest.approx(1 / 3)
+    assert redrawn(early | {"dataset": "CoverType"}) == 0.0
+    assert redrawn({"domain": "sentence", "dataset": "sts", "details": {}}) == 0.0
 
 
 def test_one_seed_is_no_test_however_many_folds(tmp_path: Path) -> None:

@@ -5,19 +5,28 @@ from pathlib import Path
 
 import pytest
 
+from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.merge import merge
-from contrastbench.benchmarks.records.store import SCHEMA, Cell, publish, read
+from contrastbench.benchmarks.records.store import SCHEMA, publish, read
 from contrastbench.losses import UserError
 
 
 def add(results: Path, accuracy: float, seed: int = 0, **change: object) -> Path:
-    cell = Cell(
-        "graph", "MUTAG", "adnce", "", {"mu": 0.7}, {"epochs": 20}, "graphcl/1", "0" * 64, seed
-    )
+    identity = {
+        "domain": "graph",
+        "dataset": "MUTAG",
+        "loss": "adnce",
+        "loss_code": "",
+        "params": {"mu": 0.7},
+        "recipe": {"epochs": 20},
+        "protocol": "graphcl/1",
+        "data_hash": "0" * 64,
+        "seed": seed,
+    }
     record = {
         "schema": SCHEMA,
-        **vars(cell),
-        "key": cell.key,
+        **identity,
+        "key": store.key(identity),
         "status": "ok",
         "metrics": {"accuracy": accuracy},
         "main": "accuracy",
@@ -25,8 +34,9 @@ def add(results: Path, accuracy: float, seed: int = 0, **change: object) -> Path
         "seconds": 1.0,
         "environment": {"commit": "abc"},
     }
-    publish(record | change, cell.path(results))
-    return cell.path(results)
+    path = store.path(results, identity)
+    publish(record | change, path)
+    return path
 
 
 def test_the_union_keeps_what_is_equal_and_names_what_is_not(tmp_path: Path) -> None:

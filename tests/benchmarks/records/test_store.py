@@ -5,17 +5,25 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks.records.store import SCHEMA, Cell, publish, read, read_all
+from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records.store import SCHEMA, key, publish, read, read_all
 from contrastbench.losses import UserError
 
-CELL = Cell(
-    "graph", "MUTAG", "adnce", "", {"mu": 0.7}, {"epochs": 20}, "graphcl/1", "0" * 64, seed=3
-)
+IDENTITY = {
+    "domain": "graph",
+    "dataset": "MUTAG",
+    "loss": "adnce",
+    "loss_code": "",
+    "params": {"mu": 0.7},
+    "recipe": {"epochs": 20},
+    "protocol": "graphcl/1",
+    "data_hash": "0" * 64,
+    "seed": 3,
+}
 RECORD = {"schema": SCHEMA, "status": "ok", "metrics": {"accuracy": 87.5}, "dataset": "MÜTAG"}
 
 
@@ -33,25 +41,25 @@ RECORD = {"schema": SCHEMA, "status": "ok", "metrics": {"accuracy": 87.5}, "data
     ],
 )
 def test_the_key_covers_everything_that_can_change_a_number(change: dict) -> None:
-    assert replace(CELL, **change).key != CELL.key
+    assert key(IDENTITY | change) != key(IDENTITY)
 
 
 def test_seeds_share_a_key_and_have_their_own_files() -> None:
-    other = replace(CELL, seed=4)
-    assert other.key == CELL.key
-    assert other.path(Path("r")) != CELL.path(Path("r"))
-    assert str(CELL.path(Path("r"))) == f"r/runs/graph/MUTAG/adnce/{CELL.key[:16]}-seed3.json"
+    other, results = IDENTITY | {"seed": 4}, Path("r")
+    assert key(other) == key(IDENTITY)
+    assert store.path(results, other) != store.path(results, IDENTITY)
+    name = f"{key(IDENTITY)[:16]}-seed3.json"
+    assert str(store.path(results, IDENTITY)) == f"r/runs/graph/MUTAG/adnce/{name}"
 
 
 def test_a_key_does_not_depend_on_the_order_of_parameters() -> None:
     a, b = ({"mu": 1.0, "sigma": 2.0}, {"sigma": 2.0, "mu": 1.0})
-    assert replace(CELL, params=a).key == replace(CELL, params=b).key
+    assert key(IDENTITY | {"params": a}) == key(IDENTITY | {"params": b})
 
 
 def test_a_loss_in_a_file_has_a_tame_folder() -> None:
-    assert replace(CELL, loss="../my losses/a.py:Mine").path(Path("r")).parent == Path(
-        "r/runs/graph/MUTAG/.._my_losses_a.py_Mine"
-    )
+    path = store.path(Path("r"), IDENTITY | {"loss": "../my losses/a.py:Mine"})
+    assert path.parent == Path("r/runs/graph/MUTAG/.._my_losses_a.py_Mine")
 
 
 def test_published_once(tmp_path: Path) -> None:
@@ -137,8 +145,8 @@ def test_a_kill_leaves_whole_records_only(tmp_path: Path) -> None:
 
 
 def test_failed_tries_are_not_among_the_results(tmp_path: Path) -> None:
-    publish(RECORD, CELL.path(tmp_path))
-    publish({**RECORD, "status": "failed"}, CELL.path(tmp_path, ".failed-1"))
+    publish(RECORD, store.path(tmp_path, IDENTITY))
+    publish({**RECORD, "status": "failed"}, store.path(tmp_path, IDENTITY, ".failed-1"))
     assert [r["status"] for r in read_all(tmp_path, "graph", "MUTAG", "adnce")] == ["ok"]
     assert not list(read_all(tmp_path, "graph", "MUTAG", "infonce"))
 

@@ -7,24 +7,28 @@ from pathlib import Path
 import pytest
 import torch
 
-from contrastbench.benchmarks.records.experiment import own_code
+from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import read
 from contrastbench.benchmarks.running import runner
-from contrastbench.benchmarks.running.runner import Request, run
+from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.runner import run
 from contrastbench.domains.registry import DOMAINS, declaration
-from contrastbench.losses import LOSSES, UserError, get_loss, registry
+from contrastbench.losses import LOSSES, UserError, registry
+from contrastbench.losses.spec import LossSpec
 
 TINY = {"epochs": 2, "limit": 60, "folds": 3}
 
 
-def request(
-    results: Path, loss: str = "adnce", recipe: dict | None = None, **params: float
-) -> Request:
-    return Request("graph", "motifs", loss, params, {**TINY, **(recipe or {})}, results)
+def cell(
+    results: Path, loss: str = "adnce", recipe: dict | None = None, seed: int = 0, **params: float
+):
+    """The record of a small training on graphs, and where it stands."""
+    experiment = Experiment("graph", "motifs", LossSpec(loss, params), {**TINY, **(recipe or {})})
+    return run(experiment, seed, Options(results, device="cpu"))
 
 
 def test_a_record_says_all_that_design_promises(tmp_path: Path) -> None:
-    record, path = run(request(tmp_path, mu=0.6), seed=2)
+    record, path = cell(tmp_path, mu=0.6, seed=2)
     assert record == read(path)
     assert path.parent == tmp_path / "runs" / "graph" / "motifs" / "adnce"
     assert record["status"] == "ok"
@@ -56,7 +60,7 @@ def test_a_record_says_all_that_design_promises(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_every_registered_loss_trains_on_graphs(loss: str, tmp_path: Path) -> None:
-    record, _ = run(request(tmp_path, loss), seed=0)
+    record, _ = cell(tmp_path, loss)
     first, last = record["details"]["loss_by_epoch"]
     assert record["status"] == "ok"
     assert first != last
@@ -67,19 +71,16 @@ def test_every_domain_has_a_validation_score_to_choose_by(domain: str, tmp_path:
     pytest.importorskip(
         {"graph": "torch_geometric", "sentence": "transformers"}.get(domain, "torch")
     )
-    record, _ = run(
-        Request(
-            domain, declaration(domain).default, "infonce", {}, declaration(domain).tiny, tmp_path
-        ),
-        seed=0,
-    )
+    about = declaration(domain)
+    experiment = Experiment(domain, about.default, LossSpec("infonce"), about.tiny)
+    record, _ = run(experiment, 0, Options(tmp_path, device="cpu"))
     assert record["status"] == "ok"
     assert 0 < record["details"]["validation"] <= 100
 
 
 def test_the_same_seed_gives_the_same_number(tmp_path: Path) -> None:
     first, second, other = (
-        run(request(tmp_path / str(i)), seed)[0] for i, seed in enumerate((1, 1, 2))
+        cell(tmp_path / str(i), seed=seed)[0] for i, seed in enumerate((1, 1, 2))
     )
     assert first["details"]["loss_by_epoch"] == second["details"]["loss_by_epoch"]
     assert first["metrics"] == second["metrics"]
@@ -87,20 +88,18 @@ def test_the_same_seed_gives_the_same_number(tmp_path: Path) -> None:
 
 
 def test_a_finished_cell_is_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    record, path = run(request(tmp_path), seed=0)
+    record, path = cell(tmp_path)
 
     def refuse(*_: object) -> None:
         raise AssertionError("trained again")
 
     monkeypatch.setattr(runner, "train", refuse)
-    assert run(request(tmp_path), seed=0) == (record, path)
-    assert run(request(tmp_path, mu=0.9), seed=0)[0]["status"] == "failed", (
-        "another parameter is another cell"
-    )
+    assert cell(tmp_path) == (record, path)
+    assert cell(tmp_path, mu=0.9)[0]["status"] == "failed", "another parameter is another cell"
 
 
 def test_untrained_is_a_cell_of_its_own(tmp_path: Path) -> None:
-    record, _ = run(request(tmp_path, "none"), seed=0)
+    record, _ = cell(tmp_path, "none")
     assert (record["loss"], record["params"], record["details"]["loss_by_epoch"]) == (
         "none",
         {},
@@ -113,27 +112,27 @@ def test_a_failure_is_recorded_and_tried_again(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(runner, "train", lambda *_: 1 / 0)
-        record, path = run(request(tmp_path), seed=0)
+        record, path = cell(tmp_path)
     assert record["status"] == "failed"
     assert "ZeroDivisionError" in record["details"]["error"]
     assert ".failed-" in path.name
-    assert run(request(tmp_path), seed=0)[0]["status"] == "ok"
+    assert cell(tmp_path)[0]["status"] == "ok"
 
 
 def test_an_exit_within_a_loss_is_a_failure_and_sigterm_is_not(tmp_path: Path) -> None:
     for code in (0, 143):
         file = tmp_path / f"exit{code}.py"
         file.write_text(OWN.replace("return ", f"raise SystemExit({code})  # "))
-    record, _ = run(request(tmp_path, f"{tmp_path}/exit0.py:Mine"), seed=0)
+    record, _ = cell(tmp_path, f"{tmp_path}/exit0.py:Mine")
     assert (record["status"], record["details"]["error"]) == ("failed", "SystemExit(0)")
     with pytest.raises(SystemExit):
-        run(request(tmp_path, f"{tmp_path}/exit143.py:Mine"), seed=0)
+        cell(tmp_path, f"{tmp_path}/exit143.py:Mine")
 
 
 def test_a_loss_that_is_false_is_trained(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(OWN + "\n    def __len__(self):\n        return 0\n")
-    record, _ = run(request(tmp_path, f"{file}:Mine"), seed=0)
+    record, _ = cell(tmp_path, f"{file}:Mine")
     assert (record["status"], record["loss"], len(record["loss_code"])) == ("ok", "mine", 64)
     assert len(record["details"]["loss_by_epoch"]) == 2
 
@@ -143,14 +142,14 @@ def test_out_of_memory_is_its_own_status(tmp_path: Path, monkeypatch: pytest.Mon
         raise torch.OutOfMemoryError("no more")
 
     monkeypatch.setattr(runner, "train", exhaust)
-    assert run(request(tmp_path), seed=0)[0]["status"] == "oom"
+    assert cell(tmp_path)[0]["status"] == "oom"
 
 
 def test_a_loss_that_is_no_number_is_diverged_and_final(tmp_path: Path) -> None:
-    record, path = run(request(tmp_path, recipe={"lr": 1e30}), seed=0)
+    record, path = cell(tmp_path, recipe={"lr": 1e30})
     assert record["status"] == "diverged"
     assert "metrics" not in record
-    assert run(request(tmp_path, recipe={"lr": 1e30}), seed=0) == (record, path)
+    assert cell(tmp_path, recipe={"lr": 1e30}) == (record, path)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +163,7 @@ def test_a_loss_that_is_no_number_is_diverged_and_final(tmp_path: Path) -> None:
 )
 def test_a_request_that_cannot_be_met_leaves_no_record(tmp_path: Path, change: dict) -> None:
     with pytest.raises(UserError):
-        run(request(tmp_path, **change), seed=0)
+        cell(tmp_path, **change)
     assert not list(tmp_path.rglob("*.json"))
 
 
@@ -176,16 +175,16 @@ def test_a_results_folder_that_cannot_be_is_named_before_the_training(
     with pytest.raises(
         UserError, match=r"cannot write to .* \(Not a directory\): name another folder"
     ):
-        run(request(tmp_path / "file"), seed=0)
+        cell(tmp_path / "file")
 
 
 def test_a_disk_that_fills_up_loses_no_number(tmp_path: Path, monkeypatch, capsys) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(runner.records, "publish", full)
+    monkeypatch.setattr(runner.store, "publish", full)
     with pytest.raises(UserError, match=r"No space left on device.*: the record is printed above"):
-        run(request(tmp_path), seed=0)
+        cell(tmp_path)
     assert json.loads(capsys.readouterr().err.splitlines()[-1])["metrics"]["accuracy"] > 0
 
 
@@ -206,22 +205,19 @@ def test_a_users_loss_that_was_edited_is_another_cell(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(OWN)
     spec = f"{file}:Mine"
-    first, path = run(request(tmp_path, spec, scale=2.0), seed=0)
+    first, path = cell(tmp_path, spec, scale=2.0)
     assert first["status"] == "ok"
     assert first["params"] == {"scale": 2.0}
-    assert run(request(tmp_path, spec, scale=2.0), seed=0)[1] == path
+    assert cell(tmp_path, spec, scale=2.0)[1] == path
     file.write_text(OWN + "\n# an edit")
-    assert run(request(tmp_path, spec, scale=2.0), seed=0)[1] != path
+    assert cell(tmp_path, spec, scale=2.0)[1] != path
 
 
 @pytest.mark.parametrize("loss", ["{}:Mine", "infonce + 2*{}:Mine"])
 def test_the_code_of_a_users_loss_is_its_name_and_its_file(tmp_path: Path, loss: str) -> None:
     file = tmp_path / "mine.py"
     file.write_text(OWN)
-    assert (
-        own_code(get_loss(loss.format(file)))
-        == hashlib.sha256(b"Mine\0" + OWN.encode()).hexdigest()
-    )
+    assert LossSpec(loss.format(file)).code == hashlib.sha256(b"Mine\0" + OWN.encode()).hexdigest()
 
 
 FIXED = """
@@ -255,11 +251,11 @@ def test_an_edited_file_is_another_cell_whatever_its_class_consists_of(
 ) -> None:
     file = tmp_path / "fixed.py"
     file.write_text(text)
-    first, path = run(request(tmp_path, f"{file}:Fixed"), seed=0)
+    first, path = cell(tmp_path, f"{file}:Fixed")
     assert (first["status"], first["loss"]) == ("ok", "fixed")
-    assert run(request(tmp_path, f"{file}:Fixed"), seed=0)[1] == path
+    assert cell(tmp_path, f"{file}:Fixed")[1] == path
     file.write_text(text.replace("1.0", "-5.0"))
-    second, edited = run(request(tmp_path, f"{file}:Fixed"), seed=0)
+    second, edited = cell(tmp_path, f"{file}:Fixed")
     assert edited != path
     assert second["details"]["loss_by_epoch"] != first["details"]["loss_by_epoch"]
 
@@ -269,24 +265,21 @@ def test_two_files_of_one_name_are_two_cells(tmp_path: Path) -> None:
     for file in files:
         file.parent.mkdir()
         file.write_text(f"{FIXED}# {file}")
-    losses = [get_loss(f"{file}:Fixed") for file in files]
-    assert own_code(losses[0]) != own_code(losses[1])
+    codes = [LossSpec(f"{file}:Fixed").code for file in files]
+    assert codes[0] != codes[1]
 
 
 def test_two_classes_of_one_file_are_two_cells(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(OWN + "\nclass Other(Mine):\n    pass\n")
-    assert (
-        run(request(tmp_path, f"{file}:Mine"), seed=0)[1]
-        != run(request(tmp_path, f"{file}:Other"), seed=0)[1]
-    )
+    assert cell(tmp_path, f"{file}:Mine")[1] != cell(tmp_path, f"{file}:Other")[1]
 
 
 def test_a_sum_and_an_alias_are_recorded_by_their_names(tmp_path: Path) -> None:
-    record, _ = run(request(tmp_path, "infonce+0.5 * dar", temperature=0.2), seed=0)
+    record, _ = cell(tmp_path, "infonce+0.5 * dar", temperature=0.2)
     assert record["loss"] == "infonce + 0.5*dar"
     assert record["params"] == {"infonce.temperature": 0.2, "dar.form": "chain"}
     registry.resolve_alias.cache_clear()
     with pytest.warns(UserWarning, match="lightly's DCL is 'decoupled'"):
-        record, _ = run(request(tmp_path, "dcl"), seed=0)
+        record, _ = cell(tmp_path, "dcl")
     assert record["loss"] == "debiased"

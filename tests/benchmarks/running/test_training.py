@@ -10,11 +10,14 @@ import pytest
 import torch
 
 import killed
+from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import checkpoints, training
-from contrastbench.benchmarks.running.runner import Request, run
+from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.runner import run
 from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.registry import domain_class, make_recipe
 from contrastbench.losses import UserError, get_loss
+from contrastbench.losses.spec import LossSpec
 
 CASES = {
     "graph": ("motifs", {"epochs": 2, "limit": 60, "folds": 3, "batch_size": 20}),
@@ -36,7 +39,7 @@ def test_resume_equals_no_interruption_bit_for_bit(
     def domain():
         return domain_class(name)(dataset, recipe, 0, None, torch.device("cpu"))
 
-    whole, history = train(domain(), recipe, get_loss("adnce"))
+    whole, history = train(domain(), get_loss("adnce"))
     interrupted, path, update = domain(), tmp_path / "c" / "it.safetensors", training.Run.update
 
     def kill(run: training.Run, value: torch.Tensor) -> None:
@@ -47,10 +50,10 @@ def test_resume_equals_no_interruption_bit_for_bit(
     with monkeypatch.context() as patch:
         patch.setattr(training.Run, "update", kill)
         with pytest.raises(SystemExit) as end:
-            train(interrupted, recipe, get_loss("adnce"), path)
+            train(interrupted, get_loss("adnce"), path)
     assert end.value.code == 143
     assert checkpoints.read(path)[1]["step"] == step
-    resumed, again = train(domain(), recipe, get_loss("adnce"), path)
+    resumed, again = train(domain(), get_loss("adnce"), path)
     assert again == history
     for key, tensor in whole.state_dict().items():
         assert torch.equal(tensor, resumed.state_dict()[key]), key
@@ -74,7 +77,7 @@ def test_a_record_after_sigkill_equals_one_without(
         lambda run, value: (steps.append(run.history.step), update(run, value)),
     )
     (whole, _), (resumed, _) = (
-        run(Request(*killed.REQUEST, folder), seed=1) for folder in (tmp_path, results)
+        run(killed.EXPERIMENT, 1, Options(folder, device="cpu")) for folder in (tmp_path, results)
     )
     assert steps == [*range(6), *range(kept, 6)]
     assert resumed["metrics"] == whole["metrics"]
@@ -103,16 +106,9 @@ def test_scalars_for_tensorboard_are_those_of_the_record(tmp_path: Path) -> None
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     pytest.importorskip("transformers")
     dataset, values = CASES["sentence"]
-    request = Request(
-        "sentence",
-        dataset,
-        "adnce",
-        {},
-        values,
-        tmp_path / "results",
-        tensorboard=tmp_path / "board",
-    )
-    record, path = run(request, seed=0)
+    experiment = Experiment("sentence", dataset, LossSpec("adnce"), values)
+    options = Options(tmp_path / "results", device="cpu", tensorboard=tmp_path / "board")
+    record, path = run(experiment, 0, options)
     (folder,) = {file.parent for file in (tmp_path / "board").rglob("events*")}
     assert folder.relative_to(tmp_path / "board") == path.relative_to(
         tmp_path / "results/runs"
@@ -133,8 +129,7 @@ def test_without_tensorboard_the_fix_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    request = Request(
-        "graph", "motifs", "adnce", {}, {"epochs": 1}, tmp_path, tensorboard=tmp_path / "board"
-    )
+    experiment = Experiment("graph", "motifs", LossSpec("adnce"), {"epochs": 1})
+    options = Options(tmp_path, device="cpu", tensorboard=tmp_path / "board")
     with pytest.raises(UserError, match=r'pip install "contrastbench\[tensorboard\]"'):
-        run(request, seed=0)
+        run(experiment, 0, options)

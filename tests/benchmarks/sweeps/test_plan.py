@@ -11,6 +11,7 @@ from contrastbench.benchmarks.sweeps.costs import Costs
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import UserError
+from contrastbench.losses.spec import LossSpec
 
 TABLE = Table(
     name="small",
@@ -79,7 +80,7 @@ def test_states_and_cost_of_the_rest(tmp_path: Path) -> None:
 
 def test_the_nearest_records_count(tmp_path: Path) -> None:
     def of(loss: str, dataset: str = "MUTAG", **recipe: int) -> Experiment:
-        return Experiment("graph", dataset, loss, {}, recipe)
+        return Experiment("graph", dataset, LossSpec(loss), recipe)
 
     for experiment, seconds in (
         (of("adnce"), 7.0),
@@ -93,7 +94,7 @@ def test_the_nearest_records_count(tmp_path: Path) -> None:
     assert costs.of(of("hcl")) == (8.0, True), "other losses by the same recipe"
     assert costs.of(of("hcl", epochs=3)) == (7.0, False), "other recipes"
     assert costs.of(of("hcl", "NCI1")) is None
-    assert costs.of(Experiment("tabular", "wine", "hcl", {}, {})) is None
+    assert costs.of(Experiment("tabular", "wine", LossSpec("hcl"), {})) is None
     costs.learn(of("adnce"), 9.0)
     assert costs.of(of("adnce")) == (8.0, True)
 

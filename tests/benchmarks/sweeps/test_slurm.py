@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps import plan, slurm
 from contrastbench.benchmarks.sweeps import sweep as sweep_module
-from contrastbench.benchmarks.sweeps.sweep import Options
 from contrastbench.losses import UserError
 
 pytest.importorskip("submitit")
@@ -31,7 +31,7 @@ def test_each_job_runs_the_sweep(
     asked: plan.Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sweep_module, "COMMAND", [sys.executable, "-c", WORKER])
-    jobs = slurm.submit(asked, Options(tmp_path), {"jobs": 2, "timeout_min": 5}, cluster="debug")
+    jobs = slurm.submit(asked, Options(tmp_path), 1, {"jobs": 2, "timeout_min": 5}, cluster="debug")
     assert [job.result() for job in jobs] == 2 * [
         [
             "graph motifs infonce, seed 0: failed: seed 0",
@@ -53,7 +53,7 @@ def test_what_is_wrong_is_one_line(
 ) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(UserError, match=message) as error:
-        slurm.submit(asked, Options(tmp_path), settings, cluster)
+        slurm.submit(asked, Options(tmp_path), 1, settings, cluster)
     assert "\n" not in str(error.value)
 
 
@@ -62,4 +62,4 @@ def test_without_submitit_the_fix_is_named(
 ) -> None:
     monkeypatch.setitem(sys.modules, "submitit", None)
     with pytest.raises(UserError, match=r'pip install "contrastbench\[slurm\]"'):
-        slurm.submit(asked, Options(tmp_path), {})
+        slurm.submit(asked, Options(tmp_path), 1, {})

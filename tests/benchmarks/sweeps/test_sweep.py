@@ -8,30 +8,32 @@ import sys
 import textwrap
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks.records.experiment import Experiment, Failure, Task
+from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import read
 from contrastbench.benchmarks.running import runner
+from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps import sweep as sweep_module
 from contrastbench.benchmarks.sweeps.costs import Costs
-from contrastbench.benchmarks.sweeps.sweep import Options, Sweep, report, to_run
+from contrastbench.benchmarks.sweeps.survey import Task
+from contrastbench.benchmarks.sweeps.sweep import Failure, Sweep, report, to_run
 from contrastbench.domains.graph.domain import GraphDomain
+from contrastbench.losses.spec import LossSpec
 
 MAIN = [sys.executable, "-P", "-c", "from contrastbench.benchmarks.cli.main import main; main()"]
 TINY = {"epochs": 2, "limit": 60, "folds": 3}
 
 
 def tasks(*losses: str, dataset: str = "motifs", seeds: int = 2, **params: float) -> list[Task]:
-    work = [Experiment("graph", dataset, loss, params, TINY) for loss in losses]
+    work = [Experiment("graph", dataset, LossSpec(loss, params), TINY) for loss in losses]
     return [Task(experiment, seed, "missing") for experiment in work for seed in range(seeds)]
 
 
 def run(work: list[Task], results: Path, jobs: int = 1) -> list[Failure]:
-    return Sweep(work, Options(results, jobs=jobs), Costs(results)).run()
+    return Sweep(work, Options(results), jobs, Costs(results)).run()
 
 
 @pytest.fixture
@@ -47,7 +49,7 @@ def stub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Pat
             say(status="ready")
             for line in sys.stdin:
                 m = json.loads(line)
-                r, loss = m["request"], m["request"]["loss"]
+                r, loss = m["experiment"], m["experiment"]["loss"]["name"]
                 with open({str(notes)!r}, "a") as file:
                     file.write(f"{{os.getpid()}} {{r['dataset']}} {{loss}} {{m['seed']}}\\n")
                 ok = dict(status="ok", error=None, seconds=1.0)
@@ -62,7 +64,7 @@ def stub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Pat
 def test_a_worker_runs_many_cells_and_failures_stop_nobody(stub, tmp_path: Path) -> None:
     notes = stub('say(**ok) if loss != "dar" else say(status="failed", error="no")')
     failures = run(tasks("infonce", "dar", "adnce"), tmp_path)
-    assert [(f.experiment.loss, f.seed, f.reason) for f in failures] == [
+    assert [(f.experiment.loss.name, f.seed, f.reason) for f in failures] == [
         ("dar", 0, "failed: no"),
         ("dar", 1, "failed: no"),
     ]
@@ -79,7 +81,7 @@ def test_a_worker_that_dies_takes_one_cell_with_it(stub, tmp_path: Path) -> None
         say(**ok)
     """)
     (failure,) = run(tasks("infonce", "dar", "adnce", seeds=1), tmp_path)
-    assert failure.experiment.loss == "dar"
+    assert failure.experiment.loss.name == "dar"
     assert failure.reason == "failed: the process ended with signal 9: out of luck"
     assert len({line.split()[0] for line in notes.read_text().splitlines()}) == 2
 
@@ -134,10 +136,10 @@ def test_a_worker_hands_over_a_record_that_it_cannot_write(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(runner.records, "publish", full)
-    request = {"domain": "graph", "dataset": "motifs", "loss": "none", "params": {}, "recipe": TINY}
-    place = {"results": str(tmp_path), "data_root": None, "device": "cpu"}
-    reply = worker.answer({"request": request | place, "seed": 4, "claim": "c", "wait": False})
+    monkeypatch.setattr(runner.store, "publish", full)
+    (task,) = tasks("none", seeds=1)
+    message = worker_of(Options(tmp_path, device="cpu")).message(task, wait=False)
+    reply = worker.answer(json.loads(json.dumps(message | {"seed": 4})))
     assert (reply["status"], reply["record"]["seed"]) == ("failed", 4)
     assert reply["record"]["metrics"]["accuracy"] > 0
     assert "No space left on device" in reply["error"]
@@ -165,7 +167,7 @@ def test_jobs_are_processes_and_share_the_cores(
     monkeypatch.setattr(sweep_module, "cpu_count", lambda: 8)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     stub(
-        'say(status="failed", error=os.environ["LOKY_MAX_CPU_COUNT"] + os.environ["OMP_NUM_THREADS"] + str(r["cores"]))'
+        'say(status="failed", error=os.environ["LOKY_MAX_CPU_COUNT"] + os.environ["OMP_NUM_THREADS"] + str(m["cores"]))'
     )
     assert {f.reason for f in run(tasks("infonce"), tmp_path, jobs=3)} == {"failed: 228"}
 
@@ -176,10 +178,9 @@ def test_threads_of_a_training_do_not_depend_on_the_number_of_jobs(
     monkeypatch.setattr(GraphDomain, "threads", 64)
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
     for cores, threads in ((None, 1), (2, 2)):
-        request = runner.Request(
-            "graph", "motifs", "none", {}, TINY, tmp_path / str(cores), cores=cores
-        )
-        assert runner.run(request, 0)[0]["environment"]["threads"] == threads
+        experiment = Experiment("graph", "motifs", LossSpec("none"), TINY)
+        options = Options(tmp_path / str(cores), device="cpu")
+        assert runner.run(experiment, 0, options, cores)[0]["environment"]["threads"] == threads
 
 
 def test_what_is_done_on_a_user_s_own_file_is_looked_at_again() -> None:
@@ -324,14 +325,19 @@ def published(results: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in results.rglob("*.json")}
 
 
-def test_a_message_holds_what_a_request_needs(tmp_path: Path) -> None:
-    from contrastbench.benchmarks.sweeps.worker import to_request
+def worker_of(options: Options) -> sweep_module.Worker:
+    """A worker without a process."""
+    worker = sweep_module.Worker.__new__(sweep_module.Worker)
+    worker.options = options
+    return worker
+
+
+def test_a_message_holds_what_a_cell_needs(tmp_path: Path) -> None:
+    from contrastbench.benchmarks.sweeps.worker import to_experiment, to_options
 
     (task,) = tasks("adnce", seeds=1, mu=0.3)
-    worker = sweep_module.Worker.__new__(sweep_module.Worker)
-    worker.options = Options(tmp_path, tmp_path / "data", "cpu")
-    message = json.loads(json.dumps(worker.message(task, wait=False)))
-    expected = runner.Request(
-        "graph", "motifs", "adnce", {"mu": 0.3}, TINY, tmp_path, tmp_path / "data", "cpu"
-    )
-    assert to_request(message["request"]) == replace(expected, cores=sweep_module.cpu_count())
+    options = Options(tmp_path, tmp_path / "data", "cpu", threads=3)
+    message = json.loads(json.dumps(worker_of(options).message(task, wait=False)))
+    assert to_experiment(message["experiment"]) == task.experiment
+    assert to_options(message["options"]) == options
+    assert message["cores"] == sweep_module.cpu_count()

@@ -8,7 +8,9 @@ from made_records import ENVIRONMENT, made
 
 from contrastbench.benchmarks.tables import selections
 from contrastbench.benchmarks.tables.audit import report
-from contrastbench.benchmarks.tables.table import Table, experiment, load, names
+from contrastbench.benchmarks.tables.catalogue import names
+from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses import UserError
 
 TABLE: dict[str, Any] = {
@@ -45,7 +47,7 @@ def add(
     results: Path, column: str, seed: int, recipe: dict[str, Any] | None = None, **change: Any
 ) -> None:
     """The record of a seed of the row "ours", with changes."""
-    work = experiment(table(), table().rows[1], column)
+    work = table().experiment(table().rows[1], column)
     values = {**work.full_recipe.model_dump(mode="json"), **(recipe or {})}
     made(results, work, seed, recipe=values, **change)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from contrastbench.benchmarks.tables import catalogue
-from contrastbench.benchmarks.tables.table import load
+from contrastbench.benchmarks.tables.load import load
 from contrastbench.losses import UserError
 
-OURS = Path(catalogue.__file__).with_name("tables")
+OURS = Path(catalogue.__file__).parent
 
 
 @pytest.fixture

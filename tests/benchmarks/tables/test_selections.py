@@ -10,8 +10,9 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.sweeps import plan
 from contrastbench.benchmarks.tables import selections
 from contrastbench.benchmarks.tables.formats import render
+from contrastbench.benchmarks.tables.load import load
 from contrastbench.benchmarks.tables.selections import draw, resolve, settings, trials
-from contrastbench.benchmarks.tables.table import Row, Table, Tune, load
+from contrastbench.benchmarks.tables.table import Row, Table, Tune
 from contrastbench.losses import UserError
 
 TABLE = Table(
@@ -66,11 +67,11 @@ def tune(results: Path, row: Row, validations: list[float], **change: float) -> 
 
 
 def test_the_baseline_and_the_new_loss_get_as_many_trials() -> None:
-    assert [work.params for work in trials(TABLE, BASE, "A")] == [
+    assert [work.loss.params for work in trials(TABLE, BASE, "A")] == [
         {"temperature": 0.1},
         {"temperature": 0.2},
     ]
-    new = [work.params for work in trials(TABLE, NEW, "A")]
+    new = [work.loss.params for work in trials(TABLE, NEW, "A")]
     assert len(new) == 2
     assert all(params["weight"] == "gaussian" for params in new)
     assert {params["mu"] for params in new} == {0.5, 0.7}, (
@@ -119,7 +120,7 @@ def test_validation_chooses_and_other_seeds_are_shown(tmp_path: Path) -> None:
     assert "| new | - / missing |" in text, "chosen, not yet confirmed"
     assert "seeds 100, 101" in text
     assert "base on A: temperature=0.1, the best of 2" in text
-    mu, temperature = better[1].params["mu"], better[1].params["temperature"]
+    mu, temperature = better[1].loss.params["mu"], better[1].loss.params["temperature"]
     assert f"temperature={temperature}, mu={mu}, the best of 2" in text
     assert "small,validation,base,A,infonce,no,80.0000,,,82.0000" in render(
         resolved, tmp_path, "csv"
@@ -159,12 +160,14 @@ def test_rows_without_a_grid(tmp_path: Path) -> None:
 def test_a_plan_has_trials_first_and_then_what_they_choose(tmp_path: Path) -> None:
     places = plan.places(TABLE, ["row=base"])
     asked = plan.Plan(TABLE, places, [0, 1], "validation", tmp_path)
-    assert [(task.experiment.params, task.seed) for task in asked.tasks()] == [
+    assert [(task.experiment.loss.params, task.seed) for task in asked.tasks()] == [
         ({"temperature": temperature}, seed) for temperature in (0.1, 0.2) for seed in (100, 101)
     ]
     assert asked.undecided() == 2
     tune(tmp_path, BASE, [70.0, 60.0])
-    assert [(t.experiment.params["temperature"], t.seed, t.state) for t in asked.tasks()][4:] == [
+    assert [(t.experiment.loss.params["temperature"], t.seed, t.state) for t in asked.tasks()][
+        4:
+    ] == [
         (0.1, 0, "missing"),
         (0.1, 1, "missing"),
     ]
@@ -211,12 +214,11 @@ def test_grids_of_the_paper_hold_what_it_chose(name: str) -> None:
 
 
 def test_a_sweep_file_that_tunes(tmp_path: Path) -> None:
-    from contrastbench.benchmarks.tables import sweep_file
 
     path = tmp_path / "mine.yaml"
     text = "domains: {graph: {}}\nlosses: [none, infonce, adnce]\ngrid: {temperature: [0.1, 0.2], mu: [0.3]}\ntune: {}\n"
     path.write_text(text)
-    table = sweep_file.load(str(path))
+    table = load(str(path))
     assert [(row.name, row.grid) for row in table.rows] == [
         ("none", {}),
         ("infonce", {"temperature": [0.1, 0.2]}),
@@ -240,4 +242,4 @@ def test_a_sweep_file_that_tunes(tmp_path: Path) -> None:
     ):
         path.write_text(text.replace(old, new))
         with pytest.raises(UserError, match=message):
-            sweep_file.load(str(path))
+            load(str(path))

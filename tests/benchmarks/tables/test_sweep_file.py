@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from contrastbench.benchmarks.sweeps import plan
-from contrastbench.benchmarks.tables import sweep_file
+from contrastbench.benchmarks.tables.load import load as load_table
 from contrastbench.domains.registry import DOMAINS
 from contrastbench.losses import LOSSES, UserError
 
@@ -34,7 +34,7 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
     def call(text: str):
         (tmp_path / "my.yaml").write_text(text.lstrip())
-        return sweep_file.load("my.yaml")
+        return load_table("my.yaml")
 
     return call
 
@@ -55,9 +55,9 @@ def test_rows_are_losses_by_settings_and_columns_are_datasets(load) -> None:
         "mine.py:Mine (margin=0.2, temperature=0.2)",
     ]
     place = plan.places(table, ["column=DD"])[-1]
-    assert place.experiment.full_params == {"margin": 0.2, "temperature": 0.2}
-    assert place.experiment.identity.name == "mine"
-    assert len(place.experiment.identity.code) == 64
+    assert place.experiment.loss.complete.params == {"margin": 0.2, "temperature": 0.2}
+    assert place.experiment.loss.complete.name == "mine"
+    assert len(place.experiment.loss.code) == 64
 
 
 def test_own_losses_lie_beside_the_file_or_in_the_current_folder(
@@ -67,27 +67,25 @@ def test_own_losses_lie_beside_the_file_or_in_the_current_folder(
     here = [place.experiment.key for place in plan.places(load("domains: {graph: {}}\n" + own), [])]
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    table = sweep_file.load("../my.yaml")
+    table = load_table("../my.yaml")
     assert [row.name for row in table.rows] == ["mine.py:Mine", "infonce + 2*mine.py:Mine"]
     assert [place.experiment.key for place in plan.places(table, [])] == here
     (tmp_path / "mine.py").rename("mine.py")
-    assert [
-        place.experiment.key for place in plan.places(sweep_file.load("../my.yaml"), [])
-    ] == here
+    assert [place.experiment.key for place in plan.places(load_table("../my.yaml"), [])] == here
 
 
 def test_all_means_every_registered_loss_and_smoke_every_domain(load) -> None:
     table = load("domains: {graph: {}}\nlosses: [all]\n")
     assert [row.loss for row in table.rows] == list(LOSSES)
     assert table.seeds == [0, 1, 2, 3, 4]
-    smoke = sweep_file.load("smoke")
+    smoke = load_table("smoke")
     assert [what.domain for what in smoke.columns.values()] == list(DOMAINS)
     assert [row.loss for row in smoke.rows] == [*LOSSES, "none"]
     assert smoke.seeds == [0]
 
 
 def test_a_published_table_is_loaded_by_name() -> None:
-    assert sweep_file.load("adnce-table5").rows[0].name == "node2vec"
+    assert load_table("adnce-table5").rows[0].name == "node2vec"
 
 
 @pytest.mark.parametrize(
@@ -162,10 +160,10 @@ def test_a_value_out_of_range_is_found_before_a_sweep(
 ) -> None:
     load(GOOD.replace(old, new, 1))
     if message is None:
-        sweep_file.check_values("my.yaml")
+        load_table("my.yaml", check_values=True)
     else:
         with pytest.raises(UserError, match=message) as error:
-            sweep_file.check_values("my.yaml")
+            load_table("my.yaml", check_values=True)
         assert "\n" not in str(error.value)
 
 
@@ -179,7 +177,7 @@ def test_a_value_out_of_range_in_a_table_of_ones_own(tmp_path: Path) -> None:
     with pytest.raises(
         UserError, match=r"own.yaml:13: temperature must be a finite number > 0, got -2"
     ):
-        sweep_file.check_values(str(path))
+        load_table(str(path), check_values=True)
 
 
 @pytest.mark.parametrize("name", ["smoke", "adnce-table5"])
@@ -187,9 +185,9 @@ def test_two_sweeps_with_one_name(name: str, tmp_path: Path) -> None:
     path = tmp_path / f"{name}.yaml"
     path.write_text("domains: {graph: {}}\nlosses: [all]\n")
     with pytest.raises(UserError, match=name):
-        sweep_file.load(str(path))
+        load_table(str(path))
 
 
 def test_an_unknown_name_answers_with_the_closest() -> None:
     with pytest.raises(UserError, match="unknown table 'smok': did you mean 'smoke'"):
-        sweep_file.load("smok")
+        load_table("smok")

@@ -10,9 +10,11 @@ from made_records import made
 
 from contrastbench.benchmarks.sweeps import plan
 from contrastbench.benchmarks.tables import formats
-from contrastbench.benchmarks.tables import table as tables
+from contrastbench.benchmarks.tables.catalogue import names
+from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.formats import render
-from contrastbench.benchmarks.tables.table import Table, entries, experiment, load, names, runnable
+from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.table import Column, Row, Table
 from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.losses import UserError, get_loss
 
@@ -43,7 +45,7 @@ SMALL = Table(
 
 def add(results: Path, column: str, seed: int, accuracy: float, **change: object) -> None:
     """The record of a seed of the row "ours"."""
-    work = experiment(SMALL, next(row for row in SMALL.rows if row.loss), column)
+    work = SMALL.experiment(next(row for row in SMALL.rows if row.loss), column)
     made(results, work, seed, **{"metrics": {"accuracy": accuracy}, **change})
 
 
@@ -54,16 +56,17 @@ def test_every_table_can_be_run_and_rendered(name: str, tmp_path: Path) -> None:
         (row, column)
         for row in table.rows
         for column in table.columns
-        if runnable(table, row, column)
+        if table.runnable(row, column)
     ]
     for row, column in places:
-        work = experiment(table, row, column)
+        work = table.experiment(row, column)
         assert work.dataset in declaration(work.domain).datasets
         assert work.full_recipe.protocol
         if work.domain == table.domain:
             assert set(table.protocol.recipe) <= set(type(work.full_recipe).model_fields)
         assert (
-            row.loss == "none" or get_loss(row.loss or "", **work.params).params == work.full_params
+            row.loss == "none"
+            or get_loss(row.loss or "", **work.params).params == work.loss.complete.params
         )
     assert ("missing" in render(table, tmp_path, "md")) == bool(places)
     lines = render(table, tmp_path, "csv").splitlines()
@@ -78,8 +81,8 @@ def test_stl_is_scored_whole_by_the_released_codes_that_train_on_crops_of_32_pix
     table = load(name)
     for row in table.rows:
         for column in table.columns:
-            if runnable(table, row, column) and table.columns[column].dataset == "STL-10":
-                recipe = experiment(table, row, column).full_recipe
+            if table.runnable(row, column) and table.columns[column].dataset == "STL-10":
+                recipe = table.experiment(row, column).full_recipe
                 if recipe.probe == "paper":
                     assert (recipe.size, recipe.test_size) == (32, 96), column
 
@@ -206,7 +209,7 @@ def test_a_value_that_two_tables_quote_is_one_run() -> None:
     five, nine = (
         {
             (place.row.name, place.column): place.experiment.key
-            for place in plan.places(tables.load(f"renyicl-table{n}"), [])
+            for place in plan.places(load(f"renyicl-table{n}"), [])
         }
         for n in (5, 9)
     )
@@ -218,7 +221,7 @@ def test_a_value_that_two_tables_quote_is_one_run() -> None:
 
 
 def test_a_column_without_a_dataset_is_quoted(tmp_path: Path) -> None:
-    columns = {**SMALL.columns, "C": tables.Column()}
+    columns = {**SMALL.columns, "C": Column()}
     rows = [*SMALL.rows[:1], SMALL.rows[1].model_copy(update={"paper": {"C": [60.0]}})]
     quoted = SMALL.model_copy(update={"columns": columns, "rows": rows})
     assert "| ours | - / missing | - / missing | *60.0* | - / missing |" in render(
@@ -287,7 +290,7 @@ def test_records_of_different_data_are_not_averaged(seed: int, tmp_path: Path) -
         render(SMALL, tmp_path, "md")
 
 
-RESULTS = Path(__file__).parents[2] / "results"
+RESULTS = Path(__file__).parents[3] / "results"
 
 
 def test_the_committed_results_are_what_the_committed_records_give(tmp_path: Path) -> None:
@@ -368,7 +371,7 @@ def test_odd_names_break_no_table(tmp_path: Path) -> None:
         update={
             "name": "100% a_b",
             "columns": columns,
-            "rows": [tables.Row(name="one\n\ntwo|three")],
+            "rows": [Row(name="one\n\ntwo|three")],
         }
     )
     lines = [line for line in render(odd, tmp_path, "md").splitlines() if line.startswith("|")]
