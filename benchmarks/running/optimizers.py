@@ -1,7 +1,7 @@
 """Optimizers and learning-rate schedules by the names that recipes use."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -9,18 +9,28 @@ from torch import Tensor, nn, optim
 
 from contrastbench.domains.recipe import Recipe
 
+Group = dict[str, Any]  # of an optimizer: params, and what is not the optimizer's default
 
-def make_optimizer(recipe: Recipe, parameters: Iterable[nn.Parameter]) -> optim.Optimizer:
-    """The recipe's optimizer on the parameters that are trained."""
-    trained = [p for p in parameters if p.requires_grad]
+
+def make_optimizer(
+    recipe: Recipe, parameters: Iterable[nn.Parameter], own_groups: Sequence[Group] = ()
+) -> optim.Optimizer:
+    """The recipe's optimizer on the parameters that are trained.
+
+    Args:
+        recipe: names the optimizer, its rate and its decay.
+        parameters: of the model.
+        own_groups: of the loss, with rates of their own or the recipe's; a temperature is not decayed.
+    """
+    trained = {"params": [p for p in parameters if p.requires_grad]}
+    groups = [trained, *({"weight_decay": 0.0, **group} for group in own_groups)]
     if recipe.optimizer == "sgd":
-        return optim.SGD(
-            trained, recipe.lr, recipe.momentum, weight_decay=recipe.weight_decay, fused=True
-        )
+        decay = recipe.weight_decay
+        return optim.SGD(groups, recipe.lr, recipe.momentum, weight_decay=decay, fused=True)
     if recipe.optimizer == "lars":
-        return LARS(trained, recipe.lr, recipe.momentum, recipe.weight_decay)
+        return LARS(groups, recipe.lr, recipe.momentum, recipe.weight_decay)
     kind = optim.AdamW if recipe.optimizer == "adamw" else optim.Adam
-    return kind(trained, recipe.lr, weight_decay=recipe.weight_decay, fused=True)
+    return kind(groups, recipe.lr, weight_decay=recipe.weight_decay, fused=True)
 
 
 class LARS(optim.Optimizer):
@@ -32,7 +42,7 @@ class LARS(optim.Optimizer):
 
     def __init__(
         self,
-        params: Iterable[nn.Parameter],
+        params: Iterable[Group],
         lr: float,
         momentum: float,
         weight_decay: float,
@@ -94,5 +104,5 @@ def make_schedule(
         return shares[recipe.schedule]
 
     for group in optimizer.param_groups:
-        group["initial_lr"] = recipe.lr
+        group["initial_lr"] = group["lr"]
     return optim.lr_scheduler.LambdaLR(optimizer, share, last_epoch=done - 1)

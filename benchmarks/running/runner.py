@@ -19,8 +19,8 @@ from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.running import tensorboard
 from contrastbench.benchmarks.running.environment import PeakMemory, choose_device, environment
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.training import Diverged, train
-from contrastbench.domains.base import Domain, Evaluation, Exports
+from contrastbench.benchmarks.running.training import AnyDomain, Diverged, train
+from contrastbench.domains.base import Evaluation, Exports, HasClasses
 from contrastbench.domains.registry import domain_class
 from contrastbench.losses.base import Loss
 from contrastbench.losses.errors import UserError, is_termination
@@ -40,8 +40,9 @@ def run(
     Raises:
         UserError: it cannot be run; nothing was trained and nothing recorded.
     """
-    recipe, loss = experiment.full_recipe, experiment.loss.make()
-    if loss is not None and not recipe.trainable:
+    recipe = experiment.full_recipe
+    experiment.loss.check()  # a mistake is named before data are read
+    if experiment.trained and not recipe.trainable:
         raise UserError("this recipe has no weights to train: give --loss none")
     device = torch.device(choose_device(options.device))
     domain = open_domain(experiment, seed, options.data_root, device)
@@ -52,17 +53,38 @@ def run(
     check(options, domain, path)
     if path.exists():
         return store.read(path), path
-    if loss is None or recipe.epochs == 0:
+    if not experiment.trained or recipe.epochs == 0:
         domain.check_untrained()
     check_writable(path.parent)
-    training = Training(cell, domain, loss, options)
+    training = Training(cell, domain, make_loss(cell, domain), options)
     record, path = publish(cell, attempt(training.measure), options.results, device)
     if record["status"] in store.FINAL:
         training.checkpoint.unlink(missing_ok=True)
     return record, path
 
 
-def check(options: Options, domain: Domain[Any, Any, Any], path: Path) -> None:
+def make_loss(cell: Cell, domain: AnyDomain) -> Loss | None:
+    """The loss on the domain's device, what it draws drawn by the seed.
+
+    Raises:
+        UserError: it asks for the number of classes, and the domain has none.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(cell.seed)
+        loss = cell.experiment.loss.make()
+        if loss is None:
+            return None
+        if loss.needs_classes:
+            if not isinstance(domain, HasClasses):
+                raise UserError(
+                    f"{cell.experiment.loss.name} needs classes, which domain "
+                    f"{cell.experiment.domain} has not: try graph, image or tabular"
+                )
+            loss.prepare(domain.class_count)
+        return loss.to(domain.device)
+
+
+def check(options: Options, domain: AnyDomain, path: Path) -> None:
     """Raise for what would fail after the training, or be missing."""
     if options.export:
         check_export(domain, options.export, path)
@@ -76,7 +98,7 @@ class NoData(UserError):
 
 def open_domain(
     experiment: Experiment, seed: int, data_root: Path | None, device: torch.device
-) -> Domain[Any, Any, Any]:
+) -> AnyDomain:
     """The dataset in its domain.
 
     Raises:
@@ -89,7 +111,7 @@ def open_domain(
         raise NoData(str(error)) from None
 
 
-def check_export(domain: Domain[Any, Any, Any], folder: Path, record: Path) -> None:
+def check_export(domain: AnyDomain, folder: Path, record: Path) -> None:
     """Raise if the model cannot be exported: before the training, not after it."""
     if not isinstance(domain, Exports):
         raise UserError(f"{type(domain).__name__} exports no models: leave --export out")
@@ -176,7 +198,7 @@ class Training:
     """A cell about to be trained and scored."""
 
     cell: Cell
-    domain: Domain[Any, Any, Any]
+    domain: AnyDomain
     loss: Loss | None
     options: Options
 

@@ -90,7 +90,7 @@ def train(
     model, recipe = domain.model(), domain.recipe
     if loss is None:
         return model, History()
-    run = Run(model, recipe, domain.steps(), checkpoint, log)
+    run = Run(model, loss, recipe, domain.steps(), checkpoint, log)
     validate = validation(domain)
     first, done = divmod(run.history.step, max(1, domain.steps()))
     with (
@@ -99,6 +99,7 @@ def train(
     ):
         for epoch in range(first, recipe.epochs):
             model.train()
+            loss.train()
             for batch in islice(domain.batches(epoch), done, None):
                 contrasts = domain.contrasts(model, batch)
                 seen = look(contrasts, batch) if look else contrasts
@@ -123,7 +124,7 @@ def validation(domain: AnyDomain) -> Callable[[nn.Module], float] | None:
 
 
 class Run:
-    """A model in training, with all that a checkpoint must hold."""
+    """A model and its loss in training, with all that a checkpoint must hold."""
 
     optimizer: Optimizer
     schedule: LambdaLR
@@ -131,14 +132,16 @@ class Run:
     def __init__(
         self,
         model: nn.Module,
+        loss: Loss,
         recipe: Recipe,
         steps_per_epoch: int,
         checkpoint: Path | None,
         log: Log | None,
     ) -> None:
-        self.model, self.recipe, self.checkpoint, self.log = model, recipe, checkpoint, log
+        self.model, self.loss, self.recipe = model, loss, recipe
+        self.checkpoint, self.log = checkpoint, log
         self.steps_per_epoch, self.steps = steps_per_epoch, recipe.epochs * steps_per_epoch
-        self.optimizer = make_optimizer(recipe, model.parameters())
+        self.optimizer = make_optimizer(recipe, model.parameters(), loss.parameter_groups())
         self.history = History()
         self.best: checkpoints.Tensors = {}
         found = checkpoints.read(checkpoint) if checkpoint else None
@@ -212,6 +215,7 @@ class Run:
         if self.checkpoint and (due or interruption.signal):
             self.collect()
             tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
+            tensors |= {f"loss.{name}": tensor for name, tensor in self.loss.state_dict().items()}
             tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
             tensors |= optimizer_tensors(self.optimizer)
             checkpoints.write(self.checkpoint, tensors, vars(self.history))
@@ -224,6 +228,7 @@ class Run:
             **{**state, "dev_curve": [tuple(entry) for entry in state["dev_curve"]]}
         )
         self.model.load_state_dict(part(tensors, "model"))
+        self.loss.load_state_dict(part(tensors, "loss"))
         self.best = part(tensors, "best")
         parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
         moments: dict[int, dict[str, Tensor]] = {}

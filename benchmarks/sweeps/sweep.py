@@ -103,7 +103,10 @@ class Sweep:
 
     def run(self) -> list[Failure]:
         """Run everything; interrupted, the workers are asked to write their checkpoints and end."""
-        threads = [threading.Thread(target=self.serve) for _ in range(min(self.jobs, self.total))]
+        threads = [
+            threading.Thread(target=self.serve, name=f"sweep-{i}")
+            for i in range(min(self.jobs, self.total))
+        ]
         for thread in threads:
             thread.start()
         try:
@@ -133,20 +136,17 @@ class Sweep:
                     raise report
                 if report is None:
                     serving -= 1
-                elif self.take(*report):
+                else:
+                    self.take(*report)
                     progress.step(self.outlook())
 
-    def take(self, task: Task, reply: Reply) -> bool:
-        """Note what became of a task; False if it has to be waited for."""
-        status = reply["status"]
-        if status == "claimed":
-            self.waiting.append((task, True))
-            return False
-        if status == "ok":
+    def take(self, task: Task, reply: Reply) -> None:
+        """Note what became of a task."""
+        if reply["status"] == "ok":
             self.costs.learn(task.experiment, reply["seconds"])
         else:
-            self.failures.append(Failure(task.experiment, task.seed, f"{status}: {reply['error']}"))
-        return True
+            reason = f"{reply['status']}: {reply['error']}"
+            self.failures.append(Failure(task.experiment, task.seed, reason))
 
     def outlook(self) -> str:
         """How long the rest will take, as far as records tell; what they say nothing of counts as the mean."""
@@ -162,14 +162,15 @@ class Sweep:
         try:
             while (item := self.next()) is not None:
                 task, wait = item
-                error = self.known_refusal(task.experiment)
-                if error is None:
+                reply = self.known_refusal(task.experiment)
+                if reply is None:
                     worker = self.living(worker)
-                    self.reports.put((task, self.noted(task, worker.do(task, wait))))
+                    reply = self.noted(task, worker.do(task, wait))
+                if reply["status"] == "claimed":
+                    # put back here, not by who reads the reports: this thread may end before that
+                    self.waiting.append((task, True))
                 else:
-                    self.reports.put(
-                        (task, {"status": "refused", "no_data": False, "error": error})
-                    )
+                    self.reports.put((task, reply))
             self.reports.put(None)
         except BaseException as error:
             self.reports.put(error)
@@ -184,11 +185,11 @@ class Sweep:
         except IndexError:
             return None
 
-    def known_refusal(self, experiment: Experiment) -> str | None:
-        """Why the experiment cannot be run, if an earlier task has shown it."""
-        return self.refused.get(scope(experiment, False)) or self.refused.get(
-            scope(experiment, True)
-        )
+    def known_refusal(self, experiment: Experiment) -> Reply | None:
+        """That the experiment cannot be run, if an earlier task has shown it."""
+        scopes = (scope(experiment, no_data) for no_data in (False, True))
+        error = next((self.refused[name] for name in scopes if name in self.refused), None)
+        return None if error is None else {"status": "refused", "no_data": False, "error": error}
 
     def noted(self, task: Task, reply: Reply) -> Reply:
         """The reply; a refusal holds for other tasks too, and a record that no disk took is printed."""

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -18,8 +19,10 @@ from contrastbench.benchmarks.running import runner
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps import sweep as sweep_module
 from contrastbench.benchmarks.sweeps.costs import Costs
+from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.benchmarks.sweeps.survey import Task
 from contrastbench.benchmarks.sweeps.sweep import Failure, Sweep, report, to_run
+from contrastbench.benchmarks.sweeps.sweep import run as run_plan
 from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.losses.spec import LossSpec
 
@@ -158,6 +161,33 @@ def test_a_cell_that_another_sweep_has_comes_last_and_is_waited_for(stub, tmp_pa
         "infonce",
         "adnce",
         "infonce",
+    ]
+
+
+def test_the_last_cell_is_waited_for_however_late_its_claim_is_read(
+    stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reports are read when the threads have ended: none of them may leave a claimed cell behind."""
+    notes = stub('say(status="claimed") if not m["wait"] else say(**ok)')
+    watch = Sweep.watch
+
+    def watch_late(self: Sweep, serving: int) -> None:
+        for thread in threading.enumerate():
+            if thread.name.startswith("sweep-"):
+                thread.join()
+        watch(self, serving)
+
+    monkeypatch.setattr(Sweep, "watch", watch_late)
+    assert run(tasks("infonce", seeds=2), tmp_path, jobs=2) == []
+    assert len(notes.read_text().splitlines()) == 4, "each was claimed once and then done"
+
+
+def test_a_cell_without_a_result_is_exit_code_1(tmp_path: Path, monkeypatch) -> None:
+    """Whatever became of it: the last line says how many, and that it is bad news."""
+    monkeypatch.setattr(Sweep, "run", lambda self: [])
+    asked = make_plan("smoke", ["loss=infonce", "domain=graph"], "0-1", True, None, tmp_path)
+    assert list(run_plan(asked, Options(tmp_path))) == [
+        ("2 cells: 0 done before, 0 now, 2 without a result", True)
     ]
 
 
