@@ -65,7 +65,7 @@ class Contrast:
             "positive_key": each,
         }
 
-    def positives(self, rows: slice = slice(None)) -> Tensor:  # noqa: B008  immutable
+    def positives(self, rows: slice = slice(None)) -> Tensor:
         """(a, P, D) the positives of some rows of anchors."""
         if self.positive is not None:
             return self.positive[rows]

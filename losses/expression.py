@@ -125,4 +125,6 @@ def flat(params: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     >>> flat({"infonce": {"temperature": 0.5}, "dar": {"form": "star"}})
     {'infonce.temperature': 0.5, 'dar.form': 'star'}
     """
-    return {f"{prefix}.{key}": value for prefix, own in params.items() for key, value in own.items()}
+    return {
+        f"{prefix}.{key}": value for prefix, own in params.items() for key, value in own.items()
+    }

@@ -116,6 +116,16 @@ Range = Number | Choice | Given
 # Papers choose temperatures between 0.05 (sentences) and 1; float32 holds exp(1 / 0.05).
 TEMPERATURE = Number(low=0, tune=(0.05, 1), log=True)
 VARIANT = Choice("official_code", "paper")
+# of CPC and its kin; RényiCL chooses among powers of two, 1 / 65536 for large batches
+SKEW = Number(low=0, high=1, closed=True, tune=(2**-16, 0.5), log=True)
+ORDER = Number(
+    low=0,
+    tune=(1.1, 3),
+    excluded=(1, "the Rényi divergence of order 1 is the KL divergence, losses mlcpc and dv"),
+)
+CLASS_PRIOR = Number(low=0, high=1, closed="low", tune=(0, 0.3))  # 0.1 with ten classes
+SCORE = Number(tune=(0, 1))  # a cosine, or beyond all of them
+SHAPE = Number(low=0, tune=(0.5, 4))  # of the densities of ADNCE's Table 11
 
 
 def check(ranges: Mapping[str, Range], params: Mapping[str, Any]) -> None:

@@ -328,7 +328,7 @@ def check_loss_(
     set_: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE for the loss.")] = None,
 ) -> None:
     """The checks that every registered loss passes, on your own."""
-    from contrastbench.losses.laws.battery import check_loss
+    from contrastbench.losses.laws import check_loss
 
     results = check_loss(loss, **parse_pairs("--set", set_))
     for result in results:

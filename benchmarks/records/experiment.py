@@ -1,23 +1,18 @@
 """An experiment is a cell without its seed and data hash: what tables show and sweeps run. Brings no torch."""
 
-import hashlib
-import inspect
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses.errors import UserError
+from contrastbench.losses.own import own_code
 from contrastbench.losses.registry import complete, get_loss, is_registered
-
-if TYPE_CHECKING:
-    from contrastbench.losses.base import Loss
 
 State = Literal["done", "diverged", "failed", "missing"]
 
@@ -191,36 +186,3 @@ def state(statuses: set[str]) -> State:
     if "ok" in statuses:
         return "done"
     return "diverged" if "diverged" in statuses else "failed" if statuses else "missing"
-
-
-def own_code(loss: "Loss | None") -> str:
-    """Sha256 over losses from outside this package: their classes' names, and their files, which a user may edit.
-
-    What these files import is not covered, except for classes that the loss is derived from and
-    methods it takes over.
-    """
-    from contrastbench.losses.base import parts
-
-    kinds = (
-        [kind for _, part in parts(loss) for kind in type(part).__mro__] if loss is not None else []
-    )
-    own = [
-        kind
-        for kind in kinds
-        if not kind.__module__.startswith(("contrastbench.", "torch.", "builtins"))
-    ]
-    files = {file for kind in own for file in source_files(kind)}
-    code = [kind.__qualname__.encode() for kind in own] + [
-        Path(file).read_bytes() for file in sorted(files)
-    ]
-    return hashlib.sha256(b"\0".join(code)).hexdigest() if own else ""
-
-
-def source_files(kind: type) -> Iterator[str]:
-    """The file of a class, which may have no methods, and those of its methods; none of the standard library's."""
-    if kind.__module__.partition(".")[0] in sys.stdlib_module_names:
-        return
-    files = [f.__code__.co_filename for f in vars(kind).values() if inspect.isfunction(f)]
-    for file in [*files, getattr(sys.modules.get(kind.__module__), "__file__", None)]:
-        if file and Path(file).is_file():  # what a decorator makes may be from "<string>"
-            yield file

@@ -14,7 +14,6 @@ import torch
 from joblib import cpu_count
 
 from contrastbench.benchmarks.records import store
-from contrastbench.benchmarks.records.experiment import own_code
 from contrastbench.benchmarks.records.store import Cell, Record
 from contrastbench.benchmarks.running import tensorboard
 from contrastbench.benchmarks.running.environment import environment, peak_memory_mib
@@ -24,6 +23,7 @@ from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import domain_class, make_recipe
 from contrastbench.losses.base import Loss
 from contrastbench.losses.errors import UserError, is_termination
+from contrastbench.losses.own import own_code
 from contrastbench.losses.registry import get_loss
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from contrastbench.benchmarks.records.experiment import own_code
 from contrastbench.benchmarks.records.store import read
 from contrastbench.benchmarks.running import runner
 from contrastbench.benchmarks.running.runner import Request, run
 from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.losses import LOSSES, UserError, get_loss, registry
+from contrastbench.losses.own import own_code
 
 TINY = {"epochs": 2, "limit": 60, "folds": 3}
 

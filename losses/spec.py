@@ -1,0 +1,73 @@
+"""A loss with its parameters: the noun that tables, sweeps, runs and records share."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from contrastbench.losses.errors import UserError
+from contrastbench.losses.own import own_code
+from contrastbench.losses.registry import check, complete, get_loss, is_registered
+
+if TYPE_CHECKING:
+    from contrastbench.losses.base import Loss
+
+NONE = "none"  # no loss: the untrained encoder
+
+
+@dataclass(frozen=True)
+class LossSpec:
+    """A loss as somebody asks for it. Registered losses need no torch until they are made.
+
+    >>> LossSpec("adnce", {"mu": 0.3}).complete.params["sigma"]
+    1.0
+    """
+
+    name: str  # registered, of an entry point, file.py:Class, a weighted sum of these, or "none"
+    params: dict[str, Any] = field(default_factory=dict)  # those that are given
+
+    @property
+    def label(self) -> str:
+        """The name and the parameters that are given, for people.
+
+        >>> LossSpec("adnce", {"mu": 0.7}).label
+        'adnce(mu=0.7)'
+        """
+        params = ", ".join(f"{name}={value}" for name, value in self.params.items())
+        return f"{self.name}({params})" if params else self.name
+
+    @cached_property
+    def complete(self) -> "LossSpec":
+        """The loss as its records name it: by its own name, with its parameters after defaults.
+
+        Raises:
+            UserError: no such loss or parameter.
+        """
+        if self.name == NONE:
+            return LossSpec(NONE)
+        return LossSpec(*complete(self.name, self.params))
+
+    @cached_property
+    def code(self) -> str:
+        """Sha256 of the files of a user's own loss, which may be edited; "" for others."""
+        if self.name == NONE or is_registered(self.name):
+            return ""
+        return own_code(self.make())
+
+    def check(self) -> None:
+        """Raise unless the loss can be made.
+
+        Raises:
+            UserError: no such loss or parameter, or a value out of its range, which is named.
+        """
+        if self.name != NONE:
+            check(self.name, self.params)
+        elif self.params:
+            raise UserError(f"the loss none has no parameters, got {next(iter(self.params))}")
+
+    def make(self) -> "Loss | None":
+        """The loss; None for "none".
+
+        Raises:
+            UserError: as in `check`.
+        """
+        return None if self.name == NONE else get_loss(self.name, **self.params)
