@@ -4,7 +4,16 @@ from torch import Tensor
 
 from contrastbench.losses.base import Scores
 from contrastbench.losses.exponential import ExponentialLoss
-from contrastbench.losses.ranges import SCORE, SHAPE, TEMPERATURE, VARIANT, Choice, Given, Number
+from contrastbench.losses.ranges import (
+    SCORE,
+    SHAPE,
+    TEMPERATURE,
+    VARIANT,
+    Choice,
+    Given,
+    Number,
+    declare,
+)
 
 
 class ADNCE(ExponentialLoss):
@@ -44,15 +53,13 @@ class ADNCE(ExponentialLoss):
     tensor(-3.0433)
     """
 
-    ranges = {
-        "temperature": TEMPERATURE,
-        "mu": Given(
-            "weight", {"gaussian": SCORE, "gamma": SHAPE, "rayleigh": SHAPE, "chi2": SHAPE}
-        ),
-        "sigma": Number(low=0, tune=(0.1, 2), log=True),
-        "weight": Choice("gaussian", "gamma", "rayleigh", "chi2"),
-        "variant": VARIANT,
-    }
+    ranges = declare(
+        temperature=TEMPERATURE,
+        mu=Given("weight", {"gaussian": SCORE, "gamma": SHAPE, "rayleigh": SHAPE, "chi2": SHAPE}),
+        sigma=Number(low=0, tune=(0.1, 2), log=True),
+        weight=Choice("gaussian", "gamma", "rayleigh", "chi2"),
+        variant=VARIANT,
+    )
 
     def __init__(
         self,

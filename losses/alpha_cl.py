@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from contrastbench.losses.base import ScoreLoss, Scores
-from contrastbench.losses.ranges import TEMPERATURE, Number
+from contrastbench.losses.ranges import TEMPERATURE, Number, declare
 
 
 class AlphaCL(ScoreLoss):
@@ -16,8 +16,8 @@ class AlphaCL(ScoreLoss):
 
     Tian, "Understanding Deep Contrastive Learning via Coordinate-wise Optimization", NeurIPS 2022,
     equations 4 and 6 and the choice "direct" of alpha in its experiments,
-    https://arxiv.org/abs/2201.12680. The importances are detached; an anchor's add up to one, so that p = 2 has tau times the gradient of `decoupled`.
-    ADNCE compares with p = 4 and tau = 0.5.
+    https://arxiv.org/abs/2201.12680. The importances are detached; an anchor's add up to one, so
+    that p = 2 has tau times the gradient of `decoupled`. ADNCE compares with p = 4 and tau = 0.5.
 
     Args:
         temperature: tau > 0.
@@ -32,10 +32,10 @@ class AlphaCL(ScoreLoss):
     tensor(-1.)
     """
 
-    ranges = {
-        "temperature": TEMPERATURE,
-        "p": Number(low=0, tune=(1, 8), log=True),
-    }
+    ranges = declare(
+        temperature=TEMPERATURE,
+        p=Number(low=0, tune=(1, 8), log=True),
+    )
 
     def __init__(self, temperature: float = 0.5, p: float = 4.0) -> None:
         super().__init__()

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from contrastbench.losses.base import ScoreLoss, Scores
-from contrastbench.losses.ranges import TEMPERATURE, VARIANT, Number
+from contrastbench.losses.ranges import TEMPERATURE, VARIANT, Number, declare
 
 
 class AttentionNCE(ScoreLoss):
@@ -17,8 +17,8 @@ class AttentionNCE(ScoreLoss):
        \beta = N\, \mathrm{softmax}(s / d_{neg})
 
     Liu et al., "AttentionNCE: Contrastive Learning with Instance Attention", 2024, equations 7 to
-    10 and 14, https://openreview.net/forum?id=FfHGAAoSVJ. Both attentions are detached. The pairing says whether the bracketed positive is
-    there (in the paper it is).
+    10 and 14, https://openreview.net/forum?id=FfHGAAoSVJ. Both attentions are detached. The pairing
+    says whether the bracketed positive is there (in the paper it is).
 
     Args:
         temperature: tau > 0.
@@ -39,12 +39,12 @@ class AttentionNCE(ScoreLoss):
     tensor(0.6176)
     """
 
-    ranges = {
-        "temperature": TEMPERATURE,
-        "d_pos": Number(low=0, tune=(0.1, 10), log=True),
-        "d_neg": Number(low=0, tune=(0.1, 10), log=True),
-        "variant": VARIANT,
-    }
+    ranges = declare(
+        temperature=TEMPERATURE,
+        d_pos=Number(low=0, tune=(0.1, 10), log=True),
+        d_neg=Number(low=0, tune=(0.1, 10), log=True),
+        variant=VARIANT,
+    )
 
     def __init__(
         self,

@@ -2,9 +2,8 @@
 
 import inspect
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +13,7 @@ from torch.utils.checkpoint import checkpoint
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.expression import Title, flat, prefixes, weighted
-from contrastbench.losses.ranges import Range
+from contrastbench.losses.ranges import declare
 from contrastbench.losses.ranges import in_range as in_range  # for the losses of users
 
 T = TypeVar("T")
@@ -116,7 +115,7 @@ class Loss(nn.Module):
     The encoder is what is evaluated; the loss's parameters end with the training.
     """
 
-    ranges: ClassVar[Mapping[str, Range]] = {}  # by argument; a user's own loss needs none
+    ranges = declare()  # by argument; a user's own loss needs none
     ordered = False  # whether the order of the anchors matters
     needs_classes = False  # whether `prepare` must be told the number of classes
     lr: float | None = None  # learning rate of the loss's own parameters; None: the encoder's
@@ -161,7 +160,7 @@ class Loss(nn.Module):
 
     @property
     def params(self) -> dict[str, Any]:
-        """The constructor's arguments by name: attributes, and initial values of what is learned."""
+        """The constructor's arguments by name; of what is learned the initial value."""
         values = {name: getattr(self, name) for name in constructor(type(self))}
         return {
             name: self._arguments[name] if isinstance(value, Tensor) else value

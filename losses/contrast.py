@@ -79,7 +79,9 @@ def widen(x: Tensor) -> Tensor:
 
 
 def unit(z: Tensor) -> Tensor:
-    """Rows of length one, in float32 or better; a row of zeros stays zero and has a bounded gradient.
+    """Rows of length one, in float32 or better.
+
+    A row of zeros stays zero and has a bounded gradient.
 
     >>> unit(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
     tensor([[0.6000, 0.8000],
@@ -169,9 +171,10 @@ def classmates(ids: Tensor) -> tuple[Tensor, Tensor]:
 def other_view(z1: Tensor, z2: Tensor, mean_over_negatives: bool = True) -> Contrast:
     """GraphCL's pairing: the first view's rows meet the second view's.
 
-    Another sample's row is a negative, the same sample's the positive. The positive is not in the denominator. ADNCE's graph code takes the mean over the N - 1
-    negatives, GraphCL's the sum (`mean_over_negatives=False`); for losses that take the
-    denominator's logarithm this is a constant.
+    Another sample's row is a negative, the same sample's the positive. The positive is not in the
+    denominator. ADNCE's graph code takes the mean over the N - 1 negatives, GraphCL's the sum
+    (`mean_over_negatives=False`); for losses that take the denominator's logarithm this is a
+    constant.
 
     Args:
         z1, z2: (N, D) embeddings of two views, row i of both from sample i; need not be normalised.
@@ -187,9 +190,9 @@ def other_view(z1: Tensor, z2: Tensor, mean_over_negatives: bool = True) -> Cont
 def whole_row(z1: Tensor, z2: Tensor) -> Contrast:
     """SimCSE's pairing: each row of the first view meets the whole second view.
 
-    Its positive is among the keys. InfoNCE over it is the cross-entropy of the N x N cosine matrix. In ADNCE's sentence code the
-    positive is one of the re-weighted columns: nothing is removed from the row, and nothing is
-    added to it.
+    Its positive is among the keys. InfoNCE over it is the cross-entropy of the N x N cosine matrix.
+    In ADNCE's sentence code the positive is one of the re-weighted columns: nothing is removed from
+    the row, and nothing is added to it.
 
     Args:
         z1, z2: (N, D) embeddings of two views, row i of both from sample i; need not be normalised.
@@ -208,8 +211,8 @@ def whole_row(z1: Tensor, z2: Tensor) -> Contrast:
 def query_key(queries: Tensor | Sequence[Tensor], keys: Tensor) -> Contrast:
     """MoCo v3's pairing: every crop's query meets the keys of one target view.
 
-    The key of its own instance is its positive, the others its negatives. With several target views build one Contrast for each and add their losses (MoCo v3; RényiCL
-    with multi-crop).
+    The key of its own instance is its positive, the others its negatives. With several target views
+    build one Contrast for each and add their losses (MoCo v3; RényiCL with multi-crop).
 
     Args:
         queries: (N, D), or (C, N, D), or a sequence of C tensors (N, D): the online network's

@@ -7,11 +7,11 @@ from torch.utils.checkpoint import checkpoint
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.errors import UserError
-from contrastbench.losses.ranges import Choice
+from contrastbench.losses.ranges import Choice, declare
 
 
 class DAR(Loss):
-    r"""Difference alignment: the differences between embeddings of different samples should be alike.
+    r"""Difference alignment: differences between embeddings of two samples should be alike.
 
     .. math:: \frac{2}{n (n-1)} \sum_{j < k} \lVert D_j - D_k \rVert_2, \qquad
        D_j = z_{j-1} - z_j \ \text{(chain)} \quad \text{or} \quad D_j = z_0 - z_j \ \text{(star)}
@@ -39,7 +39,7 @@ class DAR(Loss):
     ordered = True  # a chain is a chain of neighbours
     block_elements = 2**22  # numbers held at once; 16 MiB in float32
 
-    ranges = {"form": Choice("chain", "star")}
+    ranges = declare(form=Choice("chain", "star"))
 
     def __init__(self, form: str = "chain") -> None:
         super().__init__()

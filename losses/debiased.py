@@ -7,18 +7,19 @@ from torch import Tensor
 
 from contrastbench.losses.base import Scores
 from contrastbench.losses.exponential import ExponentialLoss
-from contrastbench.losses.ranges import CLASS_PRIOR, TEMPERATURE
+from contrastbench.losses.ranges import CLASS_PRIOR, TEMPERATURE, declare
 
 
 class Debiased(ExponentialLoss):
     r"""InfoNCE with the negatives' mean corrected for the share of hidden positives among them.
 
     .. math:: -\log \frac{e^{s^+/\tau}}{[e^{s^+/\tau}] + N g}, \qquad
-       g = \max\left\{\frac{\frac1N \sum_j e^{s_j/\tau} - \tau^+ \frac1M \sum_m e^{s^+_m/\tau}}{1 - \tau^+},\ e^{-1/\tau}\right\}
+       g = \max\left\{\frac{\frac1N \sum_j e^{s_j/\tau} - \tau^+ \frac1M \sum_m e^{s^+_m/\tau}}
+       {1 - \tau^+},\ e^{-1/\tau}\right\}
 
     Chuang et al., "Debiased Contrastive Learning", NeurIPS 2020, equations 7 and 8,
-    https://arxiv.org/abs/2007.00224; the released code computes the same. The pairing says whether the bracketed positive is there (in the paper
-    it is).
+    https://arxiv.org/abs/2007.00224; the released code computes the same. The pairing says whether
+    the bracketed positive is there (in the paper it is).
 
     Args:
         temperature: tau > 0.
@@ -34,10 +35,10 @@ class Debiased(ExponentialLoss):
     tensor(0.2115)
     """
 
-    ranges = {
-        "temperature": TEMPERATURE,
-        "tau_plus": CLASS_PRIOR,
-    }
+    ranges = declare(
+        temperature=TEMPERATURE,
+        tau_plus=CLASS_PRIOR,
+    )
 
     def __init__(self, temperature: float = 0.5, tau_plus: float = 0.1) -> None:
         super().__init__()

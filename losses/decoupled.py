@@ -4,7 +4,7 @@ from torch import Tensor
 
 from contrastbench.losses.base import Scores
 from contrastbench.losses.exponential import ExponentialLoss
-from contrastbench.losses.ranges import TEMPERATURE
+from contrastbench.losses.ranges import TEMPERATURE, declare
 
 
 class Decoupled(ExponentialLoss):
@@ -27,7 +27,7 @@ class Decoupled(ExponentialLoss):
     tensor(-0.2082)
     """
 
-    ranges = {"temperature": TEMPERATURE}
+    ranges = declare(temperature=TEMPERATURE)
 
     def __init__(self, temperature: float = 0.5) -> None:
         super().__init__()

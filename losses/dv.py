@@ -5,7 +5,7 @@ from torch import Tensor
 
 from contrastbench.losses.base import ScoreLoss, Scores
 from contrastbench.losses.expectation import log_mean
-from contrastbench.losses.ranges import TEMPERATURE
+from contrastbench.losses.ranges import TEMPERATURE, declare
 
 
 class DV(ScoreLoss):
@@ -30,7 +30,7 @@ class DV(ScoreLoss):
     tensor(-2.)
     """
 
-    ranges = {"temperature": TEMPERATURE}
+    ranges = declare(temperature=TEMPERATURE)
 
     def __init__(self, temperature: float = 0.5) -> None:
         super().__init__()

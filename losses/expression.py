@@ -13,7 +13,7 @@ NAME = r"[^\s*+]+|[^*+]+\.py:\w+"  # a file's folder may have a blank in its nam
 
 
 class Title(NamedTuple):
-    """The names of a loss: what records call it, and its class, which tells two of one name apart."""
+    """The names of a loss: in records, and of its class, which tells two apart."""
 
     name: str
     kind: str

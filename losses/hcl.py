@@ -5,7 +5,7 @@ from torch import Tensor
 from contrastbench.losses.base import Scores
 from contrastbench.losses.debiased import log_debias
 from contrastbench.losses.exponential import ExponentialLoss
-from contrastbench.losses.ranges import CLASS_PRIOR, TEMPERATURE, Number
+from contrastbench.losses.ranges import CLASS_PRIOR, TEMPERATURE, Number, declare
 
 
 class HCL(ExponentialLoss):
@@ -17,8 +17,9 @@ class HCL(ExponentialLoss):
        w_j = e^{\beta s_j/\tau}
 
     Robinson et al., "Contrastive Learning with Hard Negative Samples", ICLR 2021, equation 4 and
-    its estimator below it, https://arxiv.org/abs/2010.04592. As in the released code, the gradient goes through the weights too. The
-    pairing says whether the bracketed positive is there (in the paper it is).
+    its estimator below it, https://arxiv.org/abs/2010.04592. As in the released code, the gradient
+    goes through the weights too. The pairing says whether the bracketed positive is there (in the
+    paper it is).
 
     Args:
         temperature: tau > 0.
@@ -36,11 +37,11 @@ class HCL(ExponentialLoss):
     tensor(-1.6374)
     """
 
-    ranges = {
-        "temperature": TEMPERATURE,
-        "tau_plus": CLASS_PRIOR,
-        "beta": Number(low=0, closed=True, tune=(0, 2)),
-    }
+    ranges = declare(
+        temperature=TEMPERATURE,
+        tau_plus=CLASS_PRIOR,
+        beta=Number(low=0, closed=True, tune=(0, 2)),
+    )
 
     def __init__(self, temperature: float = 0.5, tau_plus: float = 0.1, beta: float = 1.0) -> None:
         super().__init__()

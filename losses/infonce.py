@@ -4,7 +4,7 @@ from torch import Tensor
 
 from contrastbench.losses.base import Scores
 from contrastbench.losses.exponential import ExponentialLoss
-from contrastbench.losses.ranges import TEMPERATURE
+from contrastbench.losses.ranges import TEMPERATURE, declare
 
 
 class InfoNCE(ExponentialLoss):
@@ -31,7 +31,7 @@ class InfoNCE(ExponentialLoss):
     tensor(0.5944)
     """
 
-    ranges = {"temperature": TEMPERATURE}
+    ranges = declare(temperature=TEMPERATURE)
 
     def __init__(self, temperature: float = 0.5) -> None:
         super().__init__()

@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from contrastbench.losses.base import ScoreLoss, Scores
-from contrastbench.losses.ranges import TEMPERATURE
+from contrastbench.losses.ranges import TEMPERATURE, declare
 
 
 class MeanVariance(ScoreLoss):
@@ -12,8 +12,8 @@ class MeanVariance(ScoreLoss):
     .. math:: -s^+ + \mathbb{E}_{Q_0}[s] + \frac{1}{2\tau} \mathbb{V}_{Q_0}[s]
 
     Wu et al., "Understanding Contrastive Learning via Distributionally Robust Optimization",
-    NeurIPS 2023, equation 8, https://arxiv.org/abs/2310.11048. It approximates tau times InfoNCE without the positive in the
-    denominator, for large tau.
+    NeurIPS 2023, equation 8, https://arxiv.org/abs/2310.11048. It approximates tau times InfoNCE
+    without the positive in the denominator, for large tau.
 
     Args:
         temperature: tau > 0.
@@ -29,7 +29,7 @@ class MeanVariance(ScoreLoss):
     tensor(-0.7133)
     """
 
-    ranges = {"temperature": TEMPERATURE}
+    ranges = declare(temperature=TEMPERATURE)
 
     def __init__(self, temperature: float = 0.5) -> None:
         super().__init__()

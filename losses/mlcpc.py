@@ -5,7 +5,7 @@ from torch import Tensor
 
 from contrastbench.losses.base import ScoreLoss, Scores
 from contrastbench.losses.expectation import log_mean, log_mix
-from contrastbench.losses.ranges import SKEW, TEMPERATURE
+from contrastbench.losses.ranges import SKEW, TEMPERATURE, declare
 
 
 class MLCPC(ScoreLoss):
@@ -16,8 +16,8 @@ class MLCPC(ScoreLoss):
 
     Lee and Shin, "RényiCL: Contrastive Representation Learning with Skew Rényi Divergence", NeurIPS
     2022, equation 3, https://arxiv.org/abs/2208.06270, after Song and Ermon 2020,
-    https://arxiv.org/abs/2007.09852. P are all positive pairs of the batch, Q all negative ones; one
-    logarithm for the whole batch.
+    https://arxiv.org/abs/2007.09852. P are all positive pairs of the batch, Q all negative ones;
+    one logarithm for the whole batch.
 
     Args:
         temperature: tau > 0.
@@ -32,10 +32,10 @@ class MLCPC(ScoreLoss):
     tensor(-0.5662)
     """
 
-    ranges = {
-        "temperature": TEMPERATURE,
-        "alpha": SKEW,
-    }
+    ranges = declare(
+        temperature=TEMPERATURE,
+        alpha=SKEW,
+    )
 
     def __init__(self, temperature: float = 0.5, alpha: float = 1.52587890625e-05) -> None:
         super().__init__()

@@ -5,7 +5,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from contrastbench.losses.base import ScoreLoss, Scores
-from contrastbench.losses.ranges import TEMPERATURE, Choice
+from contrastbench.losses.ranges import TEMPERATURE, Choice, declare
 
 
 class NPair(ScoreLoss):
@@ -35,10 +35,10 @@ class NPair(ScoreLoss):
     tensor(1.1654)
     """
 
-    ranges = {
-        "temperature": TEMPERATURE,
-        "similarity": Choice("cosine", "distance"),
-    }
+    ranges = declare(
+        temperature=TEMPERATURE,
+        similarity=Choice("cosine", "distance"),
+    )
 
     def __init__(self, temperature: float = 1.0, similarity: str = "cosine") -> None:
         super().__init__()

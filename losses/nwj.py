@@ -5,7 +5,7 @@ from torch import Tensor
 from contrastbench.losses.base import Scores
 from contrastbench.losses.expectation import log_mix
 from contrastbench.losses.exponential import ExponentialLoss
-from contrastbench.losses.ranges import SKEW, TEMPERATURE
+from contrastbench.losses.ranges import SKEW, TEMPERATURE, declare
 
 
 class NWJ(ExponentialLoss):
@@ -32,10 +32,10 @@ class NWJ(ExponentialLoss):
     tensor(-0.4569)
     """
 
-    ranges = {
-        "temperature": TEMPERATURE,
-        "alpha": SKEW,
-    }
+    ranges = declare(
+        temperature=TEMPERATURE,
+        alpha=SKEW,
+    )
 
     def __init__(self, temperature: float = 0.5, alpha: float = 1.52587890625e-05) -> None:
         super().__init__()

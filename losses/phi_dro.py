@@ -5,7 +5,7 @@ import math
 from torch import Tensor
 
 from contrastbench.losses.base import ScoreLoss, Scores
-from contrastbench.losses.ranges import TEMPERATURE, Choice, Number
+from contrastbench.losses.ranges import TEMPERATURE, Choice, Number, declare
 
 
 class PhiDRO(ScoreLoss):
@@ -17,10 +17,11 @@ class PhiDRO(ScoreLoss):
 
     Wu et al., "Understanding Contrastive Learning via Distributionally Robust Optimization",
     NeurIPS 2023, equations 3 and 10, https://arxiv.org/abs/2310.11048. Q is a distribution near the
-    uniform Q0, so its weights are not negative. "kl" has the closed form -s+ + tau log E exp(s / tau), which is tau times InfoNCE over the mean of the
-    negatives (Theorem 3.2). "cressie_read" is phi(x) = (x^k - k x + k - 1) / (k (k - 1)); k to 1 is
-    kl. "chi2" is phi(x) = (x - 1)^2 / 4, the one whose conjugate x + x^2 the paper states (its
-    printed factor of phi does not belong to it): mean + variance / tau while no weight is zero.
+    uniform Q0, so its weights are not negative. "kl" has the closed form -s+ + tau log E exp(s /
+    tau), which is tau times InfoNCE over the mean of the negatives (Theorem 3.2). "cressie_read" is
+    phi(x) = (x^k - k x + k - 1) / (k (k - 1)); k to 1 is kl. "chi2" is phi(x) = (x - 1)^2 / 4, the
+    one whose conjugate x + x^2 the paper states (its printed factor of phi does not belong to it):
+    mean + variance / tau while no weight is zero.
 
     Args:
         temperature: tau > 0, the multiplier of the divergence.
@@ -38,11 +39,11 @@ class PhiDRO(ScoreLoss):
     tensor(-0.6433)
     """
 
-    ranges = {
-        "temperature": TEMPERATURE,
-        "phi": Choice("kl", "chi2", "cressie_read"),
-        "k": Number(low=1, high=2, closed="high", tune=(1.05, 2)),
-    }
+    ranges = declare(
+        temperature=TEMPERATURE,
+        phi=Choice("kl", "chi2", "cressie_read"),
+        k=Number(low=1, high=2, closed="high", tune=(1.05, 2)),
+    )
 
     def __init__(self, temperature: float = 0.5, phi: str = "kl", k: float = 1.5) -> None:
         super().__init__()

@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
+from types import MappingProxyType
 from typing import Any
 
 from contrastbench.losses.errors import UserError
@@ -112,6 +113,12 @@ class Given:
 
 
 Range = Number | Choice | Given
+
+
+def declare(**ranges: Range) -> Mapping[str, Range]:
+    """The ranges of a loss's parameters, by name."""
+    return MappingProxyType(ranges)
+
 
 # Papers choose temperatures between 0.05 (sentences) and 1; float32 holds exp(1 / 0.05).
 TEMPERATURE = Number(low=0, tune=(0.05, 1), log=True)

@@ -27,6 +27,7 @@ from contrastbench.losses.expression import (
     weighted,
 )
 from contrastbench.losses.own import class_in_file, make
+from contrastbench.losses.ranges import Range
 
 if TYPE_CHECKING:
     from contrastbench.losses.base import Loss
@@ -66,7 +67,7 @@ class Description:
 
     summary: str
     params: dict[str, Any]  # name -> default
-    ranges: dict[str, ranges.Range] = field(default_factory=dict)  # of parameters that have one
+    ranges: dict[str, Range] = field(default_factory=dict)  # of the parameters that declare one
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from contrastbench.losses.base import ScoreLoss, Scores
 from contrastbench.losses.expectation import log_mean
-from contrastbench.losses.ranges import ORDER, TEMPERATURE
+from contrastbench.losses.ranges import ORDER, TEMPERATURE, declare
 
 
 class Renyi(ScoreLoss):
@@ -15,8 +15,8 @@ class Renyi(ScoreLoss):
        + \frac1\gamma \log \mathbb{E}_Q[e^{\gamma f}], \qquad f = \frac{s}{\tau}
 
     Lee and Shin, "RényiCL: Contrastive Representation Learning with Skew Rényi Divergence", NeurIPS
-    2022, equation 4, https://arxiv.org/abs/2208.06270. P are all positive pairs of the batch, Q all negative ones; its variance
-    explodes (Theorem 4.1), hence `rmlcpc`.
+    2022, equation 4, https://arxiv.org/abs/2208.06270. P are all positive pairs of the batch, Q all
+    negative ones; its variance explodes (Theorem 4.1), hence `rmlcpc`.
 
     Args:
         temperature: tau > 0.
@@ -31,10 +31,10 @@ class Renyi(ScoreLoss):
     tensor(-2.)
     """
 
-    ranges = {
-        "temperature": TEMPERATURE,
-        "gamma": ORDER,
-    }
+    ranges = declare(
+        temperature=TEMPERATURE,
+        gamma=ORDER,
+    )
 
     def __init__(self, temperature: float = 0.5, gamma: float = 2.0) -> None:
         super().__init__()

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from contrastbench.losses.base import Scores
 from contrastbench.losses.exponential import ExponentialLoss
-from contrastbench.losses.ranges import TEMPERATURE, Number
+from contrastbench.losses.ranges import TEMPERATURE, Number, declare
 
 
 class RINCE(ExponentialLoss):
@@ -18,8 +18,9 @@ class RINCE(ExponentialLoss):
 
     Chuang et al., "Robust Contrastive Learning against Noisy Views", CVPR 2022, equation 5,
     https://arxiv.org/abs/2201.04309. The pairing says whether the bracketed positive is there (in
-    the paper it is). For q to 0 it is InfoNCE + log(lambda), for q = 1 a symmetric loss. The released MoCo v3 code multiplies by 2 tau. The loss grows as e^{q /
-    tau}: in float32 keep 2 q / tau below 88.
+    the paper it is). For q to 0 it is InfoNCE + log(lambda), for q = 1 a symmetric loss. The
+    released MoCo v3 code multiplies by 2 tau. The loss grows as e^{q / tau}: in float32 keep 2 q /
+    tau below 88.
 
     Args:
         temperature: tau > 0.
@@ -35,11 +36,11 @@ class RINCE(ExponentialLoss):
     tensor(-4.7047)
     """
 
-    ranges = {
-        "temperature": TEMPERATURE,
-        "q": Number(low=0, high=1, closed="high", tune=(0.01, 1), log=True),
-        "lam": Number(low=0, high=1, closed="high", tune=(0.001, 1), log=True),
-    }
+    ranges = declare(
+        temperature=TEMPERATURE,
+        q=Number(low=0, high=1, closed="high", tune=(0.01, 1), log=True),
+        lam=Number(low=0, high=1, closed="high", tune=(0.001, 1), log=True),
+    )
 
     def __init__(self, temperature: float = 0.5, q: float = 0.5, lam: float = 0.01) -> None:
         super().__init__()

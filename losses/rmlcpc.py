@@ -5,7 +5,7 @@ from torch import Tensor
 
 from contrastbench.losses.base import ScoreLoss, Scores
 from contrastbench.losses.expectation import log_mean, log_mix
-from contrastbench.losses.ranges import ORDER, SKEW, TEMPERATURE
+from contrastbench.losses.ranges import ORDER, SKEW, TEMPERATURE, declare
 
 
 class RMLCPC(ScoreLoss):
@@ -16,9 +16,10 @@ class RMLCPC(ScoreLoss):
        + (1-\alpha)\, \mathbb{E}_Q[e^{\gamma f}]\right), \qquad f = \frac{s}{\tau}
 
     Lee and Shin, "RényiCL: Contrastive Representation Learning with Skew Rényi Divergence", NeurIPS
-    2022, section 4.3, https://arxiv.org/abs/2208.06270. P are all positive pairs of the batch, Q all negative ones. The released code
-    minimises a surrogate with detached importance weights that has this gradient; its printed value
-    is not the objective. It adds the losses of the two target views without halving.
+    2022, section 4.3, https://arxiv.org/abs/2208.06270. P are all positive pairs of the batch, Q
+    all negative ones. The released code minimises a surrogate with detached importance weights that
+    has this gradient; its printed value is not the objective. It adds the losses of the two target
+    views without halving.
 
     Args:
         temperature: tau > 0.
@@ -35,11 +36,11 @@ class RMLCPC(ScoreLoss):
     tensor(-0.3375)
     """
 
-    ranges = {
-        "temperature": TEMPERATURE,
-        "alpha": SKEW,
-        "gamma": ORDER,
-    }
+    ranges = declare(
+        temperature=TEMPERATURE,
+        alpha=SKEW,
+        gamma=ORDER,
+    )
 
     def __init__(
         self, temperature: float = 0.5, alpha: float = 1.52587890625e-05, gamma: float = 2.0
