@@ -152,7 +152,7 @@ def divergence(x: Tensor, phi: str, k: float) -> Tensor:
 
 
 def worst_ratio(neg: Tensor, temperature: float, phi: str, k: float) -> Tensor:
-    """Q / Q0 of mean 1 where phi'(ratio) = (s - lambda) / tau, or 0 where that would be negative."""
+    """Q / Q0 of mean 1 where phi'(ratio) = (s - lambda) / tau, or 0 where that is negative."""
 
     def ratio(lam: float) -> Tensor:
         y = (neg - lam) / temperature
@@ -194,7 +194,7 @@ def cpc(contrast: Contrast, temperature: float, alpha: float) -> Tensor:
 
 
 def expectation(contrast: Contrast, positive: bool, f: Callable[[Tensor], Tensor]) -> Tensor:
-    """E over all positive, or all negative, pairs of the batch: an anchor, then one of its pairs."""
+    """E over all positive, or all negative, pairs of the batch: an anchor, then a pair of it."""
     return torch.stack(
         [f(pos if positive else neg).mean() for pos, neg in anchors(contrast)]
     ).mean()

@@ -23,7 +23,7 @@ from contrastbench.benchmarks.tables import table as tables
 from contrastbench.benchmarks.tables.table import Column, Row, Strict, Table, Tune
 from contrastbench.domains.registry import DOMAINS, check_domain, declaration, make_recipe
 from contrastbench.losses.errors import UserError, unknown
-from contrastbench.losses.registry import LOSSES, complete, get_loss, is_registered
+from contrastbench.losses.registry import complete, get_loss, is_registered, losses
 
 Params = dict[str, Any]
 Given = tuple[
@@ -174,7 +174,7 @@ def methods(entry: str | dict[str, Params], lines: Lines, i: int) -> Iterator[Me
             if name == "all":
                 if params:
                     raise UserError("all takes no parameters: name the loss that has them")
-                yield from (Method(loss, {}) for loss in LOSSES)
+                yield from (Method(loss, {}) for loss in losses())
             elif name == "none":
                 if params:
                     raise UserError(

@@ -36,7 +36,7 @@ def weights(name: str, neg: Tensor = NEGATIVES, **params: Any) -> Tensor:
 
 
 def dual(alpha: float, radius: float) -> float:
-    """Equation 4 before its minimum, without the positive: alpha eta + alpha log E exp(s / alpha)."""
+    """Equation 4 before its minimum, without positives: alpha eta + alpha log E exp(s / alpha)."""
     return alpha * radius + alpha * math.log(torch.exp(NEGATIVES / alpha).mean().item())
 
 
