@@ -164,7 +164,7 @@ def classmates(ids: Tensor) -> tuple[Tensor, Tensor]:
     padding = column >= (size[inverse] - 1).unsqueeze(1)
     # int32 halves the memory of the largest tensor here; a row skips itself
     slot = (first + column.int()).add_(column >= rank).masked_fill_(padding, 0)
-    mates = order[slot]
+    mates = order.index_select(0, slot.flatten()).view_as(slot)
     return torch.where(padding, rows(ids).unsqueeze(1), mates, out=mates), padding
 
 

@@ -11,7 +11,8 @@ from contrastbench.losses.laws.assertions import (
 )
 from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views, some_pairing
 
-BLOCKS = ({}, {"block_elements": 1}, {"tile": 5})  # the whole, single rows, tiles with a rest
+# the whole, single rows, tiles with a rest
+BLOCKS: tuple[dict[str, int], ...] = ({}, {"block_elements": 1}, {"tile": 5})
 
 
 def check_learning(build: Build, seed: int) -> None:

@@ -97,9 +97,10 @@ def test_positives_that_are_keys_are_those_that_are_written_out(name: str) -> No
 
 
 def test_padding_overflows_nothing() -> None:
-    """The attention of an anchor whose class is small: exp(1 / d_pos) is no float32 number."""
-    views = random_views(0, 5, dtype=torch.float32, grad=True)
-    for contrast in (same_class(*views[:2], LABELS), padded(same_class(*views[:2], LABELS))):
+    """Attention of an anchor whose only positive is its opposite: padding has the larger cosine."""
+    view = random_views(0, 5, dtype=torch.float32, grad=True)[0]
+    views, whole = [view], same_class(view, -view, LABELS)
+    for contrast in (whole, padded(whole)):
         loss = get_loss("attentionnce", d_pos=0.001)
         value, *gradients = value_and_gradient(loss, contrast, views)
         assert value.isfinite()

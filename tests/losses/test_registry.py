@@ -143,7 +143,7 @@ TWO = """
 from contrastbench.losses.base import ScoreLoss
 
 class A(ScoreLoss):
-    """The first of two."""
+    'The first of two.'
 
     def __init__(self, margin: float = 0.1, power: int = 2) -> None:
         super().__init__()
@@ -203,7 +203,7 @@ def test_a_plain_name_goes_to_both_losses_of_a_file(folder: Path) -> None:
     assert complete(both, given)[1] == get_loss(both, **given).params
     margins = {"mine.A.margin": 3.0, "mine.A.power": 2, "mine.B.margin": 4.0}
     assert get_loss(both, **given).params == margins
-    with pytest.raises(UserError, match="unknown parameter of .* 'mine.margin': did you mean"):
+    with pytest.raises(UserError, match=r"unknown parameter of .* 'mine.margin': did you mean"):
         get_loss(both, **{"mine.margin": 1.0})
 
 
