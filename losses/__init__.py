@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.registry import LOSSES, get_loss
+from contrastbench.losses.spec import LossSpec
 
 if TYPE_CHECKING:
     from contrastbench.losses.base import Loss, ScoreLoss, Scores
@@ -28,6 +29,7 @@ __all__ = [
     "LOSSES",
     "Contrast",
     "Loss",
+    "LossSpec",
     "ScoreLoss",
     "Scores",
     "UserError",

@@ -2,21 +2,32 @@
 
 from torch import Tensor
 
-from contrastbench.losses.base import Scores, in_range, one_of
+from contrastbench.losses.base import Scores
 from contrastbench.losses.exponential import ExponentialLoss
+from contrastbench.losses.ranges import (
+    SCORE,
+    SHAPE,
+    TEMPERATURE,
+    VARIANT,
+    Choice,
+    Given,
+    Number,
+    declare,
+)
 
 
 class ADNCE(ExponentialLoss):
     r"""Adjusted InfoNCE: negatives near a score mu count more than easy and than too hard ones.
 
-    .. math:: -\log \frac{e^{s^+/\tau}}{[e^{s^+/\tau}] + \sum_j \frac{w(s_j)}{\bar w} e^{s_j/\tau}}, \qquad
+    .. math:: -\log \frac{e^{s^+/\tau}}
+       {[e^{s^+/\tau}] + \sum_j \frac{w(s_j)}{\bar w} e^{s_j/\tau}}, \qquad
        w(s) \propto e^{-\frac12 \left(\frac{s - \mu}{\sigma}\right)^2}
 
     Wu et al., "Understanding Contrastive Learning via Distributionally Robust Optimization",
-    NeurIPS 2023, equations 11 and 12. The weights are detached and divided by their mean over the
-    anchor's negatives. The pairing says whether
-    the bracketed positive is there: in the released image code yes, in the graph code no (and a
-    mean for the sum), and in the sentence code it is one of the re-weighted keys.
+    NeurIPS 2023, equations 11 and 12, https://arxiv.org/abs/2310.11048. The weights are detached
+    and divided by their mean over the anchor's negatives. The pairing says whether the bracketed
+    positive is there: in the released image code yes, in the graph code no (and a mean for the
+    sum), and in the sentence code it is one of the re-weighted keys.
 
     Table 11 has three other weights, of x = s + 1, with m = mu and n = sigma: "gamma" x^{m-1}
     e^{-x/n}, "rayleigh" x e^{-x^2 / 2m^2} and "chi2" x^{m/2-1} e^{-x/2}; the last two have no n.
@@ -36,10 +47,19 @@ class ADNCE(ExponentialLoss):
 
     >>> import torch
     >>> from contrastbench.losses import get_loss, other_view
-    >>> z1, z2 = torch.tensor([[1.0, 0], [0, 1], [-1, 0]]), torch.tensor([[0.8, 0.6], [0, 1], [-0.6, 0.8]])
+    >>> z1 = torch.tensor([[1.0, 0], [0, 1], [-1, 0]])
+    >>> z2 = torch.tensor([[0.8, 0.6], [0, 1], [-0.6, 0.8]])
     >>> get_loss("adnce", temperature=0.2, mu=0.7, sigma=1.0)(other_view(z1, z2))
     tensor(-3.0433)
     """
+
+    ranges = declare(
+        temperature=TEMPERATURE,
+        mu=Given("weight", {"gaussian": SCORE, "gamma": SHAPE, "rayleigh": SHAPE, "chi2": SHAPE}),
+        sigma=Number(low=0, tune=(0.1, 2), log=True),
+        weight=Choice("gaussian", "gamma", "rayleigh", "chi2"),
+        variant=VARIANT,
+    )
 
     def __init__(
         self,
@@ -50,17 +70,16 @@ class ADNCE(ExponentialLoss):
         variant: str = "official_code",
     ) -> None:
         super().__init__()
-        self.temperature = in_range("temperature", temperature, low=0)
-        self.weight = one_of("weight", weight, ("gaussian", "gamma", "rayleigh", "chi2"))
-        self.mu = in_range("mu", mu) if weight == "gaussian" else in_range("mu", mu, low=0)
-        self.sigma = in_range("sigma", sigma, low=0)
-        self.variant = one_of("variant", variant, ("official_code", "paper"))
+        self.temperature = self.checked("temperature", temperature)
+        self.weight = self.checked("weight", weight)
+        self.mu = self.checked("mu", mu)
+        self.sigma = self.checked("sigma", sigma)
+        self.variant = self.checked("variant", variant)
 
     def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
         argument = s if self.variant == "official_code" else (s / self.temperature).exp()
-        log_w = (
-            self.log_weight(argument).clamp_min(-1e30).detach()
-        )  # the clamp keeps a row of tiny weights finite
+        # the clamp keeps a row of tiny weights finite; 1e30 is a number in float32
+        log_w = self.log_weight(argument).clamp_min(-1e30).detach()
         return s / self.temperature + log_w, log_w
 
     def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
@@ -72,7 +91,8 @@ class ADNCE(ExponentialLoss):
         """Log of equation 11 or of Table 11's densities, up to the factor that the mean removes."""
         if self.weight == "gaussian":
             return -0.5 * ((s - self.mu) / self.sigma).square()
-        x = (s + 1).clamp_min(1e-6)  # at x = 0 the densities are zero or infinite
+        # at x = 0 the densities are zero or infinite; cosines are known to about 1e-6 in float32
+        x = (s + 1).clamp_min(1e-6)
         if self.weight == "gamma":
             return (self.mu - 1) * x.log() - x / self.sigma
         if self.weight == "rayleigh":

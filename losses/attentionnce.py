@@ -5,19 +5,20 @@ import math
 import torch
 from torch import Tensor
 
-from contrastbench.losses.base import ScoreLoss, Scores, in_range, one_of
+from contrastbench.losses.base import ScoreLoss, Scores
+from contrastbench.losses.ranges import TEMPERATURE, VARIANT, Number, declare
 
 
 class AttentionNCE(ScoreLoss):
-    r"""InfoNCE on prototypes: attention of the anchor mixes its positives and stretches its negatives.
+    r"""InfoNCE on prototypes: attention mixes an anchor's positives and stretches its negatives.
 
     .. math:: -\log \frac{e^{q h^+/\tau}}{[e^{q h^+/\tau}] + \sum_j e^{\beta_j s_j/\tau}}, \qquad
        q h^+ = \sum_m \alpha_m s^+_m, \qquad \alpha = \mathrm{softmax}(s^+ / d_{pos}), \qquad
        \beta = N\, \mathrm{softmax}(s / d_{neg})
 
     Liu et al., "AttentionNCE: Contrastive Learning with Instance Attention", 2024, equations 7 to
-    10 and 14. Both attentions are detached. The pairing says whether the bracketed positive is
-    there (in the paper it is).
+    10 and 14, https://openreview.net/forum?id=FfHGAAoSVJ. Both attentions are detached. The pairing
+    says whether the bracketed positive is there (in the paper it is).
 
     Args:
         temperature: tau > 0.
@@ -33,9 +34,17 @@ class AttentionNCE(ScoreLoss):
     >>> import torch
     >>> from contrastbench.losses import both_views, get_loss
     >>> z1, z2, z3, z4 = torch.eye(4), torch.eye(4), torch.eye(4) + 0.1, torch.eye(4) + 0.2
-    >>> get_loss("attentionnce", temperature=0.5, d_pos=1.0, d_neg=1.0)(both_views(z1, z2, positives=[z3, z4]))
+    >>> contrast = both_views(z1, z2, positives=[z3, z4])
+    >>> get_loss("attentionnce", temperature=0.5, d_pos=1.0, d_neg=1.0)(contrast)
     tensor(0.6176)
     """
+
+    ranges = declare(
+        temperature=TEMPERATURE,
+        d_pos=Number(low=0, tune=(0.1, 10), log=True),
+        d_neg=Number(low=0, tune=(0.1, 10), log=True),
+        variant=VARIANT,
+    )
 
     def __init__(
         self,
@@ -45,15 +54,13 @@ class AttentionNCE(ScoreLoss):
         variant: str = "official_code",
     ) -> None:
         super().__init__()
-        self.temperature = in_range("temperature", temperature, low=0)
-        self.d_pos = in_range("d_pos", d_pos, low=0)
-        self.d_neg = in_range("d_neg", d_neg, low=0)
-        self.variant = one_of("variant", variant, ("official_code", "paper"))
+        self.temperature = self.checked("temperature", temperature)
+        self.d_pos = self.checked("d_pos", d_pos)
+        self.d_neg = self.checked("d_neg", d_neg)
+        self.variant = self.checked("variant", variant)
 
     def terms(self, scores: Scores) -> Tensor:
-        alpha = torch.exp(
-            scores.pos / self.d_pos - scores.log_mean_pos(scores.pos / self.d_pos)
-        ).detach()
+        alpha = scores.weights_pos(scores.pos / self.d_pos).detach()
         beta = torch.softmax(scores.neg / self.d_neg, dim=1).detach()
         beta = scores.count * (beta + (1e-6 if self.variant == "official_code" else 0))
         pos = scores.mean_pos(alpha * scores.pos).unsqueeze(1) / self.temperature

@@ -3,8 +3,7 @@
 import inspect
 import math
 from dataclasses import dataclass
-from numbers import Real
-from typing import Any, cast
+from typing import Any, Self, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +12,16 @@ from torch.utils.checkpoint import checkpoint
 
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.errors import UserError
-from contrastbench.losses.registry import weighted
+from contrastbench.losses.expression import Title, flat, prefixes, weighted
+from contrastbench.losses.ranges import declare
+from contrastbench.losses.ranges import in_range as in_range  # for the losses of users
+
+T = TypeVar("T")
+
+# Stands for -inf where a loss has parameters of its own: their gradient contains zero times a
+# hole's score, which is nan for -inf. Far below any cosine, so that exp(FINITE_HOLE / 1000) is zero
+# in float64 too, and its square is a number in float32.
+FINITE_HOLE = -1e15
 
 
 @dataclass(frozen=True)
@@ -25,7 +33,7 @@ class Scores:
     """
 
     pos: Tensor  # (a, P)
-    neg: Tensor  # (a, K), -inf where the key is no negative of the anchor
+    neg: Tensor  # (a, K), -inf (or FINITE_HOLE) where the key is no negative of the anchor
     count: Tensor  # (a, 1) negatives of each anchor
     positive_in_denominator: bool = True
     mean_over_negatives: bool = False
@@ -33,8 +41,8 @@ class Scores:
 
     @property
     def hole(self) -> Tensor:
-        """(a, K) True where the key is no negative of the anchor."""
-        return self.neg.isneginf()
+        """(a, K) True where the key is no negative of the anchor: its score is below any cosine."""
+        return self.neg < -2
 
     def mean_pos(self, x: Tensor) -> Tensor:
         """Mean over each anchor's positives, (a, P) -> (a,)."""
@@ -49,6 +57,13 @@ class Scores:
         total = torch.logsumexp(log_x.masked_fill(self.padding, -math.inf), dim=1, keepdim=True)
         return total - (~self.padding).sum(dim=1, keepdim=True).to(total.dtype).log()
 
+    def weights_pos(self, log_x: Tensor) -> Tensor:
+        """(a, P) each positive's x over the mean of its anchor's; zero where there is padding."""
+        log_weight = log_x - self.log_mean_pos(log_x)
+        if self.padding is not None:  # before exp, which padding's own x could overflow
+            log_weight = log_weight.masked_fill(self.padding, -math.inf)
+        return log_weight.exp()
+
     def mean_neg(self, x: Tensor) -> Tensor:
         """Mean over each anchor's negatives, (a, K) -> (a, 1)."""
         return x.masked_fill(self.hole, 0).sum(dim=1, keepdim=True) / self.count
@@ -58,7 +73,9 @@ class Scores:
         return torch.logsumexp(log_x, dim=1, keepdim=True) - self.count.log()
 
     def log_share(self, log_pos: Tensor, log_neg: Tensor) -> Tensor:
-        """Log of each positive's share of its denominator; the pairing's two flags live here and nowhere else.
+        """Log of each positive's share of its denominator.
+
+        The pairing's two flags live here and nowhere else.
 
         Args:
             log_pos: (a, P) log of each positive's term.
@@ -80,9 +97,35 @@ class Scores:
 
 
 class Loss(nn.Module):
-    """A scalar of a Contrast. Losses add up and scale: `infonce + 0.5 * dar` is a Loss."""
+    """A scalar of a Contrast. Losses add up and scale: `infonce + 0.5 * dar` is a Loss.
 
+    The constructor's arguments name the loss in records: each is kept as an attribute of the same
+    name. An argument that becomes an `nn.Parameter`, such as a temperature that is learned, is
+    recorded with the value that the constructor got, the initial one.
+
+    A loss may have parameters and buffers of its own. Whoever trains with it has to
+        - seed torch before making the loss, if its parameters are drawn,
+        - call `loss.prepare(classes)` once if `loss.needs_classes`, with the number of classes,
+          before the optimizer is made,
+        - move it: `loss.to(device)`,
+        - give the optimizer `loss.parameter_groups()` beside the encoder's parameters: a group has
+          the key "lr" where the loss wants its own rate, and the encoder's rate otherwise,
+        - switch `loss.train()` and `loss.eval()` as the encoder,
+        - save `loss.state_dict()` in checkpoints, and load it after `prepare`.
+    The encoder is what is evaluated; the loss's parameters end with the training.
+    """
+
+    ranges = declare()  # by argument; a user's own loss needs none
     ordered = False  # whether the order of the anchors matters
+    needs_classes = False  # whether `prepare` must be told the number of classes
+    lr: float | None = None  # learning rate of the loss's own parameters; None: the encoder's
+    _arguments: dict[str, Any]  # what the constructor got
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Note the arguments, because an attribute that is learned does not keep its value."""
+        loss = super().__new__(cls)
+        loss.__dict__["_arguments"] = arguments(cls, *args, **kwargs)
+        return loss
 
     def __init__(
         self,
@@ -93,15 +136,36 @@ class Loss(nn.Module):
         """The loss of one contrast, a scalar."""
         raise NotImplementedError
 
+    def prepare(self, classes: int) -> None:
+        """Make what depends on the number of classes, such as a proxy for each.
+
+        In the supervised pairings, `same_class` and `both_views` with labels, the ids of a contrast
+        are the classes.
+        """
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """The loss's own parameters as groups of an optimizer; none if nothing is learned."""
+        own = [parameter for parameter in self.parameters() if parameter.requires_grad]
+        rate = {} if self.lr is None else {"lr": self.lr}
+        return [{"params": own, **rate}] if own else []
+
+    def checked(self, name: str, value: T) -> T:
+        """The value of an argument, if it is in the range that the class declares for it."""
+        return cast(T, self.ranges[name].check(name, value, vars(self)))
+
     @property
     def name(self) -> str:
         """The name in the registry, which is the module's, or the user's own file's."""
-        return type(self).__module__.rpartition(".")[2]
+        return title(type(self)).name
 
     @property
     def params(self) -> dict[str, Any]:
-        """The constructor's arguments by name; each is kept as an attribute of the same name."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        """The constructor's arguments by name; of what is learned the initial value."""
+        values = {name: getattr(self, name) for name in constructor(type(self))}
+        return {
+            name: self._arguments[name] if isinstance(value, Tensor) else value
+            for name, value in values.items()
+        }
 
     def extra_repr(self) -> str:
         """Shown inside the brackets of repr()."""
@@ -114,36 +178,71 @@ class Loss(nn.Module):
         return Sum((weight, self))
 
 
+def constructor(kind: type[Loss]) -> dict[str, inspect.Parameter]:
+    """The arguments of a class's constructor, by name."""
+    _, *rest = inspect.signature(kind.__init__).parameters.values()
+    return {argument.name: argument for argument in rest}
+
+
+def arguments(kind: type[Loss], *args: Any, **kwargs: Any) -> dict[str, Any]:
+    """What a constructor's call gives to each of its arguments; {} if it cannot be called so."""
+    try:
+        bound = inspect.signature(kind.__init__).bind(None, *args, **kwargs)
+    except TypeError:  # the call raises by itself, and copying makes an object without calling
+        return {}
+    bound.apply_defaults()
+    return bound.arguments
+
+
+def title(kind: type) -> Title:
+    """The names of a class of losses: its module's, without packages, and its own."""
+    return Title(kind.__module__.rpartition(".")[2], kind.__name__)
+
+
 class Sum(Loss):
     """A weighted sum of losses on the same contrast."""
 
     def __init__(self, *terms: tuple[float, Loss]) -> None:
         super().__init__()
-        flat = [(in_range("weight", w) * v, inner) for w, loss in terms for v, inner in parts(loss)]
-        self.weights = [w for w, _ in flat]
-        self.losses = nn.ModuleList(loss for _, loss in flat)
-        self.ordered = any(loss.ordered for _, loss in flat)
+        flat_terms = [
+            (in_range("weight", w) * v, inner) for w, loss in terms for v, inner in summands(loss)
+        ]
+        self.weights = [w for w, _ in flat_terms]
+        self.losses = nn.ModuleList(loss for _, loss in flat_terms)
+        self.ordered = any(loss.ordered for _, loss in flat_terms)
+        self.needs_classes = any(loss.needs_classes for _, loss in flat_terms)
 
     def forward(self, contrast: Contrast) -> Tensor:
         values = [w * loss(contrast) for w, loss in zip(self.weights, self.losses, strict=True)]
         return torch.stack(values).sum()
 
+    def prepare(self, classes: int) -> None:
+        for _, loss in summands(self):
+            loss.prepare(classes)
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        return [group for _, loss in summands(self) for group in loss.parameter_groups()]
+
+    @property
+    def prefixed(self) -> dict[str, Loss]:
+        """The terms by what tells them apart, in names and in parameters."""
+        losses = [loss for _, loss in summands(self)]
+        titles = (Title(loss.name, type(loss).__name__) for loss in losses)
+        return dict(zip(prefixes(titles), losses, strict=True))
+
     @property
     def name(self) -> str:
         """The expression that `get_loss` takes."""
-        return " + ".join(weighted(loss.name, weight) for weight, loss in parts(self))
+        terms = zip(self.prefixed, self.weights, strict=True)
+        return " + ".join(weighted(prefix, weight) for prefix, weight in terms)
 
     @property
     def params(self) -> dict[str, Any]:
         """The arguments of every term, as `term.argument`; the weights are in the name."""
-        return {
-            f"{loss.name}.{key}": value
-            for _, loss in parts(self)
-            for key, value in loss.params.items()
-        }
+        return flat({prefix: loss.params for prefix, loss in self.prefixed.items()})
 
 
-def parts(loss: Loss) -> list[tuple[float, Loss]]:
+def summands(loss: Loss) -> list[tuple[float, Loss]]:
     """The weighted terms of a sum; any other loss is one term of weight 1."""
     return (
         list(zip(loss.weights, cast("list[Loss]", loss.losses), strict=True))
@@ -167,8 +266,16 @@ class ScoreLoss(Loss):
         raise NotImplementedError
 
     def combine(self, terms: Tensor) -> Tensor:
-        """One scalar of all anchors' terms; the mean unless the loss is a function of the whole batch."""
+        """One scalar of all anchors' terms.
+
+        It is their mean unless the loss is a function of the whole batch.
+        """
         return terms.mean()
+
+    @property
+    def hole(self) -> float:
+        """The score of a key that is no negative, with which the loss can be differentiated."""
+        return FINITE_HOLE if any(p.requires_grad for p in self.parameters()) else -math.inf
 
     def forward(self, contrast: Contrast) -> Tensor:
         step = max(1, self.block_elements // max(1, len(contrast.keys)))
@@ -183,23 +290,22 @@ class ScoreLoss(Loss):
 
     def block_terms(self, contrast: Contrast, rows: slice) -> Tensor:
         """The terms of some rows of anchors."""
-        return self.terms(block_scores(contrast, rows))
+        return self.terms(block_scores(contrast, rows, self.hole))
 
 
-def block_scores(contrast: Contrast, rows: slice) -> Scores:
-    """Scores of some rows of anchors."""
+def block_scores(contrast: Contrast, rows: slice, hole: float = -math.inf) -> Scores:
+    """Scores of some rows of anchors, with that score where a key is no negative."""
     same = contrast.anchor_id[rows].unsqueeze(1) == contrast.key_id  # (a, K)
     scores = contrast.anchor[rows] @ contrast.keys.T
     pos = None if contrast.positive_key is None else scores.gather(1, contrast.positive_key[rows])
-    return with_positives(
-        contrast, rows, scores.masked_fill(same, -math.inf), (~same).sum(dim=1, keepdim=True), pos
-    )
+    count = (~same).sum(dim=1, keepdim=True)
+    return with_positives(contrast, rows, scores.masked_fill(same, hole), count, pos)
 
 
 def with_positives(
     contrast: Contrast, rows: slice, neg: Tensor, count: Tensor, pos: Tensor | None = None
 ) -> Scores:
-    """The scores of some rows of anchors, from those with their negatives and the (a, 1) number of these.
+    """The scores of some rows of anchors, from those with their (a, 1) count of negatives.
 
     Raises:
         ValueError: an anchor has no negative, so no contrastive loss is defined.
@@ -209,59 +315,7 @@ def with_positives(
             "an anchor has no negatives: a contrastive batch needs at least two different samples"
         )
     if pos is None:
-        pos = torch.linalg.vecdot(contrast.anchor[rows].unsqueeze(1), contrast.positive[rows])
+        pos = torch.linalg.vecdot(contrast.anchor[rows].unsqueeze(1), contrast.positives(rows))
     padding = None if contrast.padding is None else contrast.padding[rows]
     flags = contrast.positive_in_denominator, contrast.mean_over_negatives
     return Scores(pos, neg, count.to(neg.dtype), *flags, padding)
-
-
-def in_range(
-    name: str,
-    value: Any,
-    low: float = -math.inf,
-    high: float = math.inf,
-    closed: bool | str = False,
-) -> float:
-    """The value if it is a finite number between low and high.
-
-    Args:
-        name: what the error calls it.
-        value: the candidate.
-        low, high: the bounds.
-        closed: True if both bounds are allowed values, "low" or "high" if one is.
-
-    >>> in_range("temperature", 0.5, low=0)
-    0.5
-    >>> in_range("temperature", float("nan"), low=0)
-    Traceback (most recent call last):
-    contrastbench.losses.errors.UserError: temperature must be a finite number > 0, got nan
-    """
-    low_sign, high_sign = (
-        ">" + "=" * (closed in (True, "low")),
-        "<" + "=" * (closed in (True, "high")),
-    )
-    number = not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
-    if number and (
-        low < value < high
-        or (value == low and "=" in low_sign)
-        or (value == high and "=" in high_sign)
-    ):
-        return float(value)
-    bounds = [
-        f"{sign} {bound:g}"
-        for sign, bound in ((low_sign, low), (high_sign, high))
-        if math.isfinite(bound)
-    ]
-    expected = " ".join(["a finite number", " and ".join(bounds)]).strip()
-    raise UserError(f"{name} must be {expected}, got {value!r}")
-
-
-def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
-    """The value if it is one of the choices.
-
-    >>> one_of("variant", "paper", ("paper", "official_code"))
-    'paper'
-    """
-    if isinstance(value, str) and value in choices:
-        return value
-    raise UserError(f"{name} must be one of {', '.join(choices)}, got {value!r}")

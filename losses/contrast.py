@@ -13,46 +13,64 @@ from contrastbench.losses.errors import UserError
 class Contrast:
     """Anchors, their positives, and the keys among which they find their negatives.
 
-    All rows are unit vectors, so inner products are cosines. Which keys are an anchor's negatives
-    is said by
-    ids: a key that has the anchor's id is not its negative; the id -1 is a negative for everybody
-    (a queue). Anchors with fewer positives than others have theirs padded with rows that `padding`
-    marks.
+    All rows are unit vectors, so inner products are cosines. Ids say which keys are an anchor's
+    negatives: a key that has the anchor's id is not its negative; the id -1 is a negative for
+    everybody (a queue). Anchors with fewer positives than others have theirs padded with rows that
+    `padding` marks.
+
+    Where the positives are keys, `positive_key` tells which, and each is scored once, not twice.
+    Then `positive` may be None, so that rows of many positives are not copied (`same_class`);
+    `positives` gives the rows of either.
     """
 
     anchor: Tensor  # (A, D)
-    positive: Tensor  # (A, P, D)
+    positive: Tensor | None  # (A, P, D)
     keys: Tensor  # (K, D)
     anchor_id: Tensor  # (A,)
     key_id: Tensor  # (K,)
     positive_in_denominator: bool = True
-    mean_over_negatives: bool = (
-        False  # the denominator's mean instead of its sum over the negatives
-    )
-    padding: Tensor | None = None  # (A, P) True where a row of positive is none
-    positive_key: Tensor | None = (
-        None  # (A, P) which negatives the positives are, where they are: one score, not two
-    )
+    mean_over_negatives: bool = False  # the denominator's mean, not its sum, over the negatives
+    padding: Tensor | None = None  # (A, P) True where a positive is none
+    positive_key: Tensor | None = None  # (A, P) numbers of the keys that the positives are
 
     def __post_init__(self) -> None:
-        """Shapes are checked here, once, and half precision is widened: bf16 cosines over 0.05 are 20 times wrong."""
-        anchors, dim = self.anchor.shape
-        expected = {
-            "positive": (anchors, self.positive.shape[1] if self.positive.ndim == 3 else 1, dim),
-            "keys": (len(self.keys), dim),
-            "anchor_id": (anchors,),
-            "key_id": (len(self.keys),),
-        }
-        if self.padding is not None:
-            expected["padding"] = expected["positive"][:2]
-        if self.positive_key is not None:
-            expected["positive_key"] = expected["positive"][:2]
-        for name, shape in expected.items():
-            found = tuple(getattr(self, name).shape)
-            if found != shape:
-                raise UserError(f"Contrast.{name} has shape {found}, expected {shape}")
+        """Check shapes, here and once, and widen half precision.
+
+        Cosines in bf16 over a temperature of 0.05 are wrong by a factor of 20.
+        """
+        if self.positive is None and self.positive_key is None:
+            raise UserError("a Contrast without positive needs positive_key")
+        for name, expected in self.shapes().items():
+            tensor = getattr(self, name)
+            if tensor is not None and tensor.shape != expected:
+                raise UserError(
+                    f"Contrast.{name} has shape {tuple(tensor.shape)}, expected {expected}"
+                )
         for name in ("anchor", "positive", "keys"):
-            object.__setattr__(self, name, widen(getattr(self, name)))
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, widen(getattr(self, name)))
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape that each field must have beside the others."""
+        (anchors, dim), keys = self.anchor.shape, len(self.keys)
+        positive = self.positive_key if self.positive is None else self.positive
+        assert positive is not None, "one of the two is there"
+        each = (anchors, positive.shape[1] if positive.ndim > 1 else 1)
+        return {
+            "positive": (*each, dim),
+            "keys": (keys, dim),
+            "anchor_id": (anchors,),
+            "key_id": (keys,),
+            "padding": each,
+            "positive_key": each,
+        }
+
+    def positives(self, rows: slice = slice(None)) -> Tensor:
+        """(a, P, D) the positives of some rows of anchors."""
+        if self.positive is not None:
+            return self.positive[rows]
+        assert self.positive_key is not None, "checked when it was made"
+        return self.keys[self.positive_key[rows]]
 
 
 def widen(x: Tensor) -> Tensor:
@@ -61,7 +79,9 @@ def widen(x: Tensor) -> Tensor:
 
 
 def unit(z: Tensor) -> Tensor:
-    """Rows of length one, in float32 or better; a row of zeros stays zero and has a bounded gradient.
+    """Rows of length one, in float32 or better.
+
+    A row of zeros stays zero and has a bounded gradient.
 
     >>> unit(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
     tensor([[0.6000, 0.8000],
@@ -75,8 +95,9 @@ def unit(z: Tensor) -> Tensor:
 def both_views(
     z1: Tensor, z2: Tensor, positives: Sequence[Tensor] | None = None, labels: Tensor | None = None
 ) -> Contrast:
-    """SimCLR's pairing: both views are anchors, all 2N - 2 embeddings of other samples are negatives.
+    """SimCLR's pairing: both views are anchors, all embeddings of other samples negatives.
 
+    Each anchor has 2N - 2 negatives.
     Reproduces SimCLR, DCL, HCL and ADNCE on images; AttentionNCE with `positives`, further views of
     the same N samples that take the partner's place as positives; SimCLR without false negatives
     with `labels`.
@@ -94,9 +115,8 @@ def both_views(
     same_shape(z1, z2, *(positives or ()))
     keys = unit(torch.cat([widen(z1), widen(z2)]))
     if positives:
-        positive = unit(torch.stack([widen(z) for z in positives], dim=1)).repeat(
-            2, 1, 1
-        )  # (2N, P, D)
+        views = unit(torch.stack([widen(z) for z in positives], dim=1))  # (N, P, D)
+        positive = views.repeat(2, 1, 1)
     else:
         positive = keys.roll(len(z1), 0).unsqueeze(1)
     ids = (rows(z1) if labels is None else class_ids(labels, z1)).repeat(2)
@@ -104,35 +124,57 @@ def both_views(
 
 
 def same_class(z1: Tensor, z2: Tensor, labels: Tensor) -> Contrast:
-    """The supervised pairing: the positives of an anchor are all other embeddings of its class, the rest negatives.
+    """The supervised pairing: the other embeddings of an anchor's class are its positives.
 
-    Reproduces AttentionNCE's supervised setting (Liu et al. 2025, section 4.4) and, with InfoNCE,
-    supervised contrastive learning with one denominator for each positive.
+    The rest are its negatives. Reproduces AttentionNCE's supervised setting (Liu et al. 2025,
+    section 4.4) and, with InfoNCE, supervised contrastive learning with one denominator for each
+    positive. The ids of anchors and keys are the classes.
 
     Args:
         z1, z2: (N, D) embeddings of two views, row i of both from sample i; need not be normalised.
         labels: (N,) classes, from 0.
 
     >>> contrast = same_class(torch.eye(3), torch.eye(3), torch.tensor([0, 0, 1]))
-    >>> contrast.positive.shape, (~contrast.padding).sum(dim=1).tolist()
+    >>> contrast.positives().shape, (~contrast.padding).sum(dim=1).tolist()
     (torch.Size([6, 3, 3]), [3, 3, 1, 3, 3, 1])
     """
     same_shape(z1, z2)
     keys, ids = unit(torch.cat([widen(z1), widen(z2)])), class_ids(labels, z1).repeat(2)
-    mate = (ids.unsqueeze(1) == ids).fill_diagonal_(False)  # (A, A)
-    most = int(mate.sum(dim=1).max())
-    found, index = mate.to(torch.uint8).sort(dim=1, descending=True, stable=True)
-    padding = found[:, :most] == 0
-    positive = keys[index[:, :most]].masked_fill(padding.unsqueeze(2), 0)  # (A, P, D)
-    return Contrast(keys, positive, keys, ids, ids, padding=padding)
+    positive_key, padding = classmates(ids)
+    return Contrast(keys, None, keys, ids, ids, padding=padding, positive_key=positive_key)
+
+
+def classmates(ids: Tensor) -> tuple[Tensor, Tensor]:
+    """(A, P) the other rows of each row's class in ascending order, and where they are padding.
+
+    Padding is the row's own number, which is no negative of its own.
+
+    >>> classmates(torch.tensor([7, 5, 7]))
+    (tensor([[2],
+            [1],
+            [0]]), tensor([[False],
+            [ True],
+            [False]]))
+    """
+    order = ids.argsort(stable=True)  # one class after the other
+    _, inverse, size = torch.unique(ids, return_inverse=True, return_counts=True)
+    first = (size.cumsum(0) - size)[inverse].unsqueeze(1)  # of its class, in that order
+    rank = torch.empty_like(order).scatter_(0, order, rows(ids)).unsqueeze(1) - first
+    column = torch.arange(int(size.max()) - 1, device=ids.device)
+    padding = column >= (size[inverse] - 1).unsqueeze(1)
+    # int32 halves the memory of the largest tensor here; a row skips itself
+    slot = (first + column.int()).add_(column >= rank).masked_fill_(padding, 0)
+    mates = order.index_select(0, slot.flatten()).view_as(slot)
+    return torch.where(padding, rows(ids).unsqueeze(1), mates, out=mates), padding
 
 
 def other_view(z1: Tensor, z2: Tensor, mean_over_negatives: bool = True) -> Contrast:
-    """GraphCL's pairing: the first view's rows are anchors, the second view's other rows their negatives.
+    """GraphCL's pairing: the first view's rows meet the second view's.
 
-    The positive is not in the denominator. ADNCE's graph code takes the mean over the N - 1
-    negatives, GraphCL's the sum (`mean_over_negatives=False`); for losses that take the
-    denominator's logarithm this is a constant.
+    Another sample's row is a negative, the same sample's the positive. The positive is not in the
+    denominator. ADNCE's graph code takes the mean over the N - 1 negatives, GraphCL's the sum
+    (`mean_over_negatives=False`); for losses that take the denominator's logarithm this is a
+    constant.
 
     Args:
         z1, z2: (N, D) embeddings of two views, row i of both from sample i; need not be normalised.
@@ -146,11 +188,11 @@ def other_view(z1: Tensor, z2: Tensor, mean_over_negatives: bool = True) -> Cont
 
 
 def whole_row(z1: Tensor, z2: Tensor) -> Contrast:
-    """SimCSE's pairing: each row of the first view meets the whole second view, its positive included.
+    """SimCSE's pairing: each row of the first view meets the whole second view.
 
-    InfoNCE over it is the cross-entropy of the N x N cosine matrix. In ADNCE's sentence code the
-    positive is one of the re-weighted columns: nothing is removed from the row, and nothing is
-    added to it.
+    Its positive is among the keys. InfoNCE over it is the cross-entropy of the N x N cosine matrix.
+    In ADNCE's sentence code the positive is one of the re-weighted columns: nothing is removed from
+    the row, and nothing is added to it.
 
     Args:
         z1, z2: (N, D) embeddings of two views, row i of both from sample i; need not be normalised.
@@ -167,10 +209,10 @@ def whole_row(z1: Tensor, z2: Tensor) -> Contrast:
 
 
 def query_key(queries: Tensor | Sequence[Tensor], keys: Tensor) -> Contrast:
-    """MoCo v3's pairing: every crop's query meets the keys of one target view; its own instance is its positive.
+    """MoCo v3's pairing: every crop's query meets the keys of one target view.
 
-    With several target views build one Contrast for each and add their losses (MoCo v3; RényiCL
-    with multi-crop).
+    The key of its own instance is its positive, the others its negatives. With several target views
+    build one Contrast for each and add their losses (MoCo v3; RényiCL with multi-crop).
 
     Args:
         queries: (N, D), or (C, N, D), or a sequence of C tensors (N, D): the online network's
@@ -207,6 +249,5 @@ def same_shape(first: Tensor, *others: Tensor) -> None:
     """Raise unless all views are matrices of one shape."""
     for z in (first, *others):
         if z.ndim != 2 or z.shape != first.shape:
-            raise UserError(
-                f"views must be matrices (N, D) of one shape, got {tuple(first.shape)} and {tuple(z.shape)}"
-            )
+            shapes = f"{tuple(first.shape)} and {tuple(z.shape)}"
+            raise UserError(f"views must be matrices (N, D) of one shape, got {shapes}")

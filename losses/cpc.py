@@ -2,22 +2,26 @@
 
 from torch import Tensor
 
-from contrastbench.losses.base import Scores, in_range
+from contrastbench.losses.base import Scores
 from contrastbench.losses.expectation import log_mix
 from contrastbench.losses.exponential import ExponentialLoss
+from contrastbench.losses.ranges import SKEW, TEMPERATURE, declare
 
 
 class CPC(ExponentialLoss):
-    r"""Alpha-CPC: InfoNCE with a chosen share of the positive in the denominator, whatever the pairing.
+    r"""Alpha-CPC: InfoNCE with a chosen share of the positive in the denominator.
 
-    .. math:: -\log \frac{e^{f^+}}{\alpha e^{f^+} + \frac{1-\alpha}{K} \sum_j e^{f_j}}, \qquad f = \frac{s}{\tau}
+    .. math:: -\log \frac{e^{f^+}}{\alpha e^{f^+} + \frac{1-\alpha}{K} \sum_j e^{f_j}}, \qquad
+       f = \frac{s}{\tau}
 
     Lee and Shin, "RényiCL: Contrastive Representation Learning with Skew Rényi Divergence", NeurIPS
-    2022, equation 2, after Poole et al. 2019. alpha = 1 / (K + 1) gives InfoNCE - log(K + 1).
+    2022, equation 2, https://arxiv.org/abs/2208.06270, after Poole et al. 2019,
+    https://arxiv.org/abs/1905.06922. alpha = 1 / (K + 1) gives InfoNCE - log(K + 1). The pairing's
+    own say on the denominator is not asked.
 
     Args:
         temperature: tau > 0.
-        alpha: the skew, 0 <= alpha <= 1.
+        alpha: the skew, 0 <= alpha <= 1; the default is 2^-16, as in RényiCL.
 
     Raises:
         ValueError: a parameter out of range.
@@ -28,10 +32,15 @@ class CPC(ExponentialLoss):
     tensor(-0.5662)
     """
 
+    ranges = declare(
+        temperature=TEMPERATURE,
+        alpha=SKEW,
+    )
+
     def __init__(self, temperature: float = 0.5, alpha: float = 1.52587890625e-05) -> None:
         super().__init__()
-        self.temperature = in_range("temperature", temperature, low=0)
-        self.alpha = in_range("alpha", alpha, low=0, high=1, closed=True)
+        self.temperature = self.checked("temperature", temperature)
+        self.alpha = self.checked("alpha", alpha)
 
     def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
         return (s / self.temperature,)

@@ -4,24 +4,25 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from contrastbench.losses.base import Loss, one_of
+from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.errors import UserError
+from contrastbench.losses.ranges import Choice, declare
 
 
 class DAR(Loss):
-    r"""Difference alignment: the differences between embeddings of different samples should be alike.
+    r"""Difference alignment: differences between embeddings of two samples should be alike.
 
-    .. math:: \frac{2}{n (n-1)} \sum_{j < k} \lVert D_j - D_k \rVert_2, \qquad D_j = z_{j-1} - z_j \ \text{(chain)}
-       \quad \text{or} \quad D_j = z_0 - z_j \ \text{(star)}
+    .. math:: \frac{2}{n (n-1)} \sum_{j < k} \lVert D_j - D_k \rVert_2, \qquad
+       D_j = z_{j-1} - z_j \ \text{(chain)} \quad \text{or} \quad D_j = z_0 - z_j \ \text{(star)}
 
     Chen et al., "Robust Similarity Learning with Difference Alignment Regularization" (DASL), ICLR
-    2024: the cross-total-variation norm of equation 4 in its stochastic form, divided here by its
-    number of pairs. Appendix B.1
-    prints the chain, footnote 1 the star, where the anchor cancels: D_j - D_k = z_k - z_j. z are
-    the anchors of the contrast in their order; as the paper aligns inter-class differences only, a
-    difference between two rows of one id is left out. Add it to a loss: `infonce + 0.5*dar`
-    (equation 8, lambda = 0.5).
+    2024, https://openreview.net/forum?id=K9V7ugVuUz: the cross-total-variation norm of equation 4
+    in its stochastic form, divided here by its number of pairs. Appendix B.1 prints the chain,
+    footnote 1 the star, where the anchor cancels: D_j - D_k = z_k - z_j. z are the anchors of the
+    contrast in their order; as the paper aligns inter-class differences only, a difference between
+    two rows of one id is left out. Add it to a loss: `infonce + 0.5*dar` (equation 8, lambda =
+    0.5).
 
     Args:
         form: "chain" or "star".
@@ -36,11 +37,13 @@ class DAR(Loss):
     """
 
     ordered = True  # a chain is a chain of neighbours
-    block_elements = 2**22  # numbers held at once
+    block_elements = 2**22  # numbers held at once; 16 MiB in float32
+
+    ranges = declare(form=Choice("chain", "star"))
 
     def __init__(self, form: str = "chain") -> None:
         super().__init__()
-        self.form = one_of("form", form, ("chain", "star"))
+        self.form = self.checked("form", form)
 
     def forward(self, contrast: Contrast) -> Tensor:
         differences = first_order(contrast, self.form)

@@ -5,19 +5,21 @@ import math
 import torch
 from torch import Tensor
 
-from contrastbench.losses.base import Scores, in_range
+from contrastbench.losses.base import Scores
 from contrastbench.losses.exponential import ExponentialLoss
+from contrastbench.losses.ranges import CLASS_PRIOR, TEMPERATURE, declare
 
 
 class Debiased(ExponentialLoss):
     r"""InfoNCE with the negatives' mean corrected for the share of hidden positives among them.
 
-    .. math:: -\log \frac{e^{s^+/\tau}}{[e^{s^+/\tau}] + N g}, \qquad g = \max\left\{\frac{\frac1N \sum_j e^{s_j/\tau}
-       - \tau^+ \frac1M \sum_m e^{s^+_m/\tau}}{1 - \tau^+},\ e^{-1/\tau}\right\}
+    .. math:: -\log \frac{e^{s^+/\tau}}{[e^{s^+/\tau}] + N g}, \qquad
+       g = \max\left\{\frac{\frac1N \sum_j e^{s_j/\tau} - \tau^+ \frac1M \sum_m e^{s^+_m/\tau}}
+       {1 - \tau^+},\ e^{-1/\tau}\right\}
 
-    Chuang et al., "Debiased Contrastive Learning", NeurIPS 2020, equations 7 and 8; the released
-    code computes the same. The pairing says whether the bracketed positive is there (in the paper
-    it is).
+    Chuang et al., "Debiased Contrastive Learning", NeurIPS 2020, equations 7 and 8,
+    https://arxiv.org/abs/2007.00224; the released code computes the same. The pairing says whether
+    the bracketed positive is there (in the paper it is).
 
     Args:
         temperature: tau > 0.
@@ -33,10 +35,15 @@ class Debiased(ExponentialLoss):
     tensor(0.2115)
     """
 
+    ranges = declare(
+        temperature=TEMPERATURE,
+        tau_plus=CLASS_PRIOR,
+    )
+
     def __init__(self, temperature: float = 0.5, tau_plus: float = 0.1) -> None:
         super().__init__()
-        self.temperature = in_range("temperature", temperature, low=0)
-        self.tau_plus = in_range("tau_plus", tau_plus, low=0, high=1, closed="low")
+        self.temperature = self.checked("temperature", temperature)
+        self.tau_plus = self.checked("tau_plus", tau_plus)
 
     def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
         return (s / self.temperature,)
@@ -50,14 +57,19 @@ class Debiased(ExponentialLoss):
 
 
 def log_debias(log_neg: Tensor, log_pos: Tensor, tau_plus: float, temperature: float) -> Tensor:
-    """Log of g, from the logs of the mean over all candidates and of the mean over the positives, (a, 1) each.
+    """Log of the debiased mean g, (a, 1).
+
+    Args:
+        log_neg: (a, 1) log of the mean over all candidates for negatives.
+        log_pos: (a, 1) log of the mean over the positives.
+        tau_plus: probability that a candidate is a positive.
+        temperature: tau; no mean is below e^{-1 / tau}.
 
     >>> log_debias(torch.tensor([[0.0]]), torch.tensor([[-1.0]]), 0.5, 1.0).exp()
     tensor([[1.6321]])
     """
-    share = (
-        log_pos - log_neg + (math.log(tau_plus) if tau_plus else -math.inf)
-    )  # of the positives in the mean
+    log_tau_plus = math.log(tau_plus) if tau_plus else -math.inf
+    share = log_pos - log_neg + log_tau_plus  # of the positives in the mean
     least = math.log1p(-tau_plus) - 1 / temperature - log_neg
     above = share.exp() < 1 - least.exp()
     # the branch that is not taken gets a harmless argument: its gradient would be nan, which zero

@@ -2,8 +2,9 @@
 
 from torch import Tensor
 
-from contrastbench.losses.base import Scores, in_range
+from contrastbench.losses.base import Scores
 from contrastbench.losses.exponential import ExponentialLoss
+from contrastbench.losses.ranges import TEMPERATURE, declare
 
 
 class Decoupled(ExponentialLoss):
@@ -11,8 +12,8 @@ class Decoupled(ExponentialLoss):
 
     .. math:: -\frac{s^+}{\tau} + \log \sum_j e^{s_j/\tau}
 
-    Yeh et al., "Decoupled Contrastive Learning", ECCV 2022, equation 6. This is what the library
-    lightly calls DCL.
+    Yeh et al., "Decoupled Contrastive Learning", ECCV 2022, equation 6,
+    https://arxiv.org/abs/2110.06848. This is what the library lightly calls DCL.
 
     Args:
         temperature: tau > 0.
@@ -26,9 +27,11 @@ class Decoupled(ExponentialLoss):
     tensor(-0.2082)
     """
 
+    ranges = declare(temperature=TEMPERATURE)
+
     def __init__(self, temperature: float = 0.5) -> None:
         super().__init__()
-        self.temperature = in_range("temperature", temperature, low=0)
+        self.temperature = self.checked("temperature", temperature)
 
     def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
         return (s / self.temperature,)

@@ -28,12 +28,12 @@ class Gather(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, z: Tensor) -> Tensor:
-        parts = [
+        gathered = [
             torch.empty_like(z, memory_format=torch.contiguous_format)
             for _ in range(dist.get_world_size())
         ]
-        dist.all_gather(parts, z.contiguous())
-        return torch.cat(parts)
+        dist.all_gather(gathered, z.contiguous())
+        return torch.cat(gathered)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:

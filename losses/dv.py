@@ -3,8 +3,9 @@
 import torch
 from torch import Tensor
 
-from contrastbench.losses.base import ScoreLoss, Scores, in_range
+from contrastbench.losses.base import ScoreLoss, Scores
 from contrastbench.losses.expectation import log_mean
+from contrastbench.losses.ranges import TEMPERATURE, declare
 
 
 class DV(ScoreLoss):
@@ -13,7 +14,8 @@ class DV(ScoreLoss):
     .. math:: -\mathbb{E}_P[f] + \log \mathbb{E}_Q[e^f], \qquad f = \frac{s}{\tau}
 
     Donsker and Varadhan 1983, as equation 1 of Lee and Shin, "RényiCL: Contrastive Representation
-    Learning with Skew Rényi Divergence", NeurIPS 2022. P are all positive pairs of the batch, Q all
+    Learning with Skew Rényi Divergence", NeurIPS 2022, https://arxiv.org/abs/2208.06270; MINE is
+    https://arxiv.org/abs/1801.04062. P are all positive pairs of the batch, Q all
     negative ones; one logarithm.
 
     Args:
@@ -28,9 +30,11 @@ class DV(ScoreLoss):
     tensor(-2.)
     """
 
+    ranges = declare(temperature=TEMPERATURE)
+
     def __init__(self, temperature: float = 0.5) -> None:
         super().__init__()
-        self.temperature = in_range("temperature", temperature, low=0)
+        self.temperature = self.checked("temperature", temperature)
 
     def terms(self, scores: Scores) -> Tensor:
         pos, neg = scores.pos / self.temperature, scores.neg / self.temperature

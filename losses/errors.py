@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 class UserError(ValueError):
-    """A mistake of the user's: its message is one line and names the fix; the command line exits with 2."""
+    """A mistake of the user's: one line that names the fix; the command line exits with 2."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> UserError:
@@ -29,7 +29,7 @@ def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> UserE
 
 @contextmanager
 def users_code(action: str) -> Iterator[None]:
-    """Code of the user's own: whatever it raises, `sys.exit` included, is one line on what failed and why."""
+    """Make whatever the user's own code raises, `sys.exit` included, one line with the cause."""
     try:
         yield
     except UserError:

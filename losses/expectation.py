@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def log_mean(log_x: Tensor) -> Tensor:
-    """Log of the mean over the anchors, (A, k) -> (k,), of rows that hold the log of each anchor's own mean.
+    """Log of the mean over the anchors, (A, k) -> (k,), of the logs of each anchor's own means.
 
     >>> log_mean(torch.tensor([[1.0], [3.0]]).log()).exp()
     tensor([2.])

@@ -1,4 +1,4 @@
-"""Losses whose negatives enter through sums of exponentials: everything a tile of scores must leave behind."""
+"""Losses whose negatives enter through sums of exponentials, which tiles of scores can add up."""
 
 import math
 
@@ -11,10 +11,11 @@ from contrastbench.losses.tiles import largest, log_sums
 
 
 class ExponentialLoss(ScoreLoss):
-    """A loss of the positives and of log-sums over the negatives, `log_sums[k] = log sum_j exp(log_summands(s_j)[k])`.
+    """A loss of the positives and of log-sums over the negatives.
 
-    The sums can be taken over tiles in any order. Where all anchors are keys, as in `both_views`,
-    symmetric tiles compute half of the scores and keep none.
+    The sums, `log_sums[k] = log sum_j exp(log_summands(s_j)[k])`, can be taken over tiles in any
+    order. Where all anchors are keys, as in `both_views`, symmetric tiles compute half of the
+    scores and keep none. Parameters of the loss's own may stand in `log_summands` and `row_terms`.
     """
 
     tile = 256  # rows and columns of scores held at once; fewer anchors are one block
@@ -24,7 +25,7 @@ class ExponentialLoss(ScoreLoss):
         raise NotImplementedError
 
     def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
-        """(a,) the formula, from the positives and the (a, 1) log-sums; it must not look at scores.neg."""
+        """(a,) the formula, from the positives and the (a, 1) log-sums; not from scores.neg."""
         raise NotImplementedError
 
     def terms(self, scores: Scores) -> Tensor:
@@ -33,23 +34,19 @@ class ExponentialLoss(ScoreLoss):
         return self.row_terms(scores, *(torch.logsumexp(x, dim=1, keepdim=True) for x in holed))
 
     def forward(self, contrast: Contrast) -> Tensor:
-        symmetric = contrast.anchor is contrast.keys and contrast.anchor_id is contrast.key_id
-        peaks = (
-            largest(self.log_summands, contrast.anchor)
-            if symmetric and len(contrast.anchor) > self.tile
-            else None
-        )
+        peaks = largest(self.log_summands, contrast.anchor) if self.tiled(contrast) else None
         if peaks is None:
             return super().forward(contrast)
+        ids, no_scores = contrast.anchor_id, contrast.anchor.new_empty(len(contrast.anchor), 0)
         with torch.autocast(contrast.anchor.device.type, enabled=False):
-            sums = log_sums(
-                contrast.anchor, contrast.anchor_id, self.log_summands, peaks, self.tile
-            )
-            _, sample, size = torch.unique(
-                contrast.anchor_id, return_inverse=True, return_counts=True
-            )
+            own = [parameter for parameter in self.parameters() if parameter.requires_grad]
+            sums = log_sums(contrast.anchor, ids, self.log_summands, peaks, self.tile, own)
+            _, sample, size = torch.unique(ids, return_inverse=True, return_counts=True)
             count = (len(sample) - size[sample]).unsqueeze(1)
-            no_scores = contrast.anchor.new_empty(len(count), 0)
-            return self.combine(
-                self.row_terms(with_positives(contrast, slice(None), no_scores, count), *sums)
-            )
+            scores = with_positives(contrast, slice(None), no_scores, count)
+            return self.combine(self.row_terms(scores, *sums))
+
+    def tiled(self, contrast: Contrast) -> bool:
+        """Whether tiles pay: anchors are the keys, many, and no positive needs the rows' scores."""
+        symmetric = contrast.anchor is contrast.keys and contrast.anchor_id is contrast.key_id
+        return symmetric and len(contrast.anchor) > self.tile and contrast.positive is not None

@@ -2,21 +2,24 @@
 
 from torch import Tensor
 
-from contrastbench.losses.base import Scores, in_range
+from contrastbench.losses.base import Scores
 from contrastbench.losses.debiased import log_debias
 from contrastbench.losses.exponential import ExponentialLoss
+from contrastbench.losses.ranges import CLASS_PRIOR, TEMPERATURE, Number, declare
 
 
 class HCL(ExponentialLoss):
-    r"""Debiased contrastive learning that weighs negatives by e^{beta s / tau}: hard ones count more.
+    r"""Debiased contrastive learning with weights e^{beta s / tau}: hard negatives count more.
 
-    .. math:: -\log \frac{e^{s^+/\tau}}{[e^{s^+/\tau}] + N g}, \qquad g = \max\left\{\frac{\frac1N \sum_j
-       \frac{w_j}{\bar w} e^{s_j/\tau} - \tau^+ e^{s^+/\tau}}{1 - \tau^+},\ e^{-1/\tau}\right\}, \qquad
+    .. math:: -\log \frac{e^{s^+/\tau}}{[e^{s^+/\tau}] + N g}, \qquad
+       g = \max\left\{\frac{\frac1N \sum_j \frac{w_j}{\bar w} e^{s_j/\tau}
+       - \tau^+ e^{s^+/\tau}}{1 - \tau^+},\ e^{-1/\tau}\right\}, \qquad
        w_j = e^{\beta s_j/\tau}
 
     Robinson et al., "Contrastive Learning with Hard Negative Samples", ICLR 2021, equation 4 and
-    its estimator below it. As in the released code, the gradient goes through the weights too. The
-    pairing says whether the bracketed positive is there (in the paper it is).
+    its estimator below it, https://arxiv.org/abs/2010.04592. As in the released code, the gradient
+    goes through the weights too. The pairing says whether the bracketed positive is there (in the
+    paper it is).
 
     Args:
         temperature: tau > 0.
@@ -28,16 +31,23 @@ class HCL(ExponentialLoss):
 
     >>> import torch
     >>> from contrastbench.losses import get_loss, other_view
-    >>> z1, z2 = torch.tensor([[1.0, 0], [0, 1], [-1, 0]]), torch.tensor([[0.8, 0.6], [0, 1], [-0.6, 0.8]])
+    >>> z1 = torch.tensor([[1.0, 0], [0, 1], [-1, 0]])
+    >>> z2 = torch.tensor([[0.8, 0.6], [0, 1], [-0.6, 0.8]])
     >>> get_loss("hcl", temperature=0.5, tau_plus=0.1, beta=1.0)(other_view(z1, z2))
     tensor(-1.6374)
     """
 
+    ranges = declare(
+        temperature=TEMPERATURE,
+        tau_plus=CLASS_PRIOR,
+        beta=Number(low=0, closed=True, tune=(0, 2)),
+    )
+
     def __init__(self, temperature: float = 0.5, tau_plus: float = 0.1, beta: float = 1.0) -> None:
         super().__init__()
-        self.temperature = in_range("temperature", temperature, low=0)
-        self.tau_plus = in_range("tau_plus", tau_plus, low=0, high=1, closed="low")
-        self.beta = in_range("beta", beta, low=0, closed=True)
+        self.temperature = self.checked("temperature", temperature)
+        self.tau_plus = self.checked("tau_plus", tau_plus)
+        self.beta = self.checked("beta", beta)
 
     def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
         log_w = self.beta * s / self.temperature

@@ -2,8 +2,9 @@
 
 from torch import Tensor
 
-from contrastbench.losses.base import Scores, in_range
+from contrastbench.losses.base import Scores
 from contrastbench.losses.exponential import ExponentialLoss
+from contrastbench.losses.ranges import TEMPERATURE, declare
 
 
 class InfoNCE(ExponentialLoss):
@@ -14,6 +15,9 @@ class InfoNCE(ExponentialLoss):
     The pairing says whether the bracketed positive is there: SimCLR (Chen et al. 2020, eq. 1) yes;
     GraphCL (You et al. 2020, eq. 3) and ADNCE's eq. 1 no, the latter with a mean for the sum;
     SimCSE (Gao et al. 2021, eq. 1) has it as one of the keys. Several positives are averaged.
+
+    https://arxiv.org/abs/2002.05709 (SimCLR), https://arxiv.org/abs/2010.13902 (GraphCL),
+    https://arxiv.org/abs/2104.08821 (SimCSE), https://arxiv.org/abs/1807.03748 (the name)
 
     Args:
         temperature: tau > 0.
@@ -27,9 +31,11 @@ class InfoNCE(ExponentialLoss):
     tensor(0.5944)
     """
 
+    ranges = declare(temperature=TEMPERATURE)
+
     def __init__(self, temperature: float = 0.5) -> None:
         super().__init__()
-        self.temperature = in_range("temperature", temperature, low=0)
+        self.temperature = self.checked("temperature", temperature)
 
     def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
         return (s / self.temperature,)

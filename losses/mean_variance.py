@@ -2,7 +2,8 @@
 
 from torch import Tensor
 
-from contrastbench.losses.base import ScoreLoss, Scores, in_range
+from contrastbench.losses.base import ScoreLoss, Scores
+from contrastbench.losses.ranges import TEMPERATURE, declare
 
 
 class MeanVariance(ScoreLoss):
@@ -11,8 +12,8 @@ class MeanVariance(ScoreLoss):
     .. math:: -s^+ + \mathbb{E}_{Q_0}[s] + \frac{1}{2\tau} \mathbb{V}_{Q_0}[s]
 
     Wu et al., "Understanding Contrastive Learning via Distributionally Robust Optimization",
-    NeurIPS 2023, equation 8. It approximates tau times InfoNCE without the positive in the
-    denominator, for large tau.
+    NeurIPS 2023, equation 8, https://arxiv.org/abs/2310.11048. It approximates tau times InfoNCE
+    without the positive in the denominator, for large tau.
 
     Args:
         temperature: tau > 0.
@@ -22,14 +23,17 @@ class MeanVariance(ScoreLoss):
 
     >>> import torch
     >>> from contrastbench.losses import get_loss, other_view
-    >>> z1, z2 = torch.tensor([[1.0, 0], [0, 1], [-1, 0]]), torch.tensor([[0.8, 0.6], [0, 1], [-0.6, 0.8]])
+    >>> z1 = torch.tensor([[1.0, 0], [0, 1], [-1, 0]])
+    >>> z2 = torch.tensor([[0.8, 0.6], [0, 1], [-0.6, 0.8]])
     >>> get_loss("mean_variance", temperature=0.5)(other_view(z1, z2))
     tensor(-0.7133)
     """
 
+    ranges = declare(temperature=TEMPERATURE)
+
     def __init__(self, temperature: float = 0.5) -> None:
         super().__init__()
-        self.temperature = in_range("temperature", temperature, low=0)
+        self.temperature = self.checked("temperature", temperature)
 
     def terms(self, scores: Scores) -> Tensor:
         s = scores.neg.masked_fill(scores.hole, 0)

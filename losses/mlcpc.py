@@ -3,23 +3,25 @@
 import torch
 from torch import Tensor
 
-from contrastbench.losses.base import ScoreLoss, Scores, in_range
+from contrastbench.losses.base import ScoreLoss, Scores
 from contrastbench.losses.expectation import log_mean, log_mix
+from contrastbench.losses.ranges import SKEW, TEMPERATURE, declare
 
 
 class MLCPC(ScoreLoss):
-    r"""Alpha-MLCPC: the skew KL divergence between positive and negative pairs, one logarithm for the whole batch.
+    r"""Alpha-MLCPC: the skew KL divergence between positive and negative pairs.
 
-    .. math:: -\mathbb{E}_P[f] + \log\left(\alpha\, \mathbb{E}_P[e^f] + (1-\alpha)\, \mathbb{E}_Q[e^f]\right), \qquad
-       f = \frac{s}{\tau}
+    .. math:: -\mathbb{E}_P[f] + \log\left(\alpha\, \mathbb{E}_P[e^f]
+       + (1-\alpha)\, \mathbb{E}_Q[e^f]\right), \qquad f = \frac{s}{\tau}
 
     Lee and Shin, "RényiCL: Contrastive Representation Learning with Skew Rényi Divergence", NeurIPS
-    2022, equation 3, after Song and Ermon 2020. P are all positive pairs of the batch, Q all
-    negative ones.
+    2022, equation 3, https://arxiv.org/abs/2208.06270, after Song and Ermon 2020,
+    https://arxiv.org/abs/2007.09852. P are all positive pairs of the batch, Q all negative ones;
+    one logarithm for the whole batch.
 
     Args:
         temperature: tau > 0.
-        alpha: the skew, 0 <= alpha <= 1; 0 gives `dv`.
+        alpha: the skew, 0 <= alpha <= 1; 0 gives `dv`, the default is 2^-16, as in RényiCL.
 
     Raises:
         ValueError: a parameter out of range.
@@ -30,10 +32,15 @@ class MLCPC(ScoreLoss):
     tensor(-0.5662)
     """
 
+    ranges = declare(
+        temperature=TEMPERATURE,
+        alpha=SKEW,
+    )
+
     def __init__(self, temperature: float = 0.5, alpha: float = 1.52587890625e-05) -> None:
         super().__init__()
-        self.temperature = in_range("temperature", temperature, low=0)
-        self.alpha = in_range("alpha", alpha, low=0, high=1, closed=True)
+        self.temperature = self.checked("temperature", temperature)
+        self.alpha = self.checked("alpha", alpha)
 
     def terms(self, scores: Scores) -> Tensor:
         pos, neg = scores.pos / self.temperature, scores.neg / self.temperature

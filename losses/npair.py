@@ -4,11 +4,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from contrastbench.losses.base import ScoreLoss, Scores, in_range, one_of
+from contrastbench.losses.base import ScoreLoss, Scores
+from contrastbench.losses.ranges import TEMPERATURE, Choice, declare
 
 
 class NPair(ScoreLoss):
-    r"""N-pair: the positive is more similar than every negative, whatever the pairing says of the denominator.
+    r"""N-pair: the positive is more similar than every negative.
 
     .. math:: \log\left(1 + \sum_j e^{(s_j - s^+)/\gamma}\right) \qquad \text{or} \qquad
        \log\left(1 + \sum_j e^{(d^+ - d_j)/\gamma}\right), \quad d = \lVert z - z' \rVert_2
@@ -16,7 +17,10 @@ class NPair(ScoreLoss):
     The first ("cosine") is Sohn, "Improved Deep Metric Learning with Multi-class N-pair Loss
     Objective", NeurIPS 2016, equation 6, for unit embeddings and with a temperature gamma; the
     second ("distance") is equation 1 of Chen et al., "Robust Similarity Learning with Difference
-    Alignment Regularization" (DASL), ICLR 2024, there with gamma = 0.2.
+    Alignment Regularization" (DASL), ICLR 2024, https://openreview.net/forum?id=K9V7ugVuUz, there
+    with gamma = 0.2. The pairing's own say on the denominator is not asked.
+
+    https://proceedings.neurips.cc/paper/2016/hash/6b180037abbebea991d8b1232f8a8ca9-Abstract.html
 
     Args:
         temperature: gamma > 0.
@@ -31,10 +35,15 @@ class NPair(ScoreLoss):
     tensor(1.1654)
     """
 
+    ranges = declare(
+        temperature=TEMPERATURE,
+        similarity=Choice("cosine", "distance"),
+    )
+
     def __init__(self, temperature: float = 1.0, similarity: str = "cosine") -> None:
         super().__init__()
-        self.temperature = in_range("temperature", temperature, low=0)
-        self.similarity = one_of("similarity", similarity, ("cosine", "distance"))
+        self.temperature = self.checked("temperature", temperature)
+        self.similarity = self.checked("similarity", similarity)
 
     def terms(self, scores: Scores) -> Tensor:
         pos, neg = scores.pos, scores.neg
@@ -45,6 +54,7 @@ class NPair(ScoreLoss):
 
 
 def distance(s: Tensor) -> Tensor:
-    """Euclidean distance of unit vectors of cosine s; where they coincide it has no gradient, and gets zero."""
+    """Euclidean distance of unit vectors of cosine s; its gradient is zero where they coincide."""
+    # a true gradient is infinite there; 1e-12 is below what cosines in float64 can tell apart
     square = 2 - 2 * s
     return square.where(square > 1e-12, 1).sqrt().where(square > 1e-12, 0)

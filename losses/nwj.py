@@ -2,24 +2,26 @@
 
 from torch import Tensor
 
-from contrastbench.losses.base import Scores, in_range
+from contrastbench.losses.base import Scores
 from contrastbench.losses.expectation import log_mix
 from contrastbench.losses.exponential import ExponentialLoss
+from contrastbench.losses.ranges import SKEW, TEMPERATURE, declare
 
 
 class NWJ(ExponentialLoss):
     r"""Alpha-NWJ: a variational bound of the skew KL divergence without a logarithm.
 
-    .. math:: -\mathbb{E}_P[f] + \alpha\, \mathbb{E}_P[e^{f-1}] + (1-\alpha)\, \mathbb{E}_Q[e^{f-1}], \qquad
-       f = \frac{s}{\tau}
+    .. math:: -\mathbb{E}_P[f] + \alpha\, \mathbb{E}_P[e^{f-1}]
+       + (1-\alpha)\, \mathbb{E}_Q[e^{f-1}], \qquad f = \frac{s}{\tau}
 
     Lee and Shin, "RényiCL: Contrastive Representation Learning with Skew Rényi Divergence", NeurIPS
-    2022, appendix C.2; alpha = 0 is Nguyen et al. 2010. The loss grows as e^{s / tau}: float32
+    2022, appendix C.2, https://arxiv.org/abs/2208.06270; alpha = 0 is Nguyen et al. 2010,
+    https://arxiv.org/abs/0809.0853. The loss grows as e^{s / tau}: float32
     holds it for s / tau below 88.
 
     Args:
         temperature: tau > 0.
-        alpha: the skew, 0 <= alpha <= 1.
+        alpha: the skew, 0 <= alpha <= 1; the default is 2^-16, as in RényiCL.
 
     Raises:
         ValueError: a parameter out of range.
@@ -30,10 +32,15 @@ class NWJ(ExponentialLoss):
     tensor(-0.4569)
     """
 
+    ranges = declare(
+        temperature=TEMPERATURE,
+        alpha=SKEW,
+    )
+
     def __init__(self, temperature: float = 0.5, alpha: float = 1.52587890625e-05) -> None:
         super().__init__()
-        self.temperature = in_range("temperature", temperature, low=0)
-        self.alpha = in_range("alpha", alpha, low=0, high=1, closed=True)
+        self.temperature = self.checked("temperature", temperature)
+        self.alpha = self.checked("alpha", alpha)
 
     def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
         return (s / self.temperature,)

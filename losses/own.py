@@ -1,4 +1,8 @@
-"""Losses of a user's own: read from a file, and made such that a record can name them and make them again."""
+"""Losses of a user's own: read from a file, and made such that a record can name them.
+
+With the name and the parameters of the record they can be made again; the hash of their code tells
+an edited file from the one that was run.
+"""
 
 import hashlib
 import importlib.util
@@ -6,7 +10,7 @@ import inspect
 import json
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -21,8 +25,8 @@ def class_in_file(path: Path, attribute: str) -> Any:
     """A user's own loss class, from a file."""
     if not path.is_file():
         raise UserError(f"no file {path}: give --loss as path/to/file.py:Class")
-    place = hashlib.sha256(str(path.resolve()).encode()).hexdigest()
-    spec = importlib.util.spec_from_file_location(f"file_{place}.{path.stem}", path)
+    folder = hashlib.sha256(str(path.resolve()).encode()).hexdigest()
+    spec = importlib.util.spec_from_file_location(f"file_{folder}.{path.stem}", path)
     assert spec is not None, "a .py file always has a loader"
     assert spec.loader is not None, "a .py file always has a loader"
     module: ModuleType = importlib.util.module_from_spec(spec)
@@ -38,15 +42,15 @@ def class_in_file(path: Path, attribute: str) -> Any:
     return checked_class(getattr(module, attribute), f"{attribute} in {path}")
 
 
-def checked_class(found: Any, where: str) -> Any:
-    """What was found, if it is a class of losses."""
+def checked_class(candidate: Any, title: str) -> Any:
+    """The candidate, if it is a class of losses."""
     from contrastbench.losses.base import Loss
 
-    if not (isinstance(found, type) and issubclass(found, Loss)):
+    if not (isinstance(candidate, type) and issubclass(candidate, Loss)):
         raise UserError(
-            f"{where} is no loss: write it as a class of contrastbench.losses.ScoreLoss or Loss"
+            f"{title} is no loss: write it as a class of contrastbench.losses.ScoreLoss or Loss"
         )
-    return found
+    return candidate
 
 
 def make(name: str, factory: Any, params: Mapping[str, Any]) -> "Loss":
@@ -68,21 +72,21 @@ def make(name: str, factory: Any, params: Mapping[str, Any]) -> "Loss":
         for key, value in loss.params.items():
             if not is_plain(value):
                 shown = textwrap.shorten(repr(value), 80, placeholder="...")
-                raise UserError(
-                    f"{name}: a record cannot hold {key}={shown}: take a finite number, a text or a list"
-                )
+                fix = "take a finite number, a text or a list"
+                raise UserError(f"{name}: a record cannot hold {key}={shown}: {fix}")
     return loss
 
 
 def check_attributes(name: str, loss: "Loss") -> None:
     """Raise if an argument of the constructor is not kept under its name."""
-    for key, argument in inspect.signature(type(loss)).parameters.items():
+    from contrastbench.losses.base import constructor
+
+    for key, argument in constructor(type(loss)).items():
         if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
             raise UserError(f"{name} takes {argument}: write its arguments out by name")
         if not hasattr(loss, key):
-            raise UserError(
-                f"{name} does not keep its argument {key}: add self.{key} = {key} to its constructor"
-            )
+            fix = f"add self.{key} = {key} to its constructor"
+            raise UserError(f"{name} does not keep its argument {key}: {fix}")
 
 
 def is_plain(value: Any) -> bool:
@@ -95,3 +99,39 @@ def is_plain(value: Any) -> bool:
         return bool(json.loads(json.dumps(value, allow_nan=False)) == value)
     except (TypeError, ValueError):
         return False
+
+
+def own_code(loss: "Loss | None") -> str:
+    """Sha256 over losses from outside this package; "" for ours and for none.
+
+    It covers the names of their classes, and their files, which a user may edit. What these files
+    import is not covered, except for classes that the loss is derived from and methods it takes
+    over.
+    """
+    from contrastbench.losses.base import summands
+
+    losses = [] if loss is None else [term for _, term in summands(loss)]
+    ours = ("contrastbench.", "torch.", "builtins")
+    own = [
+        kind
+        for term in losses
+        for kind in type(term).__mro__
+        if not kind.__module__.startswith(ours)
+    ]
+    files = {file for kind in own for file in source_files(kind)}
+    names = [kind.__qualname__.encode() for kind in own]
+    code = names + [Path(file).read_bytes() for file in sorted(files)]
+    return hashlib.sha256(b"\0".join(code)).hexdigest() if own else ""
+
+
+def source_files(kind: type) -> Iterator[str]:
+    """The file of a class, and those of its methods; none of the standard library's.
+
+    A class may have no methods, and take over those of another file.
+    """
+    if kind.__module__.partition(".")[0] in sys.stdlib_module_names:
+        return
+    files = [f.__code__.co_filename for f in vars(kind).values() if inspect.isfunction(f)]
+    for file in [*files, getattr(sys.modules.get(kind.__module__), "__file__", None)]:
+        if file and Path(file).is_file():  # what a decorator makes may be from "<string>"
+            yield file

@@ -4,22 +4,24 @@ import math
 
 from torch import Tensor
 
-from contrastbench.losses.base import ScoreLoss, Scores, in_range, one_of
+from contrastbench.losses.base import ScoreLoss, Scores
+from contrastbench.losses.ranges import TEMPERATURE, Choice, Number, declare
 
 
 class PhiDRO(ScoreLoss):
-    r"""Distributionally robust contrastive learning: negatives from the worst distribution Q near the uniform Q0.
+    r"""Distributionally robust contrastive learning: negatives from the worst distribution.
 
     .. math:: -s^+ + \max_Q \left\{\mathbb{E}_Q[s] - \tau D_\phi(Q \Vert Q_0)\right\}
-       = -s^+ + \min_\lambda \left\{\lambda + \tau\, \mathbb{E}_{Q_0}\left[\phi^*\left(\tfrac{s - \lambda}{\tau}\right)
-       \right]\right\}
+       = -s^+ + \min_\lambda \left\{\lambda + \tau\, \mathbb{E}_{Q_0}
+       \left[\phi^*\left(\tfrac{s - \lambda}{\tau}\right)\right]\right\}
 
     Wu et al., "Understanding Contrastive Learning via Distributionally Robust Optimization",
-    NeurIPS 2023, equations 3 and 10; Q is a distribution, so its weights are not negative. "kl" has
-    the closed form -s+ + tau log E exp(s / tau), which is tau times InfoNCE over the mean of the
-    negatives (Theorem 3.2). "cressie_read" is phi(x) = (x^k - k x + k - 1) / (k (k - 1)); k to 1 is
-    kl. "chi2" is phi(x) = (x - 1)^2 / 4, the one whose conjugate x + x^2 the paper states (its
-    printed factor of phi does not belong to it): mean + variance / tau while no weight is zero.
+    NeurIPS 2023, equations 3 and 10, https://arxiv.org/abs/2310.11048. Q is a distribution near the
+    uniform Q0, so its weights are not negative. "kl" has the closed form -s+ + tau log E exp(s /
+    tau), which is tau times InfoNCE over the mean of the negatives (Theorem 3.2). "cressie_read" is
+    phi(x) = (x^k - k x + k - 1) / (k (k - 1)); k to 1 is kl. "chi2" is phi(x) = (x - 1)^2 / 4, the
+    one whose conjugate x + x^2 the paper states (its printed factor of phi does not belong to it):
+    mean + variance / tau while no weight is zero.
 
     Args:
         temperature: tau > 0, the multiplier of the divergence.
@@ -31,16 +33,23 @@ class PhiDRO(ScoreLoss):
 
     >>> import torch
     >>> from contrastbench.losses import get_loss, other_view
-    >>> z1, z2 = torch.tensor([[1.0, 0], [0, 1], [-1, 0]]), torch.tensor([[0.8, 0.6], [0, 1], [-0.6, 0.8]])
+    >>> z1 = torch.tensor([[1.0, 0], [0, 1], [-1, 0]])
+    >>> z2 = torch.tensor([[0.8, 0.6], [0, 1], [-0.6, 0.8]])
     >>> get_loss("phi_dro", temperature=0.5, phi="chi2")(other_view(z1, z2))
     tensor(-0.6433)
     """
 
+    ranges = declare(
+        temperature=TEMPERATURE,
+        phi=Choice("kl", "chi2", "cressie_read"),
+        k=Number(low=1, high=2, closed="high", tune=(1.05, 2)),
+    )
+
     def __init__(self, temperature: float = 0.5, phi: str = "kl", k: float = 1.5) -> None:
         super().__init__()
-        self.temperature = in_range("temperature", temperature, low=0)
-        self.phi = one_of("phi", phi, ("kl", "chi2", "cressie_read"))
-        self.k = in_range("k", k, low=1, high=2, closed="high")
+        self.temperature = self.checked("temperature", temperature)
+        self.phi = self.checked("phi", phi)
+        self.k = self.checked("k", k)
 
     def terms(self, scores: Scores) -> Tensor:
         if self.phi == "kl":
@@ -53,7 +62,10 @@ class PhiDRO(ScoreLoss):
 
 
 def cressie_read(scores: Scores, tau: float, k: float) -> Tensor:
-    """(a, 1) min over lambda of lambda + tau E phi*((s - lambda) / tau), phi*(y) = ((1 + (k - 1) y)_+^{k'} - 1) / k."""
+    """(a, 1) min over lambda of lambda + tau E phi*((s - lambda) / tau).
+
+    The conjugate is phi*(y) = ((1 + (k - 1) y)_+^{k'} - 1) / k with k' = k / (k - 1).
+    """
     s = scores.neg.masked_fill(scores.hole, -1)
     lam = worst_lambda(scores, s, tau, k)
     base = (1 + (k - 1) * (s - lam) / tau).clamp_min(0)
@@ -61,7 +73,10 @@ def cressie_read(scores: Scores, tau: float, k: float) -> Tensor:
 
 
 def worst_lambda(scores: Scores, s: Tensor, tau: float, k: float) -> Tensor:
-    """(a, 1) where the worst case's weights (1 + (k - 1) (s - lambda) / tau)_+^{1 / (k - 1)} have mean 1."""
+    """(a, 1) the lambda at which the worst case's weights have mean 1.
+
+    The weights are (1 + (k - 1) (s - lambda) / tau)_+^{1 / (k - 1)}.
+    """
 
     def base(s: Tensor, lam: Tensor) -> Tensor:
         return (1 + (k - 1) * (s - lam) / tau).clamp_min(0)
@@ -69,7 +84,7 @@ def worst_lambda(scores: Scores, s: Tensor, tau: float, k: float) -> Tensor:
     fixed = s.detach()
     high = fixed.amax(dim=1, keepdim=True)
     low = fixed.masked_fill(scores.hole, math.inf).amin(dim=1, keepdim=True)
-    for _ in range(30):
+    for _ in range(30):  # halves the interval of at most 2 to 2e-9
         lam = (low + high) / 2
         heavy = scores.mean_neg(base(fixed, lam) ** (1 / (k - 1))) > 1
         low, high = lam.where(heavy, low), high.where(heavy, lam)

@@ -1,20 +1,33 @@
-"""The registry of losses by name; importing it does not import torch, so that listing stays instant."""
+"""The registry of losses by name, ours and those that packages announce.
+
+Importing it does not import torch, so that listing stays instant.
+"""
 
 import ast
 import importlib
-import importlib.util
 import inspect
-import re
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import entry_points
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from contrastbench.losses import ranges
 from contrastbench.losses.errors import UserError, unknown, users_code
+from contrastbench.losses.expression import (
+    Title,
+    assign,
+    file_and_class,
+    flat,
+    is_sum,
+    prefixes,
+    split_sum,
+    weighted,
+)
 from contrastbench.losses.own import class_in_file, make
+from contrastbench.losses.ranges import Range
 
 if TYPE_CHECKING:
     from contrastbench.losses.base import Loss
@@ -39,21 +52,64 @@ LOSSES: Mapping[str, str] = {  # name -> "module:Class", the module inside contr
     "npair": "npair:NPair",
     "dar": "dar:DAR",
 }
-ALIASES: Mapping[str, tuple[str, str]] = {  # name -> its name in LOSSES, what to know about it
+ALIASES: Mapping[str, tuple[str, str]] = {  # name -> its name in LOSSES, a note on it
     "dcl": (
         "debiased",
         "the loss 'dcl' is 'debiased' contrastive learning; lightly's DCL is 'decoupled'",
     ),
 }
-ENTRY_POINTS = "contrastbench.losses"
+ENTRY_POINTS = "contrastbench.losses"  # each names a class of losses
 
 
 @dataclass(frozen=True)
 class Description:
-    """What a loss is and takes, read from its source."""
+    """A loss as its source declares it."""
 
     summary: str
     params: dict[str, Any]  # name -> default
+    ranges: dict[str, Range] = field(default_factory=dict)  # of the parameters that declare one
+
+
+@dataclass(frozen=True)
+class Term:
+    """A loss within a sum, or alone; it is imported when it is needed."""
+
+    name: str
+    weight: float = 1.0
+
+    @property
+    def registered(self) -> bool:
+        """Whether it is one of ours."""
+        return self.name in LOSSES
+
+    @cached_property
+    def factory(self) -> Any:
+        """The class, or what else an entry point names."""
+        return loss_class(self.name)
+
+    @property
+    def title(self) -> Title:
+        """The loss's name in records, and its class's."""
+        if self.registered:
+            return Title(self.name, LOSSES[self.name].partition(":")[2])
+        from contrastbench.losses.base import title
+
+        return title(self.factory)
+
+    @property
+    def arguments(self) -> list[str]:
+        """The names of its parameters."""
+        if self.registered:
+            return list(self.describe().params)
+        return list(signature(self.factory))
+
+    def describe(self) -> Description:
+        """Summary, defaults and ranges; read from the source of a registered one."""
+        return describe_source(self.name) if self.registered else describe_class(self.factory)
+
+    def make(self, params: Mapping[str, Any]) -> "Loss":
+        """The loss."""
+        return make(self.name, self.factory, params)
 
 
 def get_loss(name: str, **params: Any) -> "Loss":
@@ -63,7 +119,8 @@ def get_loss(name: str, **params: Any) -> "Loss":
         name: a key of `LOSSES`, the name of an entry point of the group `contrastbench.losses`,
             `file.py:Class`, or a weighted sum of these such as `infonce + 0.5*dar`.
         params: the parameters of the loss by name; see `bench list losses`. In a sum a plain name
-            goes to every term that has such a parameter, `dar.form` to the one term.
+            goes to every term that has such a parameter, `dar.form` to the one term; of two terms
+            from one file, `mine.A.margin` to the one of class A.
 
     Raises:
         ValueError: unknown name, unknown parameter or a value out of range; the message names the
@@ -74,119 +131,62 @@ def get_loss(name: str, **params: Any) -> "Loss":
     >>> get_loss("infonce + 0.5*dar", temperature=0.2, **{"dar.form": "star"}).name
     'infonce + 0.5*dar'
     """
-    if is_sum(name):
-        return get_sum(name, params)
-    factory = loss_class(name)
-    known = list(inspect.signature(factory).parameters)
-    for key in params:
-        if key not in known:
-            raise unknown(f"parameter of {name}", key, known)
-    return make(name, factory, params)
-
-
-def get_sum(expression: str, params: Mapping[str, Any]) -> "Loss":
-    """The weighted sum, its parameters handed to the terms that have them."""
+    if name in ALIASES:
+        resolve_alias(name)
+    terms = read(name)
+    own = distribute(name, terms, params)
+    if "" in terms:
+        return terms[""].make(own[""])
     from contrastbench.losses.base import Sum
 
-    terms = split_sum(expression)
-    known = {term: list(inspect.signature(loss_class(term)).parameters) for term in terms}
-    shared = assign(expression, params, known)
-    return Sum(*((weight, get_loss(term, **shared[term])) for term, weight in terms.items()))
-
-
-def assign(
-    expression: str, params: Mapping[str, Any], known: Mapping[str, list[str]]
-) -> dict[str, dict[str, Any]]:
-    """Each term's own parameters: a plain name goes to every term that has it, `term.name` to one and comes first.
-
-    >>> assign("a + b", {"t": 1, "b.t": 2}, {"a": ["t"], "b": ["t"]})
-    {'a': {'t': 1}, 'b': {'t': 2}}
-    """
-    full = {f"{short(term)}.{key}": (term, key) for term, keys in known.items() for key in keys}
-    shared: dict[str, dict[str, Any]] = {term: {} for term in known}
-    for name, value in sorted(params.items(), key=lambda item: item[0] in full):
-        targets = (
-            [full[name]]
-            if name in full
-            else [(term, key) for term, key in full.values() if key == name]
-        )
-        if not targets:
-            raise unknown(
-                f"parameter of {expression}", name, [*full, *(key for _, key in full.values())]
-            )
-        for term, key in targets:
-            shared[term][key] = value
-    return shared
-
-
-def is_sum(name: str) -> bool:
-    """Whether the name is an expression such as `infonce + 0.5*dar`; `c++/mine.py:Mine` is none where that file is."""
-    return ("+" in name or "*" in name) and not is_file(name.rpartition(":")[0])
-
-
-def is_file(path: str) -> bool:
-    """Whether there is such a file; a long sum is no name of one."""
-    try:
-        return Path(path).is_file()
-    except OSError:
-        return False
-
-
-def split_sum(expression: str) -> dict[str, float]:
-    """The weight of each term of an expression.
-
-    >>> split_sum("infonce + 0.5*dar")
-    {'infonce': 1.0, 'dar': 0.5}
-    """
-    terms: dict[str, float] = {}
-    for part in expression.split("+"):
-        match = re.fullmatch(r"(?:(\d*\.?\d+(?:e-?\d+)?)\s*\*\s*)?([^\s*+]+)", part.strip())
-        if not match:
-            raise UserError(
-                f"cannot read {part.strip()!r} in the loss {expression!r}: write it as infonce + 0.5*dar"
-            )
-        weight, term = float(match[1] or 1), ALIASES.get(match[2], (match[2],))[0]
-        if term in terms:
-            raise UserError(f"{term} is twice in the loss {expression!r}: add its weights")
-        terms[term] = weight
-    return terms
-
-
-def short(term: str) -> str:
-    """What a term's parameters are prefixed with: its name, a file's without folder and class.
-
-    >>> short("folder/my_loss.py:MyLoss")
-    'my_loss'
-    """
-    return Path(term.rpartition(":")[0]).stem if ".py:" in term else term
-
-
-def loss_class(name: str) -> Any:
-    """The class behind a name of the registry, an entry point or `file.py:Class`."""
-    if name in ALIASES:
-        return loss_class(resolve_alias(name))
-    if name in LOSSES:
-        module, attribute = LOSSES[name].split(":")
-        return getattr(importlib.import_module(f"contrastbench.losses.{module}"), attribute)
-    if match := re.fullmatch(r"(.+\.py):(\w+)", name):
-        return class_in_file(Path(match[1]), match[2])
-    plugins = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
-    if name in plugins:
-        with users_code(f"load {name}"):
-            return plugins[name].load()
-    raise unknown("loss", name, [*LOSSES, *ALIASES, *plugins])
+    return Sum(*((term.weight, term.make(own[prefix])) for prefix, term in terms.items()))
 
 
 @cache  # so that the note is given once
 def resolve_alias(name: str) -> str:
     """The name in LOSSES behind an alias, with a note on it."""
     target, note = ALIASES[name]
-    warnings.warn(note, stacklevel=4)
+    warnings.warn(note, stacklevel=3)
     return target
 
 
+def read(name: str) -> dict[str, Term]:
+    """The terms of a sum by the prefix of their parameters; by "" a loss that is no sum.
+
+    Raises:
+        UserError: a term is there twice, perhaps as an alias.
+    """
+    if not is_sum(name):
+        return {"": Term(ALIASES.get(name, (name,))[0])}
+    terms = [Term(ALIASES.get(term, (term,))[0], weight) for weight, term in split_sum(name)]
+    names = [term.name for term in terms]
+    double = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if double is not None:
+        raise UserError(f"{double} is twice in the loss {name!r}: add its weights")
+    return dict(zip(prefixes(term.title for term in terms), terms, strict=True))
+
+
+def distribute(
+    name: str, terms: Mapping[str, Term], params: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """The parameters that each term is given, by its prefix.
+
+    Raises:
+        UserError: a parameter that no term has.
+    """
+    known = {prefix: term.arguments for prefix, term in terms.items()}
+    if "" not in terms:
+        return assign(name, params, known)
+    for key in params:
+        if key not in known[""]:
+            raise unknown(f"parameter of {name}", key, known[""])
+    return {"": dict(params)}
+
+
 def complete(name: str, params: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Name and parameters after defaults, as the loss itself has them; without torch for registered ones.
+    """Name and parameters after defaults, as the loss itself has them.
+
+    Registered losses need no torch for that, and their values are not checked.
 
     Raises:
         UserError: unknown name or parameter.
@@ -194,70 +194,133 @@ def complete(name: str, params: Mapping[str, Any]) -> tuple[str, dict[str, Any]]
     >>> complete("infonce+0.5 * dar", {"temperature": 0.2})
     ('infonce + 0.5*dar', {'infonce.temperature': 0.2, 'dar.form': 'chain'})
     """
-    if not is_registered(name):
+    terms = read(name)
+    if not all(term.registered for term in terms.values()):
         loss = get_loss(name, **params)
         return loss.name, loss.params
-    terms = terms_of(name)
-    known = {term: describe(term).params for term in terms}
-    if is_sum(name):
-        given = assign(name, params, {term: list(keys) for term, keys in known.items()})
-        full = {
-            f"{term}.{key}": value
-            for term in terms
-            for key, value in {**known[term], **given[term]}.items()
-        }
-        return " + ".join(weighted(term, weight) for term, weight in terms.items()), full
-    (term,) = terms
-    for key in params:
-        if key not in known[term]:
-            raise unknown(f"parameter of {name}", key, known[term])
-    return term, {**known[term], **params}
+    own = distribute(name, terms, params)
+    full = {prefix: {**term.describe().params, **own[prefix]} for prefix, term in terms.items()}
+    if "" in terms:
+        return terms[""].name, full[""]
+    return " + ".join(weighted(prefix, terms[prefix].weight) for prefix in terms), flat(full)
+
+
+def check(name: str, params: Mapping[str, Any]) -> None:
+    """Raise unless the loss can be had with these parameters; without torch for registered ones.
+
+    Raises:
+        UserError: unknown name or parameter, or a value out of its range, which is named.
+
+    >>> check("infonce", {"temperature": 0})
+    Traceback (most recent call last):
+    contrastbench.losses.errors.UserError: temperature must be a finite number > 0, got 0
+    """
+    terms = read(name)
+    if not all(term.registered for term in terms.values()):
+        get_loss(name, **params)
+        return
+    own = distribute(name, terms, params)
+    for prefix, term in terms.items():
+        about = term.describe()
+        ranges.in_range("weight", term.weight)
+        ranges.check(about.ranges, {**about.params, **own[prefix]})
 
 
 def is_registered(name: str) -> bool:
     """Whether the loss, and each term of a sum, is one of ours."""
-    return set(terms_of(name)) <= set(LOSSES)
+    names = [term for _, term in split_sum(name)] if is_sum(name) else [name]
+    return all(term in LOSSES or term in ALIASES for term in names)
 
 
-def terms_of(name: str) -> dict[str, float]:
-    """The weight of each term; a loss that is no sum is its only one."""
-    return split_sum(name) if is_sum(name) else {ALIASES.get(name, (name,))[0]: 1.0}
+def losses() -> dict[str, EntryPoint]:
+    """All losses by name, ours first; none of the packages' code is run.
 
-
-def weighted(name: str, weight: float) -> str:
-    """A term of an expression.
-
-    >>> weighted("dar", 2.0)
-    '2*dar'
+    Raises:
+        UserError: two losses have one name, or a package's has one that means something else here.
     """
-    return name if weight == 1 else f"{weight!r}".removesuffix(".0") + f"*{name}"
+    known = {
+        name: EntryPoint(name, f"contrastbench.losses.{target}", ENTRY_POINTS)
+        for name, target in LOSSES.items()
+    }
+    taken = {name: entry.value for name, entry in known.items()}
+    taken |= dict.fromkeys([*ALIASES, "all", "none"], "a word of contrastbench's own")
+    for entry in entry_points(group=ENTRY_POINTS):
+        if entry.name in taken:
+            pair = f"{taken[entry.name]} and {entry.value}"
+            raise UserError(f"two losses are named {entry.name}: {pair}: uninstall one")
+        known[entry.name], taken[entry.name] = entry, entry.value
+    return known
+
+
+def loss_class(name: str) -> Any:
+    """The class behind a name of the registry, an entry point or `file.py:Class`."""
+    if name in LOSSES:
+        module, attribute = LOSSES[name].split(":")
+        return getattr(importlib.import_module(f"contrastbench.losses.{module}"), attribute)
+    if own := file_and_class(name):
+        return class_in_file(*own)
+    known = losses()
+    if name not in known:
+        raise unknown("loss", name, [*known, *ALIASES])
+    with users_code(f"load {name}"):
+        return known[name].load()
 
 
 def describe(name: str) -> Description:
-    """Summary and defaults of a registered loss or of a sum of them, read from the source without importing torch.
+    """Summary, defaults and ranges of a loss or of a sum of them.
+
+    For registered losses they are read from the source without importing torch.
 
     >>> describe("infonce").params
     {'temperature': 0.5}
     >>> describe("infonce + 0.5*dar").params
     {'infonce.temperature': 0.5, 'dar.form': 'chain'}
+    >>> print(describe("rince").ranges["q"])
+    > 0 and <= 1
     """
-    if is_sum(name):
-        terms = {term: describe(term) for term in split_sum(name)}
-        params = {
-            f"{term}.{key}": value
-            for term, about in terms.items()
-            for key, value in about.params.items()
-        }
-        return Description(" + ".join(about.summary for about in terms.values()), params)
-    name = ALIASES.get(name, (name,))[0]
-    if name not in LOSSES:
-        raise unknown("loss", name, [*LOSSES, *ALIASES])
+    about = {prefix: term.describe() for prefix, term in read(name).items()}
+    if "" in about:
+        return about[""]
+    return Description(
+        " + ".join(term.summary for term in about.values()),
+        flat({prefix: term.params for prefix, term in about.items()}),
+        flat({prefix: term.ranges for prefix, term in about.items()}),
+    )
+
+
+def describe_source(name: str) -> Description:
+    """Summary, defaults and ranges of a registered loss, from the text of its module."""
     module, attribute = LOSSES[name].split(":")
     tree = ast.parse(Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8"))
     node = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == attribute)
     init = next(n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
     names = [a.arg for a in init.args.args[1:]]
     defaults = [ast.literal_eval(d) for d in init.args.defaults]
-    return Description(
-        (ast.get_docstring(node) or "").split("\n")[0], dict(zip(names, defaults, strict=True))
+    declared = next(
+        n.value
+        for n in node.body
+        if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "ranges"
     )
+    # our own text, which uses the names of the module `ranges` alone
+    by_name = eval(compile(ast.Expression(declared), module, "eval"), vars(ranges).copy())
+    summary = (ast.get_docstring(node) or "").split("\n")[0]
+    return Description(summary, dict(zip(names, defaults, strict=True)), by_name)
+
+
+def describe_class(factory: Any) -> Description:
+    """The same of a loss that is no registered one; a parameter without a default is left out."""
+    defaults = {name: argument.default for name, argument in signature(factory).items()}
+    return Description(
+        (inspect.getdoc(factory) or "").split("\n")[0],
+        {name: value for name, value in defaults.items() if value is not inspect.Parameter.empty},
+        dict(getattr(factory, "ranges", {})),
+    )
+
+
+def signature(factory: Any) -> Mapping[str, inspect.Parameter]:
+    """The arguments of a class of losses, or of what else an entry point names."""
+    from contrastbench.losses.base import Loss, constructor
+
+    if isinstance(factory, type) and issubclass(factory, Loss):
+        return constructor(factory)
+    return inspect.signature(factory).parameters

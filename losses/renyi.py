@@ -3,20 +3,20 @@
 import torch
 from torch import Tensor
 
-from contrastbench.losses.base import ScoreLoss, Scores, in_range
+from contrastbench.losses.base import ScoreLoss, Scores
 from contrastbench.losses.expectation import log_mean
-from contrastbench.losses.rmlcpc import renyi_order
+from contrastbench.losses.ranges import ORDER, TEMPERATURE, declare
 
 
 class Renyi(ScoreLoss):
     r"""Rényi: the divergence of order gamma between positive and negative pairs, not skewed.
 
-    .. math:: -\frac{1}{\gamma - 1} \log \mathbb{E}_P[e^{(\gamma-1) f}] + \frac1\gamma \log \mathbb{E}_Q[e^{\gamma f}],
-       \qquad f = \frac{s}{\tau}
+    .. math:: -\frac{1}{\gamma - 1} \log \mathbb{E}_P[e^{(\gamma-1) f}]
+       + \frac1\gamma \log \mathbb{E}_Q[e^{\gamma f}], \qquad f = \frac{s}{\tau}
 
     Lee and Shin, "RényiCL: Contrastive Representation Learning with Skew Rényi Divergence", NeurIPS
-    2022, equation 4. P are all positive pairs of the batch, Q all negative ones; its variance
-    explodes (Theorem 4.1), hence `rmlcpc`.
+    2022, equation 4, https://arxiv.org/abs/2208.06270. P are all positive pairs of the batch, Q all
+    negative ones; its variance explodes (Theorem 4.1), hence `rmlcpc`.
 
     Args:
         temperature: tau > 0.
@@ -31,10 +31,15 @@ class Renyi(ScoreLoss):
     tensor(-2.)
     """
 
+    ranges = declare(
+        temperature=TEMPERATURE,
+        gamma=ORDER,
+    )
+
     def __init__(self, temperature: float = 0.5, gamma: float = 2.0) -> None:
         super().__init__()
-        self.temperature = in_range("temperature", temperature, low=0)
-        self.gamma = renyi_order(gamma)
+        self.temperature = self.checked("temperature", temperature)
+        self.gamma = self.checked("gamma", gamma)
 
     def terms(self, scores: Scores) -> Tensor:
         pos, neg = scores.pos / self.temperature, scores.neg / self.temperature

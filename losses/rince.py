@@ -5,20 +5,22 @@ import math
 import torch
 from torch import Tensor
 
-from contrastbench.losses.base import Scores, in_range
+from contrastbench.losses.base import Scores
 from contrastbench.losses.exponential import ExponentialLoss
+from contrastbench.losses.ranges import TEMPERATURE, Number, declare
 
 
 class RINCE(ExponentialLoss):
-    r"""Robust InfoNCE: between InfoNCE (q to 0) and a symmetric loss that noisy positives cannot mislead (q = 1).
+    r"""Robust InfoNCE: between InfoNCE and a loss that noisy positives cannot mislead.
 
-    .. math:: -\frac{e^{q s^+/\tau}}{q} + \frac{\left(\lambda \left([e^{s^+/\tau}] + \sum_j e^{s_j/\tau}\right)
-       \right)^q}{q}
+    .. math:: -\frac{e^{q s^+/\tau}}{q} +
+       \frac{\left(\lambda \left([e^{s^+/\tau}] + \sum_j e^{s_j/\tau}\right)\right)^q}{q}
 
-    Chuang et al., "Robust Contrastive Learning against Noisy Views", CVPR 2022, equation 5. The
-    pairing says whether the bracketed positive is there (in the paper it is). For q to 0 it is
-    InfoNCE + log(lambda). The released MoCo v3 code multiplies by 2 tau. The loss grows as e^{q /
-    tau}: in float32 keep 2 q / tau below 88.
+    Chuang et al., "Robust Contrastive Learning against Noisy Views", CVPR 2022, equation 5,
+    https://arxiv.org/abs/2201.04309. The pairing says whether the bracketed positive is there (in
+    the paper it is). For q to 0 it is InfoNCE + log(lambda), for q = 1 a symmetric loss. The
+    released MoCo v3 code multiplies by 2 tau. The loss grows as e^{q / tau}: in float32 keep 2 q /
+    tau below 88.
 
     Args:
         temperature: tau > 0.
@@ -34,11 +36,17 @@ class RINCE(ExponentialLoss):
     tensor(-4.7047)
     """
 
+    ranges = declare(
+        temperature=TEMPERATURE,
+        q=Number(low=0, high=1, closed="high", tune=(0.01, 1), log=True),
+        lam=Number(low=0, high=1, closed="high", tune=(0.001, 1), log=True),
+    )
+
     def __init__(self, temperature: float = 0.5, q: float = 0.5, lam: float = 0.01) -> None:
         super().__init__()
-        self.temperature = in_range("temperature", temperature, low=0)
-        self.q = in_range("q", q, low=0, high=1, closed="high")
-        self.lam = in_range("lam", lam, low=0, high=1, closed="high")
+        self.temperature = self.checked("temperature", temperature)
+        self.q = self.checked("q", q)
+        self.lam = self.checked("lam", lam)
 
     def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
         return (s / self.temperature,)

@@ -3,25 +3,27 @@
 import torch
 from torch import Tensor
 
-from contrastbench.losses.base import ScoreLoss, Scores, in_range
-from contrastbench.losses.errors import UserError
+from contrastbench.losses.base import ScoreLoss, Scores
 from contrastbench.losses.expectation import log_mean, log_mix
+from contrastbench.losses.ranges import ORDER, SKEW, TEMPERATURE, declare
 
 
 class RMLCPC(ScoreLoss):
     r"""Rényi-MLCPC: the skew Rényi divergence of order gamma between positive and negative pairs.
 
-    .. math:: -\frac{1}{\gamma - 1} \log \mathbb{E}_P[e^{(\gamma-1) f}] + \frac1\gamma \log\left(\alpha\,
-       \mathbb{E}_P[e^{\gamma f}] + (1-\alpha)\, \mathbb{E}_Q[e^{\gamma f}]\right), \qquad f = \frac{s}{\tau}
+    .. math:: -\frac{1}{\gamma - 1} \log \mathbb{E}_P[e^{(\gamma-1) f}]
+       + \frac1\gamma \log\left(\alpha\, \mathbb{E}_P[e^{\gamma f}]
+       + (1-\alpha)\, \mathbb{E}_Q[e^{\gamma f}]\right), \qquad f = \frac{s}{\tau}
 
     Lee and Shin, "RényiCL: Contrastive Representation Learning with Skew Rényi Divergence", NeurIPS
-    2022, section 4.3. P are all positive pairs of the batch, Q all negative ones. The released code
-    minimises a surrogate with detached importance weights that has this gradient; its printed value
-    is not the objective. It adds the losses of the two target views without halving.
+    2022, section 4.3, https://arxiv.org/abs/2208.06270. P are all positive pairs of the batch, Q
+    all negative ones. The released code minimises a surrogate with detached importance weights that
+    has this gradient; its printed value is not the objective. It adds the losses of the two target
+    views without halving.
 
     Args:
         temperature: tau > 0.
-        alpha: the skew, 0 <= alpha <= 1; 0 gives `renyi`.
+        alpha: the skew, 0 <= alpha <= 1; 0 gives `renyi`, the default is the paper's 2^-16.
         gamma: the order, > 0 and not 1; for gamma to 1 it is `mlcpc`.
 
     Raises:
@@ -29,17 +31,24 @@ class RMLCPC(ScoreLoss):
 
     >>> import torch
     >>> from contrastbench.losses import get_loss, query_key
-    >>> get_loss("rmlcpc", temperature=0.5, alpha=0.5, gamma=2.0)(query_key(torch.eye(4), torch.eye(4)))
+    >>> loss = get_loss("rmlcpc", temperature=0.5, alpha=0.5, gamma=2.0)
+    >>> loss(query_key(torch.eye(4), torch.eye(4)))
     tensor(-0.3375)
     """
+
+    ranges = declare(
+        temperature=TEMPERATURE,
+        alpha=SKEW,
+        gamma=ORDER,
+    )
 
     def __init__(
         self, temperature: float = 0.5, alpha: float = 1.52587890625e-05, gamma: float = 2.0
     ) -> None:
         super().__init__()
-        self.temperature = in_range("temperature", temperature, low=0)
-        self.alpha = in_range("alpha", alpha, low=0, high=1, closed=True)
-        self.gamma = renyi_order(gamma)
+        self.temperature = self.checked("temperature", temperature)
+        self.alpha = self.checked("alpha", alpha)
+        self.gamma = self.checked("gamma", gamma)
 
     def terms(self, scores: Scores) -> Tensor:
         pos, neg, gamma = scores.pos / self.temperature, scores.neg / self.temperature, self.gamma
@@ -54,12 +63,3 @@ class RMLCPC(ScoreLoss):
         tilted, log_p, log_q = log_mean(terms)
         loss: Tensor = log_mix(self.alpha, log_p, log_q) / self.gamma - tilted / (self.gamma - 1)
         return loss
-
-
-def renyi_order(gamma: float) -> float:
-    """The order of a Rényi divergence, if it is one."""
-    if gamma == 1:
-        raise UserError(
-            "gamma must not be 1: the Rényi divergence of order 1 is the KL divergence, losses mlcpc and dv"
-        )
-    return in_range("gamma", gamma, low=0)

@@ -1,82 +1,75 @@
-"""A loss with its parameters, as a user names it and as a record holds it."""
+"""A loss with its parameters: the noun that tables, sweeps, runs and records share."""
 
-import hashlib
-import inspect
-import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contrastbench.losses.errors import UserError
-from contrastbench.losses.registry import complete, get_loss, is_registered
+from contrastbench.losses.own import own_code
+from contrastbench.losses.registry import check, complete, get_loss, is_registered
 
 if TYPE_CHECKING:
     from contrastbench.losses.base import Loss
 
+NONE = "none"  # no loss: the untrained encoder
+
 
 @dataclass(frozen=True)
 class LossSpec:
-    """A loss with its parameters."""
+    """A loss as somebody asks for it. Registered losses need no torch until they are made.
 
-    name: str
-    params: dict[str, Any] = field(default_factory=dict)
+    >>> LossSpec("adnce", {"mu": 0.3}).complete.params["sigma"]
+    1.0
+    """
+
+    name: str  # registered, of an entry point, file.py:Class, a weighted sum of these, or "none"
+    params: dict[str, Any] = field(default_factory=dict)  # those that are given
 
     @property
     def label(self) -> str:
-        """For people: the name with the parameters that are given."""
+        """The name and the parameters that are given, for people.
+
+        >>> LossSpec("adnce", {"mu": 0.7}).label
+        'adnce(mu=0.7)'
+        """
         params = ", ".join(f"{name}={value}" for name, value in self.params.items())
         return f"{self.name}({params})" if params else self.name
 
     @cached_property
     def complete(self) -> "LossSpec":
-        """Name and parameters after defaults, as records have them."""
-        if self.name == "none":
-            if self.params:
-                first = next(iter(self.params))
-                raise UserError(f"none is the untrained encoder and has no parameters, got {first}")
+        """The loss as its records name it: by its own name, with its parameters after defaults.
+
+        Raises:
+            UserError: no such loss or parameter.
+        """
+        if self.name == NONE:
+            self.check()
             return self
         return LossSpec(*complete(self.name, self.params))
 
     @cached_property
     def code(self) -> str:
-        """Sha256 of a user's own files."""
-        return "" if self.name == "none" or is_registered(self.name) else own_code(self.make())
+        """Sha256 of the files of a user's own loss, which may be edited; "" for others."""
+        if self.name == NONE or is_registered(self.name):
+            return ""
+        return own_code(self.make())
+
+    def check(self) -> None:
+        """Raise unless the loss can be made.
+
+        Raises:
+            UserError: no such loss or parameter, or a value out of its range, which is named.
+        """
+        if self.name != NONE:
+            check(self.name, self.params)
+        elif self.params:
+            given = next(iter(self.params))
+            raise UserError(f"none is the untrained encoder and has no parameters, got {given}")
 
     def make(self) -> "Loss | None":
-        """The loss; None for none."""
-        return None if self.name == "none" else get_loss(self.name, **self.params)
+        """The loss; None for "none".
 
-
-def own_code(loss: "Loss | None") -> str:
-    """Sha256 over losses from outside this package: their classes' names, and their files, which a user may edit.
-
-    What these files import is not covered, except for classes that the loss is derived from and
-    methods it takes over.
-    """
-    from contrastbench.losses.base import parts
-
-    kinds = (
-        [kind for _, part in parts(loss) for kind in type(part).__mro__] if loss is not None else []
-    )
-    own = [
-        kind
-        for kind in kinds
-        if not kind.__module__.startswith(("contrastbench.", "torch.", "builtins"))
-    ]
-    files = {file for kind in own for file in source_files(kind)}
-    code = [kind.__qualname__.encode() for kind in own] + [
-        Path(file).read_bytes() for file in sorted(files)
-    ]
-    return hashlib.sha256(b"\0".join(code)).hexdigest() if own else ""
-
-
-def source_files(kind: type) -> Iterator[str]:
-    """The file of a class, which may have no methods, and those of its methods; none of the standard library's."""
-    if kind.__module__.partition(".")[0] in sys.stdlib_module_names:
-        return
-    files = [f.__code__.co_filename for f in vars(kind).values() if inspect.isfunction(f)]
-    for file in [*files, getattr(sys.modules.get(kind.__module__), "__file__", None)]:
-        if file and Path(file).is_file():  # what a decorator makes may be from "<string>"
-            yield file
+        Raises:
+            UserError: as in `check`.
+        """
+        return None if self.name == NONE else get_loss(self.name, **self.params)

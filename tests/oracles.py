@@ -1,7 +1,7 @@
-"""Losses as loops over anchors, straight from the papers: slow, plain, float64, and the judge of the real ones.
+"""Losses as loops over anchors, straight from the papers: the judge of the real ones.
 
-Each oracle takes a contrast and the loss's parameters. Weights that a paper detaches are plain
-numbers here.
+They are slow, plain and in float64. Each oracle takes a contrast and the loss's parameters. Weights
+that a paper detaches are plain numbers here.
 """
 
 import math
@@ -19,11 +19,9 @@ Oracle = Callable[..., Tensor]
 def anchors(contrast: Contrast) -> Iterator[tuple[Tensor, Tensor]]:
     """Cosines of each anchor with its positives and with its negatives."""
     for i, anchor in enumerate(contrast.anchor):
-        positive = (
-            contrast.positive[i]
-            if contrast.padding is None
-            else contrast.positive[i][~contrast.padding[i]]
-        )
+        positive = contrast.positives()[i]
+        if contrast.padding is not None:
+            positive = positive[~contrast.padding[i]]
         yield positive @ anchor, contrast.keys[contrast.key_id != contrast.anchor_id[i]] @ anchor
 
 
@@ -33,7 +31,10 @@ def over(contrast: Contrast, negatives: Tensor) -> Tensor:
 
 
 def share(contrast: Contrast, pos: Tensor, negatives: Tensor) -> Tensor:
-    """-log of each positive's share of its denominator, which contains it where the pairing says so; their mean."""
+    """Mean of -log of each positive's share of its denominator.
+
+    The denominator contains the positive where the pairing says so.
+    """
     return -torch.log(pos / (pos * contrast.positive_in_denominator + negatives)).mean()
 
 
@@ -133,7 +134,7 @@ def adnce(
 
 
 def phi_dro(contrast: Contrast, temperature: float, phi: str = "kl", k: float = 1.5) -> Tensor:
-    """Equation 3 as it stands: the worst distribution over the negatives, penalised by tau times its divergence."""
+    """Equation 3 as it stands: the worst distribution, penalised by tau times its divergence."""
     terms = []
     for pos, neg in anchors(contrast):
         ratio = worst_ratio(neg.detach(), temperature, phi, k)
@@ -151,7 +152,7 @@ def divergence(x: Tensor, phi: str, k: float) -> Tensor:
 
 
 def worst_ratio(neg: Tensor, temperature: float, phi: str, k: float) -> Tensor:
-    """Q / Q0 of mean 1 where phi'(ratio) = (s - lambda) / tau, or 0 where that would be negative."""
+    """Q / Q0 of mean 1 where phi'(ratio) = (s - lambda) / tau, or 0 where that is negative."""
 
     def ratio(lam: float) -> Tensor:
         y = (neg - lam) / temperature
@@ -193,7 +194,7 @@ def cpc(contrast: Contrast, temperature: float, alpha: float) -> Tensor:
 
 
 def expectation(contrast: Contrast, positive: bool, f: Callable[[Tensor], Tensor]) -> Tensor:
-    """E over all positive, or all negative, pairs of the batch: an anchor, then one of its pairs."""
+    """E over all positive, or all negative, pairs of the batch: an anchor, then a pair of it."""
     return torch.stack(
         [f(pos if positive else neg).mean() for pos, neg in anchors(contrast)]
     ).mean()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.losses.laws.battery import check_loss
+from contrastbench.losses.laws import check_loss
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("losses", "domains", "benchmarks")

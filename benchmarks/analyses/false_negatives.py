@@ -36,7 +36,7 @@ from contrastbench.benchmarks.report.plots import COLORS, MARKERS
 from contrastbench.benchmarks.running.training import Diverged
 from contrastbench.domains.base import generator
 from contrastbench.domains.progress import Progress
-from contrastbench.losses.base import Loss, ScoreLoss, Scores, block_scores, parts
+from contrastbench.losses.base import Loss, ScoreLoss, Scores, block_scores, summands
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.spec import LossSpec
@@ -109,7 +109,7 @@ def check(laboratory: Laboratory, loss: Loss) -> None:
         raise UserError(
             "the supervised pairing has no false negatives: leave --recipe pairing=supervised out"
         )
-    for _, part in parts(loss):
+    for _, part in summands(loss):
         if not isinstance(part, ScoreLoss):
             raise UserError(f"{part.name} is no loss of scores: its negatives have no weights")
 
@@ -184,7 +184,7 @@ def value(loss: Loss, scores: Scores) -> Tensor:
     """The loss of all anchors' scores."""
     terms = [
         weight * cast(ScoreLoss, part).combine(cast(ScoreLoss, part).terms(scores))
-        for weight, part in parts(loss)
+        for weight, part in summands(loss)
     ]
     return torch.stack(terms).sum()
 

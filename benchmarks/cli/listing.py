@@ -6,14 +6,19 @@ from contrastbench.benchmarks.tables import catalogue
 from contrastbench.domains import registry
 from contrastbench.domains.registry import declaration
 from contrastbench.losses.registry import LOSSES, describe
+from contrastbench.losses.registry import losses as registered_losses
 
 
 def losses() -> Iterator[str]:
-    """Name, parameters with defaults, summary."""
-    for name in LOSSES:
+    """Name, parameters with defaults, summary, ranges; of a package's loss where it stands."""
+    for name, entry in registered_losses().items():
+        if name not in LOSSES:  # to describe it would import it, and torch with it
+            yield f"{name}\n    Of a package: {entry.value}"
+            continue
         loss = describe(name)
         params = ", ".join(f"{key}={value}" for key, value in loss.params.items())
-        yield f"{name}({params})\n    {loss.summary}"
+        ranges = "; ".join(f"{key} {r}" for key, r in loss.ranges.items())
+        yield f"{name}({params})\n    {loss.summary}\n    {ranges}"
     yield "none\n    No training: the encoder as it is."
 
 

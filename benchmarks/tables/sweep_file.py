@@ -25,7 +25,7 @@ from contrastbench.benchmarks.tables.strict_yaml import Document
 from contrastbench.benchmarks.tables.table import Column, Row, Strict, Table, Tune
 from contrastbench.domains.registry import DOMAINS, check_domain, declaration, make_recipe
 from contrastbench.losses.errors import UserError, unknown
-from contrastbench.losses.registry import LOSSES
+from contrastbench.losses.registry import losses
 from contrastbench.losses.spec import LossSpec
 
 Params = dict[str, Any]
@@ -141,7 +141,7 @@ def listed(entry: str | dict[str, Params], document: Document, i: int) -> Iterat
             if name == "all":
                 if params:
                     raise UserError("all takes no parameters: name the loss that has them")
-                yield from (Listed(loss, LossSpec(loss)) for loss in LOSSES)
+                yield from (Listed(loss, LossSpec(loss)) for loss in losses())
                 continue
             loss = LossSpec(beside(name, document.path), params)
             _ = loss.complete  # an unknown name or parameter is an error of this line

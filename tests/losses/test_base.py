@@ -14,7 +14,8 @@ from contrastbench.losses import (
     other_view,
     whole_row,
 )
-from contrastbench.losses.base import in_range, one_of
+from contrastbench.losses.base import in_range
+from contrastbench.losses.ranges import Choice
 
 
 @pytest.fixture
@@ -35,9 +36,10 @@ def test_row_blocks_change_nothing(
     whole, blocked = get_loss(name, temperature=0.1), get_loss(name, temperature=0.1)
     blocked.block_elements = elements
     values = [loss(pairing(*views)) for loss in (whole, blocked)]
-    assert values[1].item() == pytest.approx(values[0].item(), abs=1e-14)
+    # cosines over 0.1 may differ by ten units in the last digit, and 18 rows are summed
+    assert values[1].item() == pytest.approx(values[0].item(), abs=1e-12)
     gradients = [torch.cat(torch.autograd.grad(value, views)) for value in values]
-    assert torch.allclose(*gradients, atol=1e-14, rtol=0)
+    assert torch.allclose(*gradients, atol=1e-12, rtol=0)
 
 
 def test_row_blocks_bound_the_memory_of_the_backward_pass(views: list[torch.Tensor]) -> None:
@@ -108,4 +110,4 @@ def test_closed_ranges_and_choices() -> None:
     with pytest.raises(UserError, match="alpha must be a finite number >= 0 and <= 1, got 2"):
         in_range("alpha", 2, low=0, high=1, closed=True)
     with pytest.raises(UserError, match="variant must be one of paper, official_code, got 'papre'"):
-        one_of("variant", "papre", ("paper", "official_code"))
+        Choice("paper", "official_code").check("variant", "papre", {})

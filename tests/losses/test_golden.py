@@ -16,7 +16,7 @@ Forward = Callable[[Loss, Views], Tensor]
 
 
 def symmetric(loss: Loss, views: Views) -> Tensor:
-    """Two online views and any local crops meet the target of the other view; the released codes add both."""
+    """Two online views and any local crops meet the target of the other view; the sum of both."""
     q1, q2, k1, k2, *local = views
     total: Tensor = loss(query_key([q1, *local], k2.detach())) + loss(
         query_key([q2, *local], k1.detach())

@@ -1,10 +1,14 @@
 """Who meets whom, with class labels."""
 
+from dataclasses import replace
+
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from contrastbench.losses import UserError, both_views, get_loss, same_class
+from contrastbench.losses import LOSSES, Contrast, UserError, both_views, get_loss, same_class
 from contrastbench.losses.base import block_scores
+from contrastbench.losses.laws.assertions import value_and_gradient
 from contrastbench.losses.laws.random_contrasts import random_views
 
 LABELS = torch.tensor([0, 1, 0, 2, 0])
@@ -57,3 +61,59 @@ def test_one_class_has_no_negatives() -> None:
     views = random_views(0, 3)[:2]
     with pytest.raises(ValueError, match="no negatives"):
         get_loss("infonce")(same_class(*views, torch.zeros(3, dtype=torch.long)))
+
+
+def test_positives_of_a_class_are_not_copied() -> None:
+    """Ten classes of 8192 embeddings: the (A, P, D) positives would take 3.4 GB."""
+    labels = torch.arange(4096) % 10
+    with Allocations() as allocations:
+        contrast = same_class(*torch.randn(2, 4096, 128), labels)
+        contrast_bytes = allocations.largest
+    assert contrast.positive is None
+    assert contrast_bytes <= contrast.positive_key.nbytes < 60e6
+
+
+class Allocations(TorchDispatchMode):
+    """The largest tensor that any operation gives."""
+
+    largest = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        for tensor in result if isinstance(result, tuple | list) else [result]:
+            if isinstance(tensor, torch.Tensor):
+                self.largest = max(self.largest, tensor.untyped_storage().nbytes())
+        return result
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_positives_that_are_keys_are_those_that_are_written_out(name: str) -> None:
+    views = random_views(0, 9, grad=True)
+    contrast = same_class(*views[:2], torch.arange(9) % 4)
+    copied = replace(contrast, positive=contrast.positives(), positive_key=None)
+    loss = get_loss(name)
+    for a, b in zip(*(value_and_gradient(loss, c, views) for c in (contrast, copied)), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+
+
+def test_padding_overflows_nothing() -> None:
+    """Attention of an anchor whose only positive is its opposite: padding has the larger cosine."""
+    view = random_views(0, 5, dtype=torch.float32, grad=True)[0]
+    views, whole = [view], same_class(view, -view, LABELS)
+    for contrast in (whole, padded(whole)):
+        loss = get_loss("attentionnce", d_pos=0.001)
+        value, *gradients = value_and_gradient(loss, contrast, views)
+        assert value.isfinite()
+        assert all(gradient.isfinite().all() for gradient in gradients)
+
+
+def padded(contrast: Contrast) -> Contrast:
+    """Its positives written out, with zeros as padding."""
+    positive = contrast.positives().masked_fill(contrast.padding.unsqueeze(2), 0)
+    return replace(contrast, positive=positive, positive_key=None)
+
+
+def test_a_contrast_without_positives_needs_their_keys() -> None:
+    z, ids = torch.eye(3), torch.arange(3)
+    with pytest.raises(UserError, match="a Contrast without positive needs positive_key"):
+        Contrast(z, None, z, ids, ids)

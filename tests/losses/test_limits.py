@@ -1,4 +1,4 @@
-"""Each loss at the edge of its parameters is another loss, up to the constant that its formula shows."""
+"""Each loss at the edge of its parameters is another, up to the constant in its formula."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The worst case's multiplier is found on detached scores: its derivative must be there all the same."""
+"""The worst case's multiplier comes from detached scores: its derivative must be there."""
 
 import pytest
 import torch

@@ -1,59 +1,77 @@
 """Every parameter of every loss rejects what is out of its range, with an error that names it."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contrastbench.losses import LOSSES, UserError, get_loss
+from contrastbench.losses import LOSSES, LossSpec, UserError, get_loss
+from contrastbench.losses.ranges import Choice, Given, Number, check
 from contrastbench.losses.registry import describe
 
-NEGATIVE = st.floats(max_value=0, exclude_max=True)
-ABOVE_ONE = st.floats(min_value=1, exclude_min=True)
-ZERO, ONE = st.just(0), st.just(1)
 NO_NUMBER = st.one_of(
     st.sampled_from([math.nan, math.inf, -math.inf, True, False, None, 1j]),
     st.text(),
     st.lists(st.floats(0, 1)),
 )
-OUTSIDE: dict[str, st.SearchStrategy[Any]] = {  # what its own range excludes, whatever the loss
-    "temperature": NEGATIVE | ZERO,
-    "tau_plus": NEGATIVE | ONE | ABOVE_ONE,
-    "beta": NEGATIVE,
-    "q": NEGATIVE | ZERO | ABOVE_ONE,
-    "lam": NEGATIVE | ZERO | ABOVE_ONE,
-    "p": NEGATIVE | ZERO,
-    "mu": st.nothing(),
-    "sigma": NEGATIVE | ZERO,
-    "k": NEGATIVE | ZERO | ONE | st.floats(min_value=2, exclude_min=True),
-    "d_pos": NEGATIVE | ZERO,
-    "d_neg": NEGATIVE | ZERO,
-    "alpha": NEGATIVE | ABOVE_ONE,
-    "gamma": NEGATIVE | ZERO | ONE,
-}
-NUMBERS = [
-    (name, key)
-    for name in LOSSES
-    for key, value in describe(name).params.items()
-    if isinstance(value, float)
-]
-CHOICES = [
-    (name, key)
-    for name in LOSSES
-    for key, value in describe(name).params.items()
-    if isinstance(value, str)
+DECLARED = [(name, key, r) for name in LOSSES for key, r in describe(name).ranges.items()]
+CHOICES = [(name, key) for name, key, r in DECLARED if isinstance(r, Choice)]
+CASES = [  # of every number: the loss, what its range depends on, the name, the range
+    (name, {r.other: case} if isinstance(r, Given) else {}, key, numbers)
+    for name, key, r in DECLARED
+    if not isinstance(r, Choice)
+    for case, numbers in (r.ranges if isinstance(r, Given) else {"": r}).items()
 ]
 
 
-@pytest.mark.parametrize(("name", "key"), NUMBERS)
+def outside(r: Number) -> st.SearchStrategy[Any]:
+    """Numbers and others that are not in the range, its open ends among them."""
+    finite = {"allow_nan": False, "allow_infinity": False}
+    below = st.floats(max_value=r.low, exclude_max=r.closed in (True, "low"), **finite)
+    above = st.floats(min_value=r.high, exclude_min=r.closed in (True, "high"), **finite)
+    excluded = st.just(r.excluded[0]) if r.excluded else st.nothing()
+    return st.one_of(
+        NO_NUMBER,
+        excluded,
+        below if math.isfinite(r.low) else st.nothing(),
+        above if math.isfinite(r.high) else st.nothing(),
+    )
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_every_parameter_has_a_range_and_a_default_within_it(name: str) -> None:
+    about = describe(name)
+    assert list(about.ranges) == list(about.params)
+    check(about.ranges, about.params)
+    assert about.ranges == dict(type(get_loss(name)).ranges)
+
+
+@pytest.mark.parametrize(("name", "given_", "key", "numbers"), CASES)
+def test_what_is_tuned_is_allowed(
+    name: str, given_: dict[str, str], key: str, numbers: Number
+) -> None:
+    """Both ends and the middle of the interval, on its scale."""
+    assert numbers.tune is not None
+    low, high = numbers.tune
+    middle = math.sqrt(low * high) if numbers.log else (low + high) / 2
+    for value in (low, middle, high):
+        assert get_loss(name, **given_, **{key: value}).params[key] == value
+
+
+@pytest.mark.parametrize(("name", "given_", "key", "numbers"), CASES)
 @given(data=st.data())
 @settings(max_examples=50, deadline=None, derandomize=True, database=None)
-def test_number(name: str, key: str, data: st.DataObject) -> None:
-    bad = data.draw(NO_NUMBER | OUTSIDE[key])
+def test_number(
+    name: str, given_: dict[str, str], key: str, numbers: Number, data: st.DataObject
+) -> None:
+    bad = data.draw(outside(numbers))
     with pytest.raises(UserError, match=f"^{key} must "):
-        get_loss(name, **{key: bad})
+        get_loss(name, **given_, **{key: bad})
+    with pytest.raises(UserError, match=f"^{key} must "):
+        LossSpec(name, {**given_, key: bad}).check()
 
 
 @pytest.mark.parametrize(("name", "key"), CHOICES)
@@ -68,6 +86,28 @@ def test_choice(name: str, key: str, bad: object) -> None:
 def test_table_11_needs_a_positive_mu(weight: str) -> None:
     with pytest.raises(UserError, match=r"^mu must be a finite number > 0"):
         get_loss("adnce", weight=weight, mu=-0.1)
+    assert get_loss("adnce", mu=-0.1).params["mu"] == -0.1
+
+
+def test_ranges_are_told_in_words() -> None:
+    told = {key: str(r) for key, r in describe("adnce + renyi").ranges.items()}
+    assert told == {
+        "adnce.temperature": "> 0",
+        "adnce.mu": "> 0 if weight is gamma, rayleigh or chi2",
+        "adnce.sigma": "> 0",
+        "adnce.weight": "gaussian, gamma, rayleigh or chi2",
+        "adnce.variant": "official_code or paper",
+        "renyi.temperature": "> 0",
+        "renyi.gamma": "> 0 but not 1",
+    }
+
+
+@pytest.mark.parametrize("make", [LossSpec.check, LossSpec.make])
+def test_a_value_in_a_sum_is_checked(make: Callable[[LossSpec], object]) -> None:
+    with pytest.raises(UserError, match=r"^beta must be a finite number >= 0, got -1"):
+        make(LossSpec("infonce + 2*hcl", {"temperature": 0.1, "hcl.beta": -1}))
+    with pytest.raises(UserError, match=r"^weight must be a finite number"):
+        make(LossSpec("infonce + 1e999*hcl"))
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.losses import LOSSES, UserError, both_views, get_loss, registry
+from contrastbench.losses import LOSSES, LossSpec, UserError, both_views, get_loss, registry
 from contrastbench.losses.laws.random_contrasts import random_views
+from contrastbench.losses.own import own_code
 from contrastbench.losses.registry import complete, describe, resolve_alias
 
 USERS_LOSS = """
@@ -40,8 +41,12 @@ def test_every_loss_names_its_module() -> None:
 
 def test_listing_does_not_import_torch() -> None:
     code = (
-        "import sys; from contrastbench.losses.registry import LOSSES, describe;"
-        "[describe(n) for n in [*LOSSES, 'dcl', 'infonce + 0.5*dar']]; assert 'torch' not in sys.modules"
+        "import sys; from contrastbench.losses import LOSSES, LossSpec;"
+        "from contrastbench.losses.registry import describe;"
+        "names = [*LOSSES, 'dcl', 'infonce + 0.5*dar'];"
+        "print([describe(name) for name in names], [LossSpec(name).complete for name in names]);"
+        "LossSpec('infonce + 0.5*dar', {'temperature': 0.2}).check();"
+        "assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -132,6 +137,125 @@ def test_a_users_file_in_a_folder_that_looks_like_a_sum(
     assert get_loss("infonce+2*mine.py:Mine").name == "infonce + 2*mine"
     with pytest.raises(UserError, match="unknown loss 'xxx"):
         get_loss("x" * 300 + " + mine.py:Mine")
+
+
+TWO = """
+from contrastbench.losses.base import ScoreLoss
+
+class A(ScoreLoss):
+    'The first of two.'
+
+    def __init__(self, margin: float = 0.1, power: int = 2) -> None:
+        super().__init__()
+        self.margin, self.power = margin, power
+
+    def terms(self, scores):
+        return self.margin - scores.mean_pos(scores.pos)
+
+class B(A):
+    def __init__(self, margin: float = 0.2) -> None:
+        super().__init__(margin)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(TWO)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("expression", "name", "params"),
+    [
+        ("mine.py:A", "mine", {"margin": 0.1, "power": 2}),
+        (
+            "mine.py:A + 0.5*dar",
+            "mine + 0.5*dar",
+            {"mine.margin": 0.1, "mine.power": 2, "dar.form": "chain"},
+        ),
+        (
+            "0.5*mine.py:A+2 * mine.py:B",
+            "0.5*mine.A + 2*mine.B",
+            {"mine.A.margin": 0.1, "mine.A.power": 2, "mine.B.margin": 0.2},
+        ),
+        (
+            "my losses/mine.py:B + mine.py:B",
+            "mine.B.1 + mine.B.2",
+            {"mine.B.1.margin": 0.2, "mine.B.2.margin": 0.2},
+        ),
+    ],
+)
+def test_terms_are_told_apart(
+    folder: Path, expression: str, name: str, params: dict[str, object]
+) -> None:
+    (folder / "my losses").mkdir()
+    (folder / "my losses" / "mine.py").write_text(TWO)
+    loss = get_loss(expression)
+    assert (loss.name, loss.params) == complete(expression, {}) == (name, params)
+    assert describe(expression).params == params
+
+
+def test_a_plain_name_goes_to_both_losses_of_a_file(folder: Path) -> None:
+    both = "mine.py:A + mine.py:B"
+    assert get_loss(both, margin=3.0).params["mine.A.margin"] == 3.0
+    given = {"margin": 3.0, "mine.B.margin": 4.0}
+    assert complete(both, given)[1] == get_loss(both, **given).params
+    margins = {"mine.A.margin": 3.0, "mine.A.power": 2, "mine.B.margin": 4.0}
+    assert get_loss(both, **given).params == margins
+    with pytest.raises(UserError, match=r"unknown parameter of .* 'mine.margin': did you mean"):
+        get_loss(both, **{"mine.margin": 1.0})
+
+
+def test_a_users_loss_is_described_like_ours(folder: Path) -> None:
+    about = describe("mine.py:A")
+    assert (about.summary, about.params) == ("The first of two.", {"margin": 0.1, "power": 2})
+
+
+def test_a_spec_is_what_a_record_names(folder: Path) -> None:
+    spec = LossSpec("mine.py:A + 0.5*dar", {"margin": 3.0})
+    assert spec.complete.params == spec.make().params
+    assert (spec.complete.name, spec.code) == (spec.make().name, own_code(spec.make()))
+    assert spec.label == "mine.py:A + 0.5*dar(margin=3.0)"
+    ours = LossSpec("dcl", {"tau_plus": 0.2})
+    assert ours.complete == LossSpec("debiased", {"temperature": 0.5, "tau_plus": 0.2})
+    assert ours.code == ""
+
+
+def test_none_is_a_spec_without_a_loss() -> None:
+    none = LossSpec("none")
+    none.check()
+    assert (none.complete, none.code, none.make(), none.label) == (none, "", None, "none")
+    with pytest.raises(UserError, match="the loss none has no parameters, got mu"):
+        LossSpec("none", {"mu": 1}).check()
+
+
+def test_losses_of_packages_come_after_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = EntryPoint("theirs", "package.module:Loss", "contrastbench.losses")
+    monkeypatch.setattr(registry, "entry_points", lambda group: [theirs])
+    assert list(registry.losses()) == [*LOSSES, "theirs"]
+    assert registry.losses()["dar"].load().__name__ == "DAR"
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [("hcl", "contrastbench.losses.hcl:HCL"), ("dcl", "a word of"), ("none", "a word of")],
+)
+def test_a_package_cannot_take_a_name_of_ours(
+    monkeypatch: pytest.MonkeyPatch, name: str, other: str
+) -> None:
+    theirs = EntryPoint(name, "package.module:Loss", "contrastbench.losses")
+    monkeypatch.setattr(registry, "entry_points", lambda group: [theirs])
+    with pytest.raises(UserError, match=f"two losses are named {name}: {other}.* uninstall one"):
+        registry.losses()
+    assert get_loss("hcl").name == "hcl"  # ours can be used all the same
+
+
+def test_two_packages_cannot_have_one_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = [EntryPoint("new", f"{package}:Loss", "group") for package in ("one", "two")]
+    monkeypatch.setattr(registry, "entry_points", lambda group: both)
+    with pytest.raises(UserError, match="two losses are named new: one:Loss and two:Loss"):
+        get_loss("new")
 
 
 @pytest.mark.parametrize("call", [lambda: get_loss("adnc"), lambda: describe("adnc")])

@@ -36,7 +36,7 @@ def weights(name: str, neg: Tensor = NEGATIVES, **params: Any) -> Tensor:
 
 
 def dual(alpha: float, radius: float) -> float:
-    """Equation 4 before the minimum over alpha, without the positive: alpha eta + alpha log E exp(s / alpha)."""
+    """Equation 4 before its minimum, without positives: alpha eta + alpha log E exp(s / alpha)."""
     return alpha * radius + alpha * math.log(torch.exp(NEGATIVES / alpha).mean().item())
 
 
@@ -48,7 +48,7 @@ def optimal_temperature(radius: float) -> float:
 
 
 def worst_distribution(radius: float) -> Tensor:
-    """Equation 3 by brute force: the Q with the largest mean score among those within the radius."""
+    """Equation 3 by brute force: the Q of the largest mean score among those within the radius."""
     neg, n = NEGATIVES[0].numpy(), NEGATIVES.shape[1]
     constraints = [
         {"type": "eq", "fun": lambda q: q.sum() - 1, "jac": np.ones_like},
@@ -85,7 +85,7 @@ def test_infonce_is_kl_dro(radius: float) -> None:
 
 @pytest.mark.parametrize("radius", [0.02, 0.1, 0.4])
 def test_worst_case_weights(radius: float) -> None:
-    """Q* is proportional to exp(s / tau), and these are the weights that InfoNCE's gradient puts on its negatives."""
+    """Q* is proportional to exp(s / tau), as are the weights in InfoNCE's gradient."""
     tau = optimal_temperature(radius)
     expected = torch.softmax(NEGATIVES / tau, dim=1)
     torch.testing.assert_close(worst_distribution(radius), expected[0], atol=1e-5, rtol=0)

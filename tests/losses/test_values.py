@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from contrastbench.losses import LOSSES, get_loss
-from contrastbench.losses.laws.battery import value_and_gradient
+from contrastbench.losses.laws.assertions import value_and_gradient
 from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
 
 FILE = Path(__file__).with_name("values.json")

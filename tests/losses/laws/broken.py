@@ -3,7 +3,7 @@
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from contrastbench.losses import Contrast, ScoreLoss, Scores, UserError
 from contrastbench.losses.base import in_range
@@ -133,3 +133,28 @@ class Parameters(InfoNCE):
     def __init__(self, temperature: float = 0.5) -> None:
         super().__init__()
         self.temperature = temperature
+
+
+class Learning(InfoNCE):
+    """Takes its learned factor for a number."""
+
+    def __init__(self, temperature: float = 0.5) -> None:
+        super().__init__(temperature)
+        self.factor = nn.Parameter(torch.ones(()))
+
+    def combine(self, terms: Tensor) -> Tensor:
+        return terms.mean() * self.factor.item()
+
+
+class State(InfoNCE):
+    """Forgets what it learned when a checkpoint is read."""
+
+    def __init__(self, temperature: float = 0.5) -> None:
+        super().__init__(temperature)
+        self.factor = nn.Parameter(torch.ones(()))
+
+    def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> Any:
+        return super().load_state_dict({"factor": torch.ones(())}, strict, assign)
+
+    def combine(self, terms: Tensor) -> Tensor:
+        return terms.mean() * self.factor

@@ -10,8 +10,16 @@ from torch import Tensor
 
 from cases import SUM, random_params
 from contrastbench.losses import LOSSES, Contrast, Loss, get_loss
-from contrastbench.losses.laws import battery
-from contrastbench.losses.laws.battery import CHECKS, Check, check_loss, run
+from contrastbench.losses.laws import (
+    CHECKS,
+    check_loss,
+    derivatives,
+    interface,
+    invariances,
+    precision,
+)
+from contrastbench.losses.laws.assertions import Check
+from contrastbench.losses.laws.battery import run
 
 NAMES = [*LOSSES, SUM]
 SEEDS = st.integers(0, 2**31)
@@ -29,19 +37,19 @@ def test_laws(name: str, seed: int) -> None:
     def build(**changed: object) -> Loss:
         return get_loss(name, **{**random_params(name, seed), **changed})
 
-    battery.check_batch_size(build, seed)
-    battery.check_permutation(build, seed)
-    battery.check_rotation(build, seed)
-    battery.check_float32(build, seed)
+    interface.check_batch_size(build, seed)
+    invariances.check_permutation(build, seed)
+    invariances.check_rotation(build, seed)
+    precision.check_float32(build, seed)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_gradients(name: str) -> None:
     for seed in range(50):
         params = random_params(name, seed)
-        battery.check_gradient(lambda params=params: get_loss(name, **params), seed)
+        derivatives.check_gradient(lambda params=params: get_loss(name, **params), seed)
         if seed % 5 == 0:
-            battery.check_second_gradient(lambda params=params: get_loss(name, **params), seed)
+            derivatives.check_second_gradient(lambda params=params: get_loss(name, **params), seed)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

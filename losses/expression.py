@@ -1,0 +1,130 @@
+"""Sums of losses as text: terms, weights, and which term a parameter belongs to."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from contrastbench.losses.errors import UserError, unknown
+
+WEIGHT = r"(\d*\.?\d+(?:e-?\d+)?)\s*\*\s*"
+NAME = r"[^\s*+]+|[^*+]+\.py:\w+"  # a file's folder may have a blank in its name
+
+
+class Title(NamedTuple):
+    """The names of a loss: in records, and of its class, which tells two apart."""
+
+    name: str
+    kind: str
+
+
+def file_and_class(name: str) -> tuple[Path, str] | None:
+    """The file and the class that `file.py:Class` names; None for any other name.
+
+    >>> file_and_class("infonce") is None
+    True
+    """
+    match = re.fullmatch(r"(.+\.py):(\w+)", name)
+    return (Path(match[1]), match[2]) if match else None
+
+
+def is_sum(name: str) -> bool:
+    """Whether it is an expression such as `infonce + 0.5*dar`.
+
+    `c++/mine.py:Mine` is none where that file is.
+    """
+    own = file_and_class(name)
+    return ("+" in name or "*" in name) and not (own and is_file(own[0]))
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is such a file; a long sum is no name of one."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def split_sum(expression: str) -> list[tuple[float, str]]:
+    """The weight and the name of each term.
+
+    >>> split_sum("infonce + 0.5*dar")
+    [(1.0, 'infonce'), (0.5, 'dar')]
+    """
+    terms = []
+    for text in (text.strip() for text in expression.split("+")):
+        match = re.fullmatch(f"(?:{WEIGHT})?({NAME})", text)
+        if not match:
+            raise UserError(
+                f"cannot read {text!r} in the loss {expression!r}: write it as infonce + 0.5*dar"
+            )
+        terms.append((float(match[1] or 1), match[2]))
+    return terms
+
+
+def weighted(name: str, weight: float) -> str:
+    """A term of an expression.
+
+    >>> weighted("dar", 2.0)
+    '2*dar'
+    """
+    return name if weight == 1 else f"{weight!r}".removesuffix(".0") + f"*{name}"
+
+
+def prefixes(titles: Iterable[Title]) -> list[str]:
+    """What the parameters of each term of a sum begin with, all different.
+
+    That is the term's name; with its class where two have one name, and with a number where they
+    have one class too.
+
+    >>> prefixes([Title("infonce", "InfoNCE"), Title("mine", "A"), Title("mine", "B")])
+    ['infonce', 'mine.A', 'mine.B']
+    >>> prefixes([Title("mine", "A"), Title("mine", "A")])
+    ['mine.A.1', 'mine.A.2']
+    """
+    titles = list(titles)
+    names, all_titles = Counter(title.name for title in titles), Counter(titles)
+    seen: Counter[Title] = Counter()
+    distinct = []
+    for title in titles:
+        seen[title] += 1
+        number = [str(seen[title])] if all_titles[title] > 1 else []
+        distinct.append(".".join([*(title if names[title.name] > 1 else title[:1]), *number]))
+    return distinct
+
+
+def assign(
+    expression: str, params: Mapping[str, Any], known: Mapping[str, Iterable[str]]
+) -> dict[str, dict[str, Any]]:
+    """Each term's own parameters, by its prefix.
+
+    A plain name goes to every term that has such a parameter, `prefix.name` to the one term and
+    wins over a plain one.
+
+    >>> assign("a + b", {"t": 1, "b.t": 2}, {"a": ["t"], "b": ["t"]})
+    {'a': {'t': 1}, 'b': {'t': 2}}
+    """
+    full = {f"{prefix}.{key}": (prefix, key) for prefix, keys in known.items() for key in keys}
+    own: dict[str, dict[str, Any]] = {prefix: {} for prefix in known}
+    for name, value in sorted(params.items(), key=lambda item: item[0] in full):
+        plain = [(prefix, key) for prefix, key in full.values() if key == name]
+        targets = [full[name]] if name in full else plain
+        if not targets:
+            raise unknown(
+                f"parameter of {expression}", name, [*full, *(key for _, key in full.values())]
+            )
+        for prefix, key in targets:
+            own[prefix][key] = value
+    return own
+
+
+def flat(params: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The parameters of all terms as `prefix.name`.
+
+    >>> flat({"infonce": {"temperature": 0.5}, "dar": {"form": "star"}})
+    {'infonce.temperature': 0.5, 'dar.form': 'star'}
+    """
+    return {
+        f"{prefix}.{key}": value for prefix, own in params.items() for key, value in own.items()
+    }

@@ -1,0 +1,68 @@
+"""What checks are made of: values, gradients, and how close two of them are."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from contrastbench.losses.base import Loss
+from contrastbench.losses.contrast import Contrast
+from contrastbench.losses.laws.random_contrasts import Pairing
+
+Build = Callable[..., Loss]  # makes the loss in float64, with some parameters changed
+Check = Callable[[Build, int], None]  # takes a seed, and raises AssertionError
+
+
+def value_and_gradient(loss: Loss, contrast: Contrast, views: Sequence[Tensor]) -> list[Tensor]:
+    """The loss, and what it sends back to each view and to each parameter of its own."""
+    value = loss(contrast)
+    leaves = [*views, *learned(loss)]
+    gradients = torch.autograd.grad(
+        value, leaves, retain_graph=True, allow_unused=True, materialize_grads=True
+    )
+    return [value, *gradients]
+
+
+def learned(loss: Loss) -> list[Tensor]:
+    """The parameters of a loss's own that training changes."""
+    return [parameter for parameter in loss.parameters() if parameter.requires_grad]
+
+
+def configured(loss: Loss, options: Mapping[str, int]) -> Loss:
+    """The loss, its modules that know such an option set to it."""
+    for module in loss.modules():
+        for name, value in options.items():
+            if hasattr(module, name):
+                setattr(module, name, value)
+    return loss
+
+
+def assert_finite(
+    loss: Loss, pairing: Pairing, views: Sequence[Tensor], bound: float = math.inf
+) -> None:
+    """Fail unless value and gradients are finite."""
+    leaves = [v.detach().clone().requires_grad_() for v in views]
+    value, *gradients = value_and_gradient(loss, pairing(leaves), leaves)
+    assert value.abs() < bound, f"the loss is {value.item()}"
+    for gradient in gradients:
+        assert gradient.isfinite().all(), "a gradient is not finite"
+        assert gradient.abs().max() < bound, f"a gradient is {gradient.abs().max().item()}"
+
+
+def close(value: Tensor, expected: Tensor, tolerance: float) -> None:
+    """Fail unless numbers agree, relative to the largest of the expected ones, or to 1."""
+    scale = max(1.0, expected.abs().max().item())
+    error = (value - expected).abs().max().item()
+    assert error <= tolerance * scale, (
+        f"{error:.2g} apart from {expected.abs().max().item():.6g}, more than {tolerance:g}"
+    )
+
+
+def raises_value_error(call: Callable[[], object], mistake: str) -> None:
+    """Fail unless the call raises ValueError."""
+    try:
+        call()
+    except ValueError:
+        return
+    raise AssertionError(f"{mistake} does not raise ValueError")

@@ -1,0 +1,53 @@
+"""What changes nothing: the order of samples, rotations, padding, and how scores are cut up."""
+
+from dataclasses import replace
+
+import torch
+
+from contrastbench.losses.laws.assertions import Build, close, configured, value_and_gradient
+from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views, some_pairing
+
+
+def check_permutation(build: Build, seed: int) -> None:
+    """The order of the samples does not matter, unless the loss says that it is `ordered`."""
+    if build().ordered:
+        return
+    views, generator = random_views(seed, 2 + seed % 7), torch.Generator().manual_seed(seed)
+    order = torch.randperm(len(views[0]), generator=generator)
+    pairing = some_pairing(seed, without="same_class")  # its classes go by position
+    close(build()(pairing([v[order] for v in views])), build()(pairing(views)), 1e-10)
+
+
+def check_rotation(build: Build, seed: int) -> None:
+    """Only angles matter: a rotation of all embeddings changes nothing."""
+    views, pairing = random_views(seed, 2 + seed % 7), some_pairing(seed)
+    generator = torch.Generator().manual_seed(seed)
+    rotation = torch.linalg.qr(torch.randn(8, 8, dtype=torch.float64, generator=generator)).Q
+    close(build()(pairing([v @ rotation for v in views])), build()(pairing(views)), 1e-10)
+
+
+def check_padding(build: Build, seed: int) -> None:
+    """Rows of padding among the positives change nothing."""
+    contrast = PAIRINGS["both_views with positives"](random_views(seed, 4))
+    positive = contrast.positives()
+    extra = torch.arange(2 * positive.shape[1]) >= positive.shape[1]
+    padded = replace(
+        contrast,
+        positive=torch.cat([positive, torch.zeros_like(positive)], dim=1),
+        padding=extra.expand(len(positive), -1),
+    )
+    close(build()(padded), build()(contrast), 1e-12)
+
+
+def check_tiles(build: Build, seed: int) -> None:
+    """Blocks of rows and tiles, of every size that leaves a rest, give value and gradient too."""
+    views = random_views(seed, 5, grad=True)
+    for pairing in PAIRINGS.values():
+        contrast = pairing(views)
+        anchors, keys = len(contrast.anchor), len(contrast.keys)
+        expected = value_and_gradient(build(), contrast, views)
+        for size in (s for s in range(1, anchors) if anchors % s):
+            for options in ({"block_elements": size * keys}, {"tile": size}):
+                blocked = value_and_gradient(configured(build(), options), contrast, views)
+                for a, b in zip(blocked, expected, strict=True):
+                    close(a, b, 1e-12)

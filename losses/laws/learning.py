@@ -1,0 +1,51 @@
+"""Parameters of a loss's own: they learn in every pairing, move, and are saved."""
+
+import torch
+
+from contrastbench.losses.laws.assertions import (
+    Build,
+    close,
+    configured,
+    learned,
+    value_and_gradient,
+)
+from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views, some_pairing
+
+# the whole, single rows, tiles with a rest
+BLOCKS: tuple[dict[str, int], ...] = ({}, {"block_elements": 1}, {"tile": 5})
+
+
+def check_learning(build: Build, seed: int) -> None:
+    """Every parameter of the loss's own gets a finite gradient, in float32 too."""
+    names = [name for name, p in build().named_parameters() if p.requires_grad]
+    if not names:
+        return
+    taught = set()
+    for pairing in PAIRINGS.values():
+        for dtype in (torch.float64, torch.float32):
+            for options in BLOCKS:
+                loss = configured(build().to(dtype), options)
+                views = random_views(seed, 6, dtype=dtype, grad=True)
+                own = value_and_gradient(loss, pairing(views), views)[1 + len(views) :]
+                for name, gradient in zip(names, own, strict=True):
+                    assert gradient.isfinite().all(), f"the gradient of {name} is not finite"
+                    taught |= {name} if gradient.any() else set()
+    assert taught >= set(names), f"{', '.join(set(names) - taught)} never gets a gradient"
+
+
+def check_state(build: Build, seed: int) -> None:
+    """State dict and dtype carry over all that was learned; nothing but the parameters learns."""
+    loss, views, pairing = build(), random_views(seed, 6), some_pairing(seed)
+    contrast, before = pairing(views), build().params
+    with torch.no_grad():
+        for parameter in learned(loss):
+            parameter.mul_(1.25)
+    assert loss.params == before, "the loss's record changes while it learns"
+    again = build()
+    again.load_state_dict(loss.state_dict())
+    close(again(contrast), loss(contrast), 0)
+    frozen = build().requires_grad_(False)  # holes are -inf then, and finite where something learns
+    close(frozen(contrast), build()(contrast), 1e-12)
+    single = loss.float()(pairing([v.float() for v in views]))
+    assert single.dtype == torch.float32, f"a float32 contrast gives a {single.dtype} loss"
+    close(single.double(), again(contrast), 1e-5)

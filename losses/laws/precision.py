@@ -1,0 +1,52 @@
+"""What number formats can hold, a loss gives."""
+
+import torch
+
+from contrastbench.losses.laws.assertions import Build, assert_finite, close, value_and_gradient
+from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views, some_pairing
+
+
+def check_float32(build: Build, seed: int) -> None:
+    """Float32 is within 1e-5 of float64."""
+    views, pairing = [v.float() for v in random_views(seed, 2 + seed % 7)], some_pairing(seed)
+    exact = build()(pairing([v.double() for v in views]))
+    close(build().float()(pairing(views)).double(), exact, 1e-5)
+
+
+def check_half_precision(build: Build, seed: int) -> None:
+    """Float16 and bfloat16 embeddings, and autocast, give a float32 loss of these numbers."""
+    loss, pairing = build().float(), some_pairing(seed)
+    for dtype in (torch.float16, torch.bfloat16):
+        views = [v.to(dtype) for v in random_views(seed, 6)]
+        assert_finite(loss, pairing, views)
+        expected = loss(pairing([v.float() for v in views]))
+        close(loss(pairing(views)), expected, 1e-6)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            close(loss(pairing(views)), expected, 1e-6)
+
+
+def check_low_temperature(build: Build, seed: int) -> None:
+    """At temperature 0.01 value and gradient are finite wherever the format can hold them."""
+    if not any(key.rpartition(".")[2] == "temperature" for key in build().params):
+        return
+    for pairing in PAIRINGS.values():
+        views = random_views(seed, 8, dim=32, grad=True)
+        exact = value_and_gradient(build(temperature=0.01), pairing(views), views)
+        for dtype in (torch.float32, torch.float16, torch.bfloat16):
+            low = [v.detach().to(dtype).requires_grad_() for v in views]
+            numbers = value_and_gradient(build(temperature=0.01).float(), pairing(low), low)
+            for number, true in zip(numbers, exact, strict=True):
+                largest = true.abs().max()
+                # 1000 is room for what is summed up; RINCE and NWJ grow as e^(1 / tau)
+                if largest < torch.finfo(number.dtype).max / 1000:
+                    message = f"{dtype}: not finite where float64 gives {largest:.3g}"
+                    assert number.isfinite().all(), message
+
+
+def check_zero_rows(build: Build, seed: int) -> None:
+    """Embeddings of zeros alone give a bounded value and gradient."""
+    views = random_views(seed, 5, dtype=torch.float32)
+    for rows in (slice(0, 1), slice(None)):
+        zeroed = [v.index_fill(0, torch.arange(5)[rows], 0) for v in views]
+        for pairing in PAIRINGS.values():
+            assert_finite(build().float(), pairing, zeroed, bound=1e6)

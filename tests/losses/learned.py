@@ -1,0 +1,54 @@
+"""Losses with parameters of their own, as a user would write them."""
+
+import torch
+from torch import Tensor, nn
+
+from contrastbench.losses import Contrast, Loss, ScoreLoss, Scores
+from contrastbench.losses.base import in_range
+from contrastbench.losses.exponential import ExponentialLoss
+
+
+class Temperature(ScoreLoss):
+    """InfoNCE that learns its temperature."""
+
+    def __init__(self, temperature: float = 0.5, lr: float = 0.01) -> None:
+        super().__init__()
+        self.temperature = nn.Parameter(torch.tensor(in_range("temperature", temperature, low=0)))
+        self.lr = in_range("lr", lr, low=0)
+
+    def terms(self, scores: Scores) -> Tensor:
+        pos, neg = scores.pos / self.temperature, scores.neg / self.temperature
+        return -scores.mean_pos(scores.log_share(pos, neg))
+
+
+class Scale(ExponentialLoss):
+    """InfoNCE that learns the logarithm of its inverse temperature, by tiles; CLIP's choice."""
+
+    def __init__(self, temperature: float = 0.5) -> None:
+        super().__init__()
+        self.temperature = in_range("temperature", temperature, low=0)
+        self.log_scale = nn.Parameter(-torch.tensor(self.temperature).log())
+
+    def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
+        return (s * self.log_scale.exp(),)
+
+    def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
+        return -scores.mean_pos(scores.log_share(scores.pos * self.log_scale.exp(), log_sums[0]))
+
+
+class Proxy(Loss):
+    """Cross-entropy of anchors with a learned proxy of each class."""
+
+    needs_classes = True
+
+    def __init__(self, temperature: float = 0.5, dim: int = 8) -> None:
+        super().__init__()
+        self.temperature, self.dim = in_range("temperature", temperature, low=0), dim
+        self.proxies = nn.Parameter(torch.empty(0, dim))
+
+    def prepare(self, classes: int) -> None:
+        self.proxies = nn.Parameter(torch.randn(classes, self.dim))
+
+    def forward(self, contrast: Contrast) -> Tensor:
+        scores = contrast.anchor @ nn.functional.normalize(self.proxies, dim=1).T
+        return nn.functional.cross_entropy(scores / self.temperature, contrast.anchor_id)

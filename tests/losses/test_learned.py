@@ -1,0 +1,101 @@
+"""Parameters of a loss's own: gradients, records, groups of an optimizer, classes."""
+
+import copy
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from contrastbench.losses import LossSpec, both_views, get_loss
+from contrastbench.losses.base import FINITE_HOLE
+from contrastbench.losses.laws import check_loss
+from contrastbench.losses.laws.assertions import configured, value_and_gradient
+from contrastbench.losses.laws.random_contrasts import random_views
+
+FILE = Path(__file__).with_name("learned.py")
+
+
+@pytest.mark.parametrize("name", ["Temperature", "Scale"])
+def test_learned_losses_pass_the_battery(name: str) -> None:
+    assert [result for result in check_loss(f"{FILE}:{name}") if not result.passed] == []
+
+
+def test_a_sum_of_a_learned_loss_passes_the_battery() -> None:
+    results = check_loss(f"{FILE}:Temperature + 0.5*dar + 2*{FILE}:Scale", seeds=[0])
+    assert [result for result in results if not result.passed] == []
+
+
+def test_a_loss_of_proxies_has_the_gradients_and_the_state_that_the_battery_asks_for() -> None:
+    """It looks at classes, not at negatives, so that the laws of pairs are not its own."""
+    results = {result.name: result for result in check_loss(f"{FILE}:Proxy", seeds=[0], dim=8)}
+    for name in ("scalar", "batch size", "learning", "state", "tiles", "float32", "gradient"):
+        assert results[name].passed, results[name]
+
+
+@pytest.mark.parametrize("name", ["Temperature", "Scale"])
+@pytest.mark.parametrize("options", [{}, {"block_elements": 300}, {"tile": 64}])
+def test_the_values_are_those_of_infonce(name: str, options: dict[str, int]) -> None:
+    views = random_views(0, 100, dtype=torch.float32, grad=True)
+    contrast, own = both_views(*views[:2]), get_loss(f"{FILE}:{name}", temperature=0.25)
+    learned = value_and_gradient(configured(own, options), contrast, views)
+    fixed = value_and_gradient(get_loss("infonce", temperature=0.25), contrast, views)
+    for a, b in zip(learned[:4], fixed, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
+    assert learned[4].isfinite()
+    assert learned[4] != 0
+
+
+def test_the_gradient_of_a_temperature_is_the_difference_quotient() -> None:
+    contrast = both_views(*random_views(0, 100)[:2])
+    for options in ({}, {"block_elements": 300}, {"tile": 64}):
+        loss = configured(get_loss(f"{FILE}:Scale").double(), options)
+        loss(contrast).backward()
+        values = [
+            get_loss("infonce", temperature=0.5 * math.exp(step))(contrast).item()
+            for step in (-1e-4, 1e-4)
+        ]
+        expected = (values[0] - values[1]) / 2e-4  # by the logarithm of the scale
+        # the quotient's error is its step squared; the scale begins as a float32 number
+        assert loss.log_scale.grad.item() == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_record_holds_the_initial_value() -> None:
+    spec = LossSpec(f"{FILE}:Temperature", {"temperature": 0.07})
+    loss = spec.make()
+    contrast = both_views(*random_views(0, 6, dtype=torch.float32)[:2])
+    torch.optim.SGD(loss.parameter_groups()).step(lambda: backward(loss, contrast))
+    assert loss.temperature.item() != pytest.approx(0.07, abs=1e-6)
+    assert loss.params == copy.deepcopy(loss).params == {"temperature": 0.07, "lr": 0.01}
+    assert spec.complete == LossSpec("learned", {"temperature": 0.07, "lr": 0.01})
+    assert repr(loss) == "Temperature(temperature=0.07, lr=0.01)"
+
+
+def backward(loss, contrast) -> float:
+    value = loss(contrast)
+    value.backward()
+    return value.item()
+
+
+def test_groups_have_the_rates_that_losses_want() -> None:
+    loss = get_loss(f"infonce + {FILE}:Temperature + {FILE}:Scale", lr=0.2)
+    temperature, scale = loss.parameter_groups()
+    assert temperature["lr"] == 0.2
+    assert "lr" not in scale
+    optimizer = torch.optim.SGD([{"params": [torch.ones(1)]}, temperature, scale], lr=0.1)
+    assert [group["lr"] for group in optimizer.param_groups] == [0.1, 0.2, 0.1]
+    assert get_loss("infonce").parameter_groups() == []
+
+
+def test_classes_reach_the_terms_that_need_them() -> None:
+    loss = get_loss(f"infonce + {FILE}:Proxy")
+    assert loss.needs_classes
+    loss.prepare(7)
+    assert loss.losses[1].proxies.shape == (7, 8)
+    assert not get_loss("infonce + 0.5*dar").needs_classes
+
+
+def test_holes_are_finite_only_where_something_is_learned() -> None:
+    learned = get_loss(f"{FILE}:Temperature")
+    assert learned.hole == FINITE_HOLE
+    assert learned.requires_grad_(False).hole == get_loss("infonce").hole == -torch.inf
