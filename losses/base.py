@@ -127,10 +127,8 @@ class Loss(nn.Module):
         loss.__dict__["_arguments"] = arguments(cls, *args, **kwargs)
         return loss
 
-    def __init__(
-        self,
-    ) -> None:  # without it the signature, which names the parameters, would be nn.Module's
-        super().__init__()
+    def __init__(self) -> None:
+        super().__init__()  # written out, because nn.Module's takes any arguments
 
     def forward(self, contrast: Contrast) -> Tensor:
         """The loss of one contrast, a scalar."""
