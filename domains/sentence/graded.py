@@ -1,5 +1,6 @@
 """The embedded sentences: generated pairs with graded similarity and a tiny BERT, so that nothing is downloaded."""
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,14 @@ SLOTS, WORDS_PER_SLOT, FILLERS = (
     60,
     3,
 )  # what a sentence says in 5 words out of 300, and words that say nothing
+
+SPECIAL = {  # in the order of their numbers
+    "pad_token": "[PAD]",
+    "unk_token": "[UNK]",
+    "cls_token": "[CLS]",
+    "sep_token": "[SEP]",
+    "mask_token": "[MASK]",
+}
 
 
 def graded_pairs(part: str) -> Pairs:
@@ -109,26 +118,29 @@ def tiny_checkpoint(seed: int) -> Checkpoint:
 
 def tokenizer() -> PreTrainedTokenizerFast:
     """WordPiece over the generated words."""
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    made = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    made.normalizer = normalizers.BertNormalizer()
-    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    made.train_from_iterator(
-        training_sentences(),
-        trainers.WordPieceTrainer(vocab_size=800, special_tokens=special, show_progress=False),
-    )
-    # the trainer numbers single letters in an order that differs between processes
-    vocabulary = special + sorted(made.get_vocab().keys() - set(special))
-    made.model = models.WordPiece(
-        {token: i for i, token in enumerate(vocabulary)}, unk_token="[UNK]"
+    made = with_words(
+        models.WordPiece({token: i for i, token in enumerate(vocabulary())}, unk_token="[UNK]")
     )
     ends = [(token, made.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
     made.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", special_tokens=ends
     )
-    names = dict(
-        zip(
-            ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), special, strict=True
-        )
-    )
-    return PreTrainedTokenizerFast(tokenizer_object=made, model_max_length=128, **names)
+    return PreTrainedTokenizerFast(tokenizer_object=made, model_max_length=128, **SPECIAL)
+
+
+@cache
+def vocabulary() -> tuple[str, ...]:
+    """Special tokens and then pieces of words, sorted: the trainer numbers single letters otherwise in each process."""
+    special = list(SPECIAL.values())
+    trainer = trainers.WordPieceTrainer(vocab_size=800, special_tokens=special, show_progress=False)
+    made = with_words(models.WordPiece(unk_token="[UNK]"))
+    made.train_from_iterator(training_sentences(), trainer)
+    return (*special, *sorted(made.get_vocab().keys() - set(special)))
+
+
+def with_words(model: models.Model) -> Tokenizer:
+    """A tokenizer that cuts sentences into words as BERT's does."""
+    made = Tokenizer(model)
+    made.normalizer = normalizers.BertNormalizer()
+    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    return made
