@@ -52,6 +52,11 @@ class Recipe(BaseModel):
         """Whether there are weights that a loss can train."""
         return True
 
+    @property
+    def pairs_by_class(self) -> bool:
+        """Whether positives are samples of one class, so that no negative is a false one."""
+        return False
+
     def contents(self, data_root: Path | None, trained: bool) -> dict[str, str]:
         """Hashes for the record in place of values that are paths: what is equal must not depend on where it lies."""
         return {}

@@ -183,6 +183,11 @@ class ImageRecipe(Recipe):
         return self.eval_every
 
     @property
+    def pairs_by_class(self) -> bool:
+        """The supervised pairing."""
+        return self.pairing == "supervised"
+
+    @property
     def trainable(self) -> bool:
         """Pixels have no weights."""
         return self.encoder != "raw"

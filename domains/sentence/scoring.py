@@ -46,10 +46,8 @@ def correlation(embeddings: Embeddings, parts: Sequence[Pairs], whiten: bool) ->
 
 def cosines(embeddings: Embeddings, parts: Sequence[Pairs], whiten: bool) -> Array:
     """(n,) similarities of the pairs of all parts."""
-    first, second = (
-        embeddings.of([s for part in parts for s in getattr(part, side)])
-        for side in ("first", "second")
-    )
+    first = embeddings.of(sentence for part in parts for sentence in part.first)
+    second = embeddings.of(sentence for part in parts for sentence in part.second)
     if whiten:
         first, second = whitened(first, second)
     return (unit(first.double()) * unit(second.double())).sum(dim=1).numpy()
