@@ -12,7 +12,7 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import read
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run
-from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.domains import registry
 from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.losses import UserError
@@ -93,7 +93,7 @@ def points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def announce(monkeypatch: pytest.MonkeyPatch, *others: EntryPoint, **values: str) -> None:
-    entries = (EntryPoint(name, value, registry.ENTRY_POINTS) for name, value in values.items())
+    entries = [EntryPoint(name, value, registry.ENTRY_POINTS) for name, value in values.items()]
     monkeypatch.setattr(registry, "entry_points", lambda group: (*others, *entries))
 
 
@@ -124,11 +124,9 @@ def test_a_packages_domain_is_swept(points: None, tmp_path: Path) -> None:
     path.write_text(
         "domains: {points: {recipe: {noise: 0.2}}, graph: {}}\nlosses: [infonce]\nseeds: [0]\n"
     )
-    table = load(str(path))
-    assert [(c.domain, c.dataset) for c in table.columns] == [
-        ("points", "plane"),
-        ("graph", "motifs"),
-    ]
+    tasks = make_plan(str(path), [], None, False, None, tmp_path, check_values=True).tasks()
+    assert [task.experiment.dataset for task in tasks] == ["plane", "motifs"]
+    assert tasks[0].experiment.full_recipe.model_dump()["noise"] == 0.2
 
 
 BROKEN = {  # what a package announces, and what is said of it
