@@ -18,7 +18,9 @@ from contrastbench.domains.image.encoder import ImageModel
 from contrastbench.domains.image.evaluation import PROBES, Model, Reader, Split, split
 from contrastbench.domains.image.views import Policy, augment, normalise, pair, policy, with_blur
 from contrastbench.domains.model import Raw
-from contrastbench.domains.scoring.classifiers import Labelled, accuracy, neighbours, regularised
+from contrastbench.domains.scoring.classifiers import Labelled, accuracy
+from contrastbench.domains.scoring.logistic import regularised
+from contrastbench.domains.scoring.neighbours import neighbours
 from contrastbench.losses.contrast import Contrast, both_views, query_key, same_class
 from contrastbench.losses.errors import UserError
 

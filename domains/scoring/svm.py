@@ -1,4 +1,4 @@
-"""Scorers of frozen embeddings, shared by domains."""
+"""GraphCL's scorer: stratified folds of an RBF SVM whose C each training part chooses."""
 
 import warnings
 from collections.abc import Iterator
@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, cpu_count, delayed
-from scipy.stats import spearmanr
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 
@@ -127,14 +126,3 @@ def accuracies(
     for c in grid:
         model = SVC(C=c, kernel="precomputed").fit(fit_kernel, y[train])
         yield float(np.mean(model.predict(test_kernel) == y[test]))
-
-
-def spearman(x: Array, y: Array) -> float:
-    """Rank correlation of two rows of numbers, ties at their mean rank; 0 where one is constant and ranks nothing.
-
-    >>> spearman(np.array([1.0, 2.0, 4.0]), np.array([3.0, 5.0, 6.0]))
-    1.0
-    """
-    if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise UserError("similarities are not finite: the encoder diverged")
-    return 0.0 if np.ptp(x) == 0 or np.ptp(y) == 0 else float(spearmanr(x, y).statistic)

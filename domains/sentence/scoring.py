@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from contrastbench.domains.base import Evaluation
-from contrastbench.domains.scoring.svm import spearman
+from contrastbench.domains.scoring.spearman import spearman
 from contrastbench.domains.sentence.data import Pairs
 from contrastbench.domains.sentence.encoding import Embeddings
 from contrastbench.losses.contrast import unit

@@ -1,7 +1,7 @@
 """Tables of numbers: RényiCL's protocol on any table, any registered loss in place of its own."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -11,7 +11,11 @@ from torch import Tensor, nn
 from contrastbench.domains.base import Domain, Evaluation, generator
 from contrastbench.domains.declaration import TestPart
 from contrastbench.domains.model import Raw
-from contrastbench.domains.scoring.classifiers import CLASSIFIERS, Classifier, Labelled, accuracy
+from contrastbench.domains.scoring.boosting import boosting
+from contrastbench.domains.scoring.classifiers import Classifier, Labelled, accuracy
+from contrastbench.domains.scoring.linear import linear
+from contrastbench.domains.scoring.logistic import logistic
+from contrastbench.domains.scoring.pseudo_inverse import pseudo_inverse
 from contrastbench.domains.tabular import TabularRecipe
 from contrastbench.domains.tabular.data import load
 from contrastbench.domains.tabular.encoder import TabularModel
@@ -21,6 +25,12 @@ from contrastbench.losses.contrast import Contrast, both_views, query_key
 from contrastbench.losses.errors import UserError
 
 Model = TabularModel | Raw
+CLASSIFIERS: dict[str, Callable[[Labelled, Labelled, int], Classifier]] = {
+    "linear": linear,
+    "pseudo_inverse": pseudo_inverse,
+    "logistic": logistic,
+    "boosting": boosting,
+}
 LINEAR = ("linear", "pseudo_inverse", "logistic")
 CHUNK = 4096  # rows embedded at once
 

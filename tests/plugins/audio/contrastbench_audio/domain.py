@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from contrastbench.domains.base import Domain, Evaluation, generator
-from contrastbench.domains.scoring.classifiers import Labelled, accuracy, neighbours
+from contrastbench.domains.scoring.classifiers import Labelled, accuracy
+from contrastbench.domains.scoring.neighbours import neighbours
 from contrastbench.losses.contrast import Contrast, both_views
 from contrastbench.losses.errors import unknown
 from contrastbench_audio import DATASETS, AudioRecipe
