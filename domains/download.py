@@ -73,17 +73,17 @@ def hub_sha256(dataset: Dataset, fix: str) -> str:
     except OSError as error:
         raise UserError(f"cannot download {dataset.url} ({type(error).__name__}): {fix}") from None
     tags = [step.headers.get("X-Linked-ETag", "").strip('"') for step in (*answer.history, answer)]
-    found = next((tag for tag in tags if re.fullmatch("[0-9a-f]{64}", tag)), None)
-    if found is None:
+    digest = next((tag for tag in tags if re.fullmatch("[0-9a-f]{64}", tag)), None)
+    if digest is None:
         raise UserError(
             f"cannot download {dataset.url} ({answer.status_code}, and no sha256 beforehand): {fix}"
         )
     kept = sidecar(dataset)
     kept.parent.mkdir(parents=True, exist_ok=True)
-    part = kept.with_suffix(f".{os.getpid()}")
-    part.write_text(found)
-    part.replace(kept)
-    return found
+    temporary = kept.with_suffix(f".{os.getpid()}")
+    temporary.write_text(digest)
+    temporary.replace(kept)
+    return digest
 
 
 def state(dataset: Dataset) -> str:

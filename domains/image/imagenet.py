@@ -8,7 +8,7 @@ import torch
 
 from contrastbench.domains.image import DATASETS, decode
 from contrastbench.domains.image.archives import again, archive
-from contrastbench.domains.image.decode import Reader
+from contrastbench.domains.image.decode import ReadBytes
 from contrastbench.domains.image.files import Part, Parts, from_files
 from contrastbench.domains.image.folders import files_below, images_of, part
 from contrastbench.domains.image.imagenet100 import CLASSES as IMAGENET_100
@@ -33,7 +33,7 @@ def load_tiny(
     return from_files(tiny_parts(read, names), read, {}, size, device)
 
 
-def tiny_parts(read: Reader, names: Iterable[str]) -> Parts:
+def tiny_parts(read: ReadBytes, names: Iterable[str]) -> Parts:
     """Tiny-ImageNet's files: training images lie in folders of their class, validation images are listed."""
     classes = tuple(sorted(read("wnids.txt").decode().split()))
     number = {label: k for k, label in enumerate(classes)}
@@ -61,14 +61,14 @@ def load_imagenet100(
     root = imagenet_folder(data_root)
     classes = tuple(sorted(IMAGENET_100))
     files = []
-    for place in ("train", "val"):
-        missing = [label for label in classes if not (root / place / label).is_dir()]
+    for split in ("train", "val"):
+        missing = [label for label in classes if not (root / split / label).is_dir()]
         if missing:
             raise UserError(
-                f"{root / place} has no folder {missing[0]}, one of ImageNet-100's {len(classes)} classes"
+                f"{root / split} has no folder {missing[0]}, one of ImageNet-100's {len(classes)} classes"
             )
-        files.append({label: images_of(root, f"{place}/{label}") for label in classes})
-    train, test = (part(found, classes) for found in files)
+        files.append({label: images_of(root, f"{split}/{label}") for label in classes})
+    train, test = (part(images, classes) for images in files)
     images, digest = from_files(
         Parts(train, test, classes), decode.folder_reader(root), {}, size, device
     )

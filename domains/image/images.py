@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from contrastbench.domains.image import decode
-from contrastbench.domains.image.decode import Reader
+from contrastbench.domains.image.decode import ReadBytes
 
 CIFAR_MEAN, CIFAR_STD = (
     (0.4914, 0.4822, 0.4465),
@@ -48,7 +48,7 @@ class ImageFiles:
     """
 
     names: tuple[str, ...]
-    read: Reader
+    read: ReadBytes
     labels: Tensor  # (N,) int64 on the device
     stored: int | None  # None: all files have one size, and keep it
 

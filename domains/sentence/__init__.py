@@ -102,19 +102,19 @@ class SentenceRecipe(Recipe):
 
     def contents(self, data_root: Path | None, trained: bool) -> dict[str, str]:
         """Of a checkpoint, and of a corpus that is trained on, unless they are named as in the data root or the hub."""
-        found: dict[str, str] = {}
+        hashes: dict[str, str] = {}
         kind, colon, source = self.encoder.rpartition(":")
         if source != "tiny" and is_path(source, data_root):
             from contrastbench.domains.sentence.checkpoint import files_hash
 
-            found["encoder"] = (
+            hashes["encoder"] = (
                 f"{kind}{colon}sha256:{files_hash(Path(source), weights=not kind)[:16]}"
             )
         if trained and self.corpus != "wiki1m" and is_path(self.corpus, data_root):
             from contrastbench.domains.sentence.data import corpus_sentences
 
-            found["corpus"] = f"sha256:{corpus_sentences(Path(self.corpus))[2][:16]}"
-        return found
+            hashes["corpus"] = f"sha256:{corpus_sentences(Path(self.corpus))[2][:16]}"
+        return hashes
 
 
 def is_path(name: str, data_root: Path | None) -> bool:

@@ -127,11 +127,11 @@ def check_tokenizer(name: str, folder: Path, encoder: Any, tokenizer: Any) -> No
 def files_hash(folder: Path, weights: bool) -> str:
     """Sha256 over names and bytes of configuration, tokenizer and weights: the same wherever the folder lies."""
     patterns = ("config.json", *TOKENIZER_FILES, *([WEIGHT_FILES] if weights else []))
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted({path for pattern in patterns for path in folder.glob(pattern)}):
         with path.open("rb") as file:
-            found.update(path.name.encode() + b"\0" + hashlib.file_digest(file, "sha256").digest())
-    return found.hexdigest()
+            digest.update(path.name.encode() + b"\0" + hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
 
 
 def locate(source: str, data_root: Path | None) -> Path:

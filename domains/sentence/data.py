@@ -68,15 +68,17 @@ class Archive:
 
     def read(self, name: str) -> bytes:
         """The bytes of the file of that name, in whichever folder of the archive it lies."""
-        found = [member for path, member in self.members.items() if f"/{path}".endswith(f"/{name}")]
+        matches = [
+            member for path, member in self.members.items() if f"/{path}".endswith(f"/{name}")
+        ]
         with tarfile.open(self.path) as tar:
-            file = tar.extractfile(found[0]) if found else None
+            file = tar.extractfile(matches[0]) if matches else None
             if file is None:
                 raise FileNotFoundError(2, "no such file in the archive")
             return file.read()
 
 
-class Reader:
+class TextFiles:
     """Reads text files of a folder or a tar archive and keeps the sha256 over their names and bytes."""
 
     def __init__(self, root: Path) -> None:
@@ -127,7 +129,7 @@ def senteval(data_root: Path | None) -> Path:
     return archive if archive and archive.is_file() else fetch(DATASETS["sts"])
 
 
-def sts_sets(read: Reader) -> dict[str, list[Pairs]]:
+def sts_sets(read: TextFiles) -> dict[str, list[Pairs]]:
     """The seven STS sets, each in its subsets."""
     sets = {
         year: [year_pairs(read, year, subset) for subset in subsets]
@@ -139,11 +141,11 @@ def sts_sets(read: Reader) -> dict[str, list[Pairs]]:
     return sets
 
 
-def check_size(root: Path, name: str, found: int) -> None:
+def check_size(root: Path, name: str, rows: int) -> None:
     """Raise unless the set is as large as it is published."""
-    if found != SIZES.get(name, found):
+    if rows != SIZES.get(name, rows):
         raise UserError(
-            f"{root}: {name} has {found} rows, not {SIZES[name]}: get {SENTEVAL_URL} again"
+            f"{root}: {name} has {rows} rows, not {SIZES[name]}: get {SENTEVAL_URL} again"
         )
 
 
@@ -156,27 +158,27 @@ def rejoined(sentences: Iterable[str]) -> list[str]:
     return [" ".join(sentence.split()) for sentence in sentences]
 
 
-def year_pairs(read: Reader, year: str, subset: str) -> Pairs:
+def year_pairs(read: TextFiles, year: str, subset: str) -> Pairs:
     """A subset of STS12-16: sentences and gold scores stand in two files."""
     name = f"STS/{year}-en-test/STS.{{}}.{subset}.txt"
     sentences, gold = read.lines(name.format("input")), read.lines(name.format("gs"))
     if len(sentences) != len(gold):
-        found = f"{len(sentences)} pairs for {len(gold)} scores"
+        counts = f"{len(sentences)} pairs for {len(gold)} scores"
         raise UserError(
-            f"{read.root / name.format('gs')} is damaged: {found}; get {SENTEVAL_URL} again"
+            f"{read.root / name.format('gs')} is damaged: {counts}; get {SENTEVAL_URL} again"
         )
     rows = [[*line.split("\t")[:2], score] for line, score in zip(sentences, gold, strict=True)]
     return pairs(read.root / name.format("input"), subset, rows)
 
 
-def stsb_pairs(read: Reader, split: str) -> Pairs:
+def stsb_pairs(read: TextFiles, split: str) -> Pairs:
     """The STS benchmark's `dev` or `test` pairs."""
     name = f"STS/STSBenchmark/sts-{split}.csv"  # tab-separated, whatever its name says; quotes are text
     rows = [[*line.split("\t")[5:7], (line.split("\t") + [""] * 5)[4]] for line in read.lines(name)]
     return pairs(read.root / name, split, rows)
 
 
-def sick_pairs(read: Reader) -> Pairs:
+def sick_pairs(read: TextFiles) -> Pairs:
     """SICK's test pairs with their relatedness."""
     name = "SICK/SICK_test_annotated.txt"
     return pairs(read.root / name, "test", [line.split("\t")[1:4] for line in read.lines(name)[1:]])
@@ -237,7 +239,7 @@ def corpus_sentences(path: Path) -> tuple[list[str], int, str]:
     Raises:
         UserError: unreadable, or fewer than two sentences.
     """
-    lines = Reader(path.parent).lines(path.name)
+    lines = TextFiles(path.parent).lines(path.name)
     sentences = [line for line in lines if line.strip()]
     if len(sentences) < 2:
         raise UserError(

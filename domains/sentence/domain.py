@@ -27,7 +27,7 @@ from contrastbench.domains.sentence import (
 )
 from contrastbench.domains.sentence.checkpoint import load_checkpoint
 from contrastbench.domains.sentence.data import (
-    Reader,
+    TextFiles,
     check_size,
     choose,
     corpus_file,
@@ -111,7 +111,7 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
             )
             self.sets_hash = hashlib.sha256(repr((self.dev, self.sets)).encode()).hexdigest()
             return
-        read = Reader(senteval(self.data_root))
+        read = TextFiles(senteval(self.data_root))
         self.dev, self.sets = stsb_pairs(read, "dev"), {}
         check_size(read.root, "STSB dev", len(self.dev))
         if self.dataset == "sts":
@@ -137,15 +137,15 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
 
     def notes(self, trained: bool) -> dict[str, Any]:
         """The corpus of a run that trains, and the checkpoint unless the seed makes it."""
-        found: dict[str, Any] = {}
+        notes: dict[str, Any] = {}
         if trained:
-            found["corpus"] = {"sentences": len(self.corpus[0]), "empty_lines": self.corpus[1]}
+            notes["corpus"] = {"sentences": len(self.corpus[0]), "empty_lines": self.corpus[1]}
         if self.checkpoint.sha256:
-            found["encoder"] = {
+            notes["encoder"] = {
                 "name": Path(self.recipe.encoder).name,
                 "sha256": self.checkpoint.sha256,
             }
-        return found
+        return notes
 
     def model(self) -> SentenceModel:
         """The checkpoint's encoder with a head for the cls poolers, initialised by the seed."""

@@ -133,9 +133,9 @@ def load_declared(name: str, data_root: Path | None) -> tuple[Table, str]:
 
 def find(path: Path, data_root: Path | None) -> Path:
     """The file of that name, here or in the data root."""
-    for place in (path, data_root / path if data_root else path):
-        if place.is_file():
-            return place
+    for candidate in (path, data_root / path if data_root else path):
+        if candidate.is_file():
+            return candidate
     raise UserError(f"no file {path}" + (f", nor in {data_root}" if data_root else ""))
 
 
@@ -214,10 +214,10 @@ DECLARED: dict[str, Callable[[Path, Dataset], Table]] = {
 }
 
 
-def check_shape(path: Path, found: tuple[int, ...], expected: tuple[int, ...]) -> None:
+def check_shape(path: Path, shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
     """Raise unless a declared dataset has the declared rows and columns."""
-    if found != expected:
-        raise UserError(f"{path} is damaged: {found} rows and columns instead of {expected}")
+    if shape != expected:
+        raise UserError(f"{path} is damaged: {shape} rows and columns instead of {expected}")
 
 
 def from_frame(
@@ -247,11 +247,11 @@ def from_frame(
     names = tuple(map(str, [*numbers, *words]))
     notes = {} if labelled.all() else {"rows without a class": int((~labelled).sum())}
     table = Table(numeric, categorical, names, y, tuple(map(str, classes)), starts, notes)
-    check(table)
+    check_table(table)
     return table
 
 
-def check(table: Table) -> None:
+def check_table(table: Table) -> None:
     """Raise unless there is something to learn from and to classify."""
     if not table.names:
         raise UserError("the table has no column besides the classes")

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -69,10 +69,8 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         self.test_part: TestPart = "redrawn" if table.starts is None else "fixed"
         check_rows(len(self.train.y), int(data.feature_of[-1]) + 1, recipe)
         if self.table_notes:
-            print(
-                f"{dataset}: {'; '.join(f'{what}: {found}' for what, found in self.table_notes.items())}",
-                file=sys.stderr,
-            )
+            notes = "; ".join(f"{name}: {value}" for name, value in self.table_notes.items())
+            print(f"{dataset}: {notes}", file=sys.stderr)
 
     def data_hash(self, trained: bool) -> str:
         """Training, validation and test rows are of one table."""
@@ -114,10 +112,10 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
             return [both_views(model(one), model(two))]
         if self.recipe.pairing == "one_way":
             return [query_key(model(one), model(two))]
-        moco = cast(TabularModel, model)
-        moco.update_target()
-        key_one, key_two = moco.targets(one, two)
-        return [query_key(moco(one), key_two), query_key(moco(two), key_one)]
+        assert isinstance(model, TabularModel), "features as they are have no weights to train"
+        model.update_target()
+        key_one, key_two = model.targets(one, two)
+        return [query_key(model(one), key_two), query_key(model(two), key_one)]
 
     def classes(self, batch: Batch) -> Tensor:
         """The class of each row."""

@@ -92,8 +92,8 @@ def prepare(
     train, validation, test = (
         Labelled(torch.from_numpy(x[p]), torch.from_numpy(table.y[p]).long()) for p in parts
     )
-    found = {what: value for what, value in notes.items() if value}
-    return Prepared(train, validation, test, torch.from_numpy(features), found)
+    told = {name: value for name, value in notes.items() if value}
+    return Prepared(train, validation, test, torch.from_numpy(features), told)
 
 
 def encode(table: Table, fit: Array) -> tuple[list[Array], dict[str, Any]]:

@@ -14,9 +14,9 @@ from sklearn.preprocessing import StandardScaler
 
 from contrastbench.domains.base import generator
 from contrastbench.domains.scoring import linear as probe
-from contrastbench.domains.scoring.classifiers import Labelled, accuracy
+from contrastbench.domains.scoring.classifiers import Labelled, accuracy, standardiser
 from contrastbench.domains.scoring.linear import linear
-from contrastbench.domains.scoring.logistic import C_GRID, logistic, regularised
+from contrastbench.domains.scoring.logistic import C_GRID, logistic, path, regularised
 from contrastbench.domains.scoring.neighbours import neighbours
 from contrastbench.domains.scoring.pseudo_inverse import pseudo_inverse
 from contrastbench.domains.tabular.domain import CLASSIFIERS

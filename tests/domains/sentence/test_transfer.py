@@ -7,15 +7,15 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, PredefinedSplit, StratifiedKFold
 
 from contrastbench.domains.sentence.encoding import Embeddings
-from contrastbench.domains.sentence.transfer import Split, Task, evaluate, features
+from contrastbench.domains.sentence.transfer import Examples, Task, evaluate, features
 
 FOLDS_C, SPLIT_C = [0.25, 0.5, 1, 2, 4, 8], [0.5, 1, 2, 4, 8, 16, 32]  # SentEval's
 CLASSES = {"two": ["0", "1"], "three": ["ABBR", "DESC", "NUM"]}
 
 
-def split(part: str, n: int, classes: list[str], pairs: bool = False) -> Split:
+def split(part: str, n: int, classes: list[str], pairs: bool = False) -> Examples:
     first = [f"{part} {i}" for i in range(n)]
-    return Split(
+    return Examples(
         first,
         [classes[i % len(classes)] for i in range(n)],
         [f"{s} b" for s in first] if pairs else [],
