@@ -1,4 +1,4 @@
-"""Downloads: from the network into the cache, used only if the sha256 is the one known beforehand."""
+"""Downloads into the cache, used only if the sha256 is the one known beforehand."""
 
 import hashlib
 import os
@@ -65,7 +65,7 @@ def fetch(dataset: Dataset) -> Path:
 
 
 def hub_sha256(dataset: Dataset, fix: str) -> str:
-    """The sha256 that the hub has for the file at the pinned revision; it is kept, so that it is asked for once."""
+    """The hub's sha256 for the file at the pinned revision, kept so that it is asked for once."""
     import requests
 
     try:

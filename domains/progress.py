@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, a line every 30 seconds elsewhere, always on standard error."""
+"""Progress on standard error: a bar on a terminal, a line every 30 seconds elsewhere."""
 
 import sys
 import time

@@ -118,7 +118,7 @@ def run(check: Check, subject: Subject) -> CheckResult:
 
 
 def check_declaration(subject: Subject) -> None:
-    """The default dataset is embedded; the tiny recipe is valid, names a protocol, fits a record."""
+    """The default dataset is embedded; the tiny recipe has a protocol and fits a record."""
     name, about = subject.experiment.domain, subject.about
     url = about.datasets[about.default].url
     assert not url, f"the default {about.default!r} is downloaded: embed a small dataset"
@@ -178,7 +178,7 @@ def check_steps(subject: Subject) -> None:
 
 
 def check_contrasts(subject: Subject) -> None:
-    """Unit rows, valid ids, a negative for every anchor, gradients for the model; no stray draws."""
+    """Unit rows, valid ids, negatives for all anchors, gradients; no stray draws."""
     model, contrasts = first_contrasts(subject, 0)
     assert contrasts, "a batch gives no contrast"
     for contrast in contrasts:
@@ -207,7 +207,7 @@ def check_resume(subject: Subject) -> None:
 
 
 def check_device(subject: Subject) -> None:
-    """Model and contrasts are on the domain's device; a CPU shows no more than that none leaves it."""
+    """Model and contrasts are on the domain's device, as far as a CPU can show it."""
     model, contrasts = first_contrasts(subject, 0)
     for name, tensor in model.state_dict().items():
         assert tensor.device == CPU, f"{name} is on {tensor.device}: model() must use self.device"
@@ -232,7 +232,7 @@ def check_data_hash(subject: Subject) -> None:
 
 
 def check_evaluation(subject: Subject) -> None:
-    """`evaluate` leaves the model as it is, gives the same numbers again, and a record can hold them."""
+    """`evaluate` leaves the model alone and gives the same numbers again, fit for a record."""
     model, _ = subject.train()
     before = copy.deepcopy(model.state_dict())
     first, second = (evaluated(subject, model, disturbance) for disturbance in (1, 2))

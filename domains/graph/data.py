@@ -27,7 +27,7 @@ MAX_DEGREE = 255  # degrees above share the last column of the degree one-hot
 
 @dataclass(frozen=True)
 class Graphs:
-    """Many graphs as one disjoint union: nodes and edges of a graph stand together, in the graphs' order."""
+    """Many graphs as one disjoint union, nodes and edges of a graph side by side."""
 
     x: Tensor  # (nodes, features)
     edge_index: Tensor  # (2, edges), sorted by first and then second node
@@ -71,12 +71,12 @@ class Graphs:
 
     @cached_property
     def row_ptr(self) -> Tensor:
-        """(nodes + 1,) where the edges of each node begin: with the second nodes, the adjacency in CSR form."""
+        """(nodes + 1,) where the edges of each node begin: rows of the adjacency in CSR form."""
         return pointers(torch.bincount(self.edge_index[0], minlength=len(self.x)))
 
     @classmethod
     def from_pyg(cls, dataset: Iterable[Any]) -> "Graphs":
-        """Graphs from torch-geometric `Data` objects with `x`, `edge_index` (both directions) and `y`."""
+        """Graphs of torch-geometric's `Data` with `x`, `edge_index` (both directions) and `y`."""
         items = list(dataset)
         nodes = torch.tensor([data.num_nodes for data in items])
         ptr = pointers(nodes)
@@ -116,7 +116,7 @@ def union(x: Tensor, edge_index: Tensor, node_ptr: Tensor, y: Tensor) -> Graphs:
 
 
 def load(name: str, data_root: Path | None = None) -> tuple[Graphs, str]:
-    """A dataset by name and the sha256 of its content; x holds the node labels one-hot, or has no columns.
+    """A dataset by name, x its node labels one-hot or without columns, and its sha256.
 
     Args:
         name: "motifs" or a set of the TU collection.

@@ -1,4 +1,4 @@
-"""Graphs: GraphCL's unsupervised protocol on the TU collection, any registered loss in place of its own."""
+"""Graphs: GraphCL's unsupervised protocol on the TU collection, with any loss."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -107,7 +107,7 @@ class GraphDomain(Domain[GraphRecipe, GraphModel, tuple[Graphs, Graphs]]):
 
 
 def with_features(graphs: Graphs, features: str) -> Graphs:
-    """Node features of the recipe: labels as they are, 1 where the set has none, or the degree one-hot."""
+    """The recipe's node features: labels, 1 where the set has none, or the degree one-hot."""
     x = graphs.x
     if features == "degree":
         x = one_hot(graphs.row_ptr.diff().clamp_max(MAX_DEGREE), MAX_DEGREE + 1).float()

@@ -20,7 +20,7 @@ def again(name: str) -> str:
 
 @dataclass(frozen=True)
 class Members:
-    """Files of a declared set: in the data root unpacked, there as an archive, or downloaded; nothing is extracted."""
+    """Files of a declared set: unpacked or an archive in the data root, or downloaded."""
 
     name: str
     folder: str

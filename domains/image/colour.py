@@ -78,7 +78,7 @@ def solarise(images: Tensor, threshold: Tensor) -> Tensor:
 
 
 def jitter(images: Tensor, factors: Tensor, order: Tensor) -> Tensor:
-    """Brightness, contrast, saturation and hue of each image in its own order; hue shifts of 0 are left out.
+    """Brightness, contrast, saturation and hue of each image in its own order.
 
     The first three are all x -> clamp(f * x + (1 - f) * y) with y = 0, the mean grey or the grey,
     so that one pass does whichever is an image's turn. Hue has its turn before, between or after

@@ -54,7 +54,7 @@ def load_declared(
 def load_embedded(
     name: str, size: int, data_root: Path | None, device: torch.device
 ) -> tuple[ImageSet, str]:
-    """scikit-learn's digits, enlarged to the size of views; their hash is that of the 8 x 8 pixels."""
+    """scikit-learn's digits, enlarged to the size of views; the hash is of 8 x 8 pixels."""
     data = load_digits()
     pixels = torch.from_numpy((data.images * (255 / 16)).round().astype(np.uint8))[:, None]
     labels = torch.from_numpy(data.target.astype(np.int64))

@@ -1,4 +1,4 @@
-"""Image files: what is in them, and their pixels; whatever is wrong with one is one line that names it."""
+"""Image files: headers and pixels; what is wrong with one is one line that names it."""
 
 import hashlib
 import os
@@ -109,7 +109,7 @@ def pool() -> ThreadPoolExecutor:
 
 
 def in_threads(work: Callable[[str], Any], names: Sequence[str], task: str) -> Iterator[Any]:
-    """The work on each name, in order, with progress; the first error in order is the one that is raised."""
+    """The work on each name in order, with progress; the first error in order is raised."""
     blocks = [names[start : start + BLOCK] for start in range(0, len(names), BLOCK)]
     with Progress(len(names), task) as progress:
         for start in range(0, len(blocks), BLOCK):  # so that an error does not wait for all others
@@ -167,7 +167,7 @@ def open_image(name: str, data: bytes) -> Image.Image:
 
 
 def decode(name: str, data: bytes, side: int | None) -> Tensor:
-    """(3, H, W) uint8 pixels of an image file; its (side, side) middle after resizing if a side is given.
+    """(3, H, W) uint8 pixels of an image file, or its resized (side, side) middle.
 
     Raises:
         UserError: the file is damaged.

@@ -18,7 +18,7 @@ from contrastbench.domains.image.encoder import ImageModel
 from contrastbench.domains.image.evaluation import PROBES, Model, Preprocessing, Split, split
 from contrastbench.domains.image.views import Policy, augment, normalise, pair, policy, with_blur
 from contrastbench.domains.model import Raw
-from contrastbench.domains.scoring.classifiers import Labelled, accuracy
+from contrastbench.domains.scoring.classifiers import Classifier, Labelled, accuracy
 from contrastbench.domains.scoring.logistic import regularised
 from contrastbench.domains.scoring.neighbours import neighbours
 from contrastbench.losses.contrast import Contrast, both_views, query_key, same_class
@@ -37,7 +37,7 @@ class Batch:
 
 
 class ImageDomain(Domain[ImageRecipe, Model, Batch]):
-    """Images under the protocols of SimCLR and MoCo v3, by the released code of ADNCE and by RényiCL's appendix.
+    """Images by SimCLR and MoCo v3, as in ADNCE's released code and in RényiCL's appendix.
 
     An encoder is trained on the training images but those of the validation part, and on unlabelled
     ones if there are any; classifiers are fitted on its features, before the projection. What is
@@ -58,7 +58,8 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         side = data.train.batch(torch.zeros(1, dtype=torch.long, device=device)).shape[-1]
         if recipe.size <= min(TINY_SIZE, side // 2):
             print(
-                f"{dataset}: images of {side} pixels, views of {recipe.size}: try --recipe preset=cpu",
+                f"{dataset}: images of {side} pixels, views of {recipe.size}: "
+                "try --recipe preset=cpu",
                 file=sys.stderr,
             )
         self.threads = 1 if recipe.size <= TINY_SIZE else os.cpu_count() or 1
@@ -109,7 +110,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         return len(self.pool) // self.recipe.batch_size
 
     def contrasts(self, model: Model, batch: Batch) -> list[Contrast]:
-        """SimCLR's pairing, AttentionNCE's with further views as positives, MoCo v3's, or the supervised one."""
+        """SimCLR's pairing, AttentionNCE's with further positives, MoCo v3's, or by class."""
         images, labels = self.pool.batch(batch.rows)
         if self.recipe.pairing == "supervised":
             check_classes(labels, len(self.pool))
@@ -164,7 +165,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         return self.evaluation(scores, fitted)
 
     def trained_probe(self, model: Model, columns: int) -> tuple[Model, Classifier]:
-        """The recipe's probe that sees views, and the encoder with the statistics that it leaves."""
+        """The recipe's probe that sees views, and the encoder with its statistics."""
         probe = PROBES[self.recipe.probe]
         policy = probe.policy(self.recipe)
         images = self.parts["train"]
@@ -214,7 +215,7 @@ class Pool:
 
 
 def moco(model: ImageModel, views: list[Tensor]) -> list[Contrast]:
-    """The queries of all views but one meet the keys of that one, for each of the two whole views."""
+    """For each of the two whole views: the queries of all others meet its keys."""
     model.update_target()
     keys, queries = model.targets(*views[:2]), [model(view) for view in views]
     return [
@@ -247,7 +248,7 @@ def published(recipe: ImageRecipe) -> Policy:
 
 
 def check_classes(labels: Tensor, images: int) -> None:
-    """Raise unless a supervised batch has two classes: the negatives of a class are the images of all others."""
+    """Raise unless a supervised batch has two classes: other classes are the negatives."""
     if bool((labels == labels[0]).all()):
         larger = min(2 * len(labels), images)
         raise UserError(
@@ -259,5 +260,6 @@ def check_batch(images: int, recipe: ImageRecipe) -> None:
     """Raise unless there is a batch of images to train on."""
     if recipe.trainable and images < recipe.batch_size:
         raise UserError(
-            f"{images} training images are fewer than a batch: --recipe batch_size={max(2, images // 2)}"
+            f"{images} training images are fewer than a batch: "
+            f"--recipe batch_size={max(2, images // 2)}"
         )

@@ -1,4 +1,4 @@
-"""What frozen encoders are scored by: classifiers on features, and linear classifiers trained on augmented images."""
+"""Scores of frozen encoders: features, and linear classifiers trained on views."""
 
 import copy
 from collections.abc import Callable, Iterable
@@ -143,7 +143,7 @@ PROBES = {
 def split(
     images: Split, share: float, seed: int, limit: int | None = None
 ) -> tuple[Split, Split | None]:
-    """A stratified part of that share, drawn by the seed, and before it the rest; `limit` keeps so many of all.
+    """The rest, and a stratified share drawn by the seed; `limit` keeps so many of all.
 
     Raises:
         UserError: the part is empty.

@@ -21,7 +21,7 @@ PART_NAMES = ("train", "test", "val")
 def load_folder(
     root: Path, size: int, device: torch.device, fingerprint: str
 ) -> tuple[ImageSet, str]:
-    """A user's folder; the last one stays in memory for the next seed, unless it was changed since."""
+    """A user's folder; the last one is kept for the next seed, unless it was changed since."""
     parts, notes = folder_parts(root)
     return from_files(parts, decode.folder_reader(root), notes, size, device)
 
@@ -88,7 +88,8 @@ def one_part(root: Path) -> tuple[Parts, dict[str, Any]]:
     lonely = [name for name, names in files.items() if len(names) < 2]
     if lonely:
         raise UserError(
-            f"{root / lonely[0]} has one image, but training and test part need one each: add or remove it"
+            f"{root / lonely[0]} has one image, but training and test part need one each: "
+            "add or remove it"
         )
     whole = part(files, classes)
     test = held_out(torch.tensor(whole.labels))

@@ -34,7 +34,7 @@ def load_tiny(
 
 
 def tiny_parts(read: ReadBytes, names: Iterable[str]) -> Parts:
-    """Tiny-ImageNet's files: training images lie in folders of their class, validation images are listed."""
+    """Tiny-ImageNet's files: training images in class folders, validation images in a list."""
     classes = tuple(sorted(read("wnids.txt").decode().split()))
     number = {label: k for k, label in enumerate(classes)}
     images = sorted(n for n in names if n.startswith("train/") and n.endswith(".JPEG"))
@@ -57,7 +57,7 @@ def tiny_parts(read: ReadBytes, names: Iterable[str]) -> Parts:
 def load_imagenet100(
     name: str, size: int, data_root: Path | None, device: torch.device
 ) -> tuple[ImageSet, str]:
-    """ImageNet-100 from ImageNet's train and val folders, which may hold the other 900 classes, too."""
+    """ImageNet-100 from ImageNet's train and val folders, which may hold all 1,000 classes."""
     root = imagenet_folder(data_root)
     classes = tuple(sorted(IMAGENET_100))
     files = []
@@ -65,7 +65,8 @@ def load_imagenet100(
         missing = [label for label in classes if not (root / split / label).is_dir()]
         if missing:
             raise UserError(
-                f"{root / split} has no folder {missing[0]}, one of ImageNet-100's {len(classes)} classes"
+                f"{root / split} has no folder {missing[0]}, "
+                f"one of ImageNet-100's {len(classes)} classes"
             )
         files.append({label: images_of(root, f"{split}/{label}") for label in classes})
     train, test = (part(images, classes) for images in files)
@@ -85,5 +86,6 @@ def imagenet_folder(data_root: Path | None) -> Path:
         if data_root
         else "no data root is given"
     )
-    fix = f"get ImageNet from {DATASETS['ImageNet-100'].url} and name the folder of its train and val: --data-root"
+    url = DATASETS["ImageNet-100"].url
+    fix = f"get ImageNet from {url} and name the folder of its train and val: --data-root"
     raise UserError(f"{where}: {fix} (or CONTRASTBENCH_DATA)")

@@ -40,7 +40,7 @@ class Images:
 
 @dataclass(frozen=True)
 class ImageFiles:
-    """One split that does not fit: the same interface, each batch decoded from its files by a pool of threads.
+    """One split that does not fit: each batch is decoded from its files by threads.
 
     The shorter side of each image is resized to `stored`, and the middle (stored, stored) is kept,
     so that a batch is one tensor; crops are therefore drawn from that square and not from the whole

@@ -35,7 +35,7 @@ def accuracy(classifier: Classifier, rows: Labelled) -> float:
 
 
 def standardiser(x: Tensor) -> Callable[[Tensor], Tensor]:
-    """Scales columns to mean 0 and variance 1 of these rows; columns constant up to rounding become 0."""
+    """Scales columns to these rows' mean 0 and variance 1; constant columns become 0."""
     std, mean = torch.std_mean(x, dim=0, correction=0)
     inverse = torch.where(std > ROUNDING * mean.abs(), 1 / std, 0)
     return lambda rows: (rows - mean) * inverse

@@ -18,9 +18,9 @@ MEAN_SQUARE = 16
 
 
 def linear(train: Labelled, validation: Labelled, seed: int = 0) -> Classifier:
-    """Softmax regression by SGD for 100 epochs, momentum 0.9, cosine schedule, the learning rate one of 1, 3, 5.
+    """Softmax regression by SGD: 100 epochs, momentum 0.9, cosine, learning rate 1, 3 or 5.
 
-    RényiCL's probe; the rate is the one that is best on the validation rows, the smallest of
+    The rate is the one that is best on the validation rows, the smallest of
     equals. Columns are standardised and then scaled by one number, so that these rates suit
     embeddings of any size and width. Batches of 256, weights from zero, rows shuffled by the seed.
     """

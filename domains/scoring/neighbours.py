@@ -12,7 +12,8 @@ ROWS = 1024  # whose neighbours are looked for at once
 def neighbours(train: Labelled, k: int, temperature: float) -> Classifier:
     """Weighted k nearest neighbours by cosine s (Wu et al. 2018), k at most all rows.
 
-    A neighbour votes with the weight exp(s / temperature). Weights are relative to that of the nearest one, so that no temperature is too small for them.
+    A neighbour votes with the weight exp(s / temperature), relative to that of the nearest one, so
+    that no temperature is too small.
     """
     k, keys, classes = min(k, len(train.y)), unit(train.x), int(train.y.max()) + 1
 

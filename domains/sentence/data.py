@@ -1,4 +1,4 @@
-"""Sentence data: SentEval's folder of scored pairs, text files to train on, and what is wrong with them."""
+"""Sentence data: SentEval's folder of scored pairs, and text files to train on."""
 
 import hashlib
 import tarfile
@@ -17,7 +17,8 @@ STS_YEARS = {
     "STS15": ("answers-forums", "answers-students", "belief", "headlines", "images"),
     "STS16": ("answer-answer", "headlines", "plagiarism", "postediting", "question-question"),
 }
-SIZES = {  # pairs with a score, and sentences or pairs of the transfer tasks; a smaller set is a truncated one
+# pairs with a score, and sentences or pairs of the transfer tasks; a smaller set is truncated
+SIZES = {
     **{"STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186},
     **{"STSB dev": 1500, "STSB": 1379, "SICKR": 4927},
     **{
@@ -79,7 +80,7 @@ class Archive:
 
 
 class TextFiles:
-    """Reads text files of a folder or a tar archive and keeps the sha256 over their names and bytes."""
+    """Text files of a folder or a tar archive, with the sha256 over what was read."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.sha256 = root, hashlib.sha256()
@@ -173,7 +174,8 @@ def year_pairs(read: TextFiles, year: str, subset: str) -> Pairs:
 
 def stsb_pairs(read: TextFiles, split: str) -> Pairs:
     """The STS benchmark's `dev` or `test` pairs."""
-    name = f"STS/STSBenchmark/sts-{split}.csv"  # tab-separated, whatever its name says; quotes are text
+    # tab-separated, whatever its name says; quotes are text
+    name = f"STS/STSBenchmark/sts-{split}.csv"
     rows = [[*line.split("\t")[5:7], (line.split("\t") + [""] * 5)[4]] for line in read.lines(name)]
     return pairs(read.root / name, split, rows)
 
@@ -205,7 +207,7 @@ def pairs(path: Path, name: str, rows: Iterable[list[str]]) -> Pairs:
 
 
 def corpus_file(name: str, data_root: Path | None) -> Path:
-    """The file of training sentences: wiki1m (downloaded if need be), a path inside the data root, or any other path.
+    """The file of training sentences: wiki1m, or a path inside the data root or elsewhere.
 
     Raises:
         UserError: there is none.
@@ -221,7 +223,8 @@ def corpus_file(name: str, data_root: Path | None) -> Path:
         return fetch(CORPORA[name])
     where = f" here or in {data_root}" if data_root else ""
     raise UserError(
-        f"corpus {name!r}: no such file{where}; give a text file with one sentence a line, or wiki1m"
+        f"corpus {name!r}: no such file{where}; "
+        "give a text file with one sentence a line, or wiki1m"
     )
 
 
@@ -234,7 +237,7 @@ def candidates(name: str, data_root: Path | None) -> Iterator[Path]:
 
 
 def corpus_sentences(path: Path) -> tuple[list[str], int, str]:
-    """The file's sentences, the number of empty lines that were left out, and the sha256 of its lines.
+    """The file's sentences, how many empty lines were left out, the sha256 of its lines.
 
     Raises:
         UserError: unreadable, or fewer than two sentences.

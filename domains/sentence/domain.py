@@ -53,7 +53,7 @@ class Batch:
 
 
 class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
-    """An encoder trained on single sentences under SimCSE's protocol (Gao et al. 2021, unsupervised).
+    """An encoder trained on single sentences by unsupervised SimCSE (Gao et al. 2021).
 
     Both dropout passes are one forward pass of the doubled batch. The scored embedding is the
     recipe's pooler without the head unless that is `cls`. The development pairs choose the model;
@@ -88,13 +88,15 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         recipe, positions = self.recipe, self.checkpoint.max_length
         if self.dataset == "graded" and recipe.corpus != "wiki1m":
             raise UserError(
-                "graded has sentences of its own to train on: leave corpus out, or give --dataset sts"
+                "graded has sentences of its own to train on: "
+                "leave corpus out, or give --dataset sts"
             )
         if self.dataset == "transfer" and recipe.whiten:
             raise UserError("whitening is of scored pairs, and transfer has none: leave whiten out")
         if recipe.max_length > positions:
             raise UserError(
-                f"max_length={recipe.max_length}: encoder {recipe.encoder!r} has {positions} positions"
+                f"max_length={recipe.max_length}: "
+                f"encoder {recipe.encoder!r} has {positions} positions"
             )
 
     def check_untrained(self) -> None:
@@ -167,7 +169,7 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         return Head(dense, trained=False)
 
     def batches(self, epoch: int) -> Iterator[Batch]:
-        """All sentences in an order of the epoch's; a last batch of one has no negatives and is left out."""
+        """All sentences in the epoch's order; a last one alone has no negatives, is left out."""
         sentences = self.corpus[0][: self.recipe.limit]
         order = torch.randperm(
             len(sentences), generator=generator(torch.device("cpu"), self.seed, epoch)

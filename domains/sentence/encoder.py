@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 class Head(nn.Module):
-    """SimCSE's dense layer and tanh over the pooled vector; knows whether its weights mean anything."""
+    """SimCSE's dense layer and tanh over the pooled vector; knows whether it was trained."""
 
     def __init__(self, dense: nn.Linear, trained: bool) -> None:
         super().__init__()

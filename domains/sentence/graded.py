@@ -1,4 +1,4 @@
-"""The embedded sentences: generated pairs with graded similarity and a tiny BERT, so that nothing is downloaded."""
+"""The embedded sentences: generated pairs with graded similarity, and a tiny BERT."""
 
 from functools import cache
 from typing import Any
@@ -46,9 +46,9 @@ SPECIAL = {  # in the order of their numbers
 
 
 def graded_pairs(part: str) -> Pairs:
-    """Pairs (`dev` or `test`) that share 0 to 5 of the five words with a meaning; that number is the gold score.
+    """Pairs (`dev` or `test`) that share 0 to 5 words with a meaning, the gold score.
 
-    The words stand in any order among 4 to 19 fillers, which are drawn for each sentence anew and
+    These words stand in any order among 4 to 19 fillers, which are drawn for each sentence anew and
     are far more
     frequent: an encoder must learn which words tell sentences apart.
 
@@ -102,7 +102,7 @@ def spell(number: int) -> str:
 
 
 def tiny_checkpoint(seed: int) -> Checkpoint:
-    """A BERT of two layers with weights by the seed, and a WordPiece tokenizer trained on the training sentences."""
+    """A BERT of two layers with weights by the seed, and the WordPiece tokenizer."""
     config = BertConfig(
         vocab_size=len(tokenizer()),
         hidden_size=64,
@@ -130,7 +130,7 @@ def tokenizer() -> PreTrainedTokenizerFast:
 
 @cache
 def vocabulary() -> tuple[str, ...]:
-    """Special tokens and then pieces of words, sorted: the trainer numbers single letters otherwise in each process."""
+    """Special tokens, then sorted pieces: the trainer's order differs between processes."""
     special = list(SPECIAL.values())
     trainer = trainers.WordPieceTrainer(vocab_size=800, special_tokens=special, show_progress=False)
     made = with_words(models.WordPiece(unk_token="[UNK]"))

@@ -76,7 +76,7 @@ def subsets(
 
 
 def whitened(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows after BERT-whitening (Su et al. 2021): mean and covariance of these rows taken to 0 and 1.
+    """Rows after BERT-whitening (Su et al. 2021): their mean becomes 0, their covariance 1.
 
     Directions without variance are left out.
 

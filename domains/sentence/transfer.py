@@ -167,7 +167,7 @@ def splits(task: Task, y: Array, seed: int) -> Iterator[tuple[Array, Array, Inne
 def score(
     x: Array, y: Array, train: Array, test: Array, inner: InnerFolds, grid: tuple[float, ...]
 ) -> dict[str, float]:
-    """Accuracy on the test rows with the C that does best inside the training rows; F1 of two classes beside it."""
+    """Accuracy on the test rows with the C that is best inside the training rows; F1 of two."""
     mean = np.mean([accuracies(x, y, *rows, grid) for rows in inner], axis=0)
     c = grid[int(mean.round(4).argmax())]  # SentEval compares percents of two decimals
     predicted = classifier(y).set_params(C=c).fit(x[train], y[train]).predict(x[test])

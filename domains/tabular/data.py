@@ -103,7 +103,7 @@ def no_columns(rows: int) -> Array:
 def load_file(
     read: Callable[[Path], Any], path: Path, target: str | None, changed: int
 ) -> tuple[Table, str]:
-    """A user's file; the last one stays in memory for the next seed, unless it was changed since."""
+    """A user's file; the last one is kept for the next seed, unless it was changed since."""
     frame = read_strictly(read, path)
     if not len(frame):
         raise UserError(f"{path} has no rows")
@@ -176,7 +176,7 @@ def read_parquet(path: Path) -> "pandas.DataFrame":
 
 
 def read_covertype(path: Path, dataset: Dataset) -> Table:
-    """Forest CoverType: the UCI repository's split, whose first two parts are i-Mix's training rows."""
+    """Forest CoverType in UCI's split, whose first two parts are i-Mix's training rows."""
     import pandas as pd
 
     frame = pd.read_csv(path, header=None)
@@ -185,7 +185,7 @@ def read_covertype(path: Path, dataset: Dataset) -> Table:
 
 
 def read_higgs(path: Path, dataset: Dataset) -> Table:
-    """Higgs-100K: rows drawn by numpy's seed 1, a fifth of them for validation; the last 500,000 are the test part.
+    """Higgs-100K: rows drawn by numpy's seed 1, a fifth for validation; the last are the test.
 
     i-Mix draws 100,000 rows by that seed; its draw is not published, so this one is ours.
     """
@@ -266,8 +266,10 @@ def check_table(table: Table) -> None:
         raise UserError(f"all {len(table)} rows are of one class: there is nothing to classify")
     counts = np.bincount(table.y)
     if table.starts is None and counts.min() < 5:
-        few = f"class {table.classes[counts.argmin()]} has {counts.min()} rows, fewer than the 5 that three parts need"
-        raise UserError(f"{few}: is the target a column of classes?")
+        few = f"class {table.classes[counts.argmin()]} has {counts.min()} rows"
+        raise UserError(
+            f"{few}, fewer than the 5 that three parts need: is the target a column of classes?"
+        )
 
 
 def with_hash(table: Table) -> tuple[Table, str]:

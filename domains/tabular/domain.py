@@ -106,7 +106,7 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         return len(self.train.y) // self.recipe.batch_size
 
     def contrasts(self, model: Model, batch: Batch) -> list[Contrast]:
-        """MoCo v3's pairing with both views as queries, SimCLR's, or SCARF's with the clean rows as queries."""
+        """MoCo v3's pairing with both views as queries, SimCLR's, or SCARF's clean queries."""
         one, two, _ = batch
         if self.recipe.pairing == "both_views":
             return [both_views(model(one), model(two))]
@@ -126,7 +126,7 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         return embed(model.encoder.eval(), self.test)
 
     def evaluate(self, model: Model) -> Evaluation:
-        """Accuracy in percent on the test rows of classifiers fitted on the training rows' embeddings."""
+        """Percent on the test rows of classifiers fitted on the training rows' embeddings."""
         encoder = model.encoder.eval()
         train, validation = (embed(encoder, rows) for rows in (self.train, self.validation))
         names = ("boosting",) if self.recipe.probe == "boosting" else LINEAR

@@ -34,7 +34,8 @@ class PointRecipe(Recipe):
 def declared(**changes):
     plane = by_name(Dataset("plane", "embedded: points of a plane"))
     values = {"adapter": "pointset_domain:PointDomain", "default": "plane", "tiny": {"epochs": 1}}
-    return Declaration(**{"summary": "points", "recipe": PointRecipe, "datasets": plane, **values, **changes})
+    values |= {"summary": "points", "recipe": PointRecipe, "datasets": plane}
+    return Declaration(**{**values, **changes})
 
 
 DECLARATION = declared()
@@ -130,7 +131,7 @@ def test_a_packages_domain_is_swept(points: None, tmp_path: Path) -> None:
 
 
 BROKEN = {  # what a package announces, and what is said of it
-    "no_such_module:B": r"cannot load domain new from no_such_module:B \(ModuleNotFoundError: No mod",
+    "no_such_module:B": r"cannot load domain new from no_such_module:B \(ModuleNotFoundError: No",
     "json:B": r"cannot load domain new from json:B \(AttributeError: module 'json' has no",
     "pointset_wrong:B": r"cannot load domain new from pointset_wrong:B \(ZeroDivisionError: div",
     "json:JSONDecoder": "domain new: json:JSONDecoder is no Declaration: see contrastbench.dom",

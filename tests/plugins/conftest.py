@@ -1,4 +1,4 @@
-"""Packages with domains, seen by this process and by those that it starts, without being installed."""
+"""Packages with domains, seen by this process and its workers without being installed."""
 
 import importlib
 import os
@@ -13,7 +13,7 @@ from contrastbench.benchmarks.cli import main as cli
 from contrastbench.benchmarks.running import channel
 
 HERE = Path(__file__).parent
-Install = Callable[..., None]  # distribution=[entry points], ...
+Install = Callable[..., None]  # of a distribution and its entry points
 
 
 @pytest.fixture

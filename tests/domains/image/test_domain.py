@@ -111,7 +111,7 @@ def test_views_are_augmented_by_the_recipes_policies_one_after_the_other(
 
 
 def test_the_views_of_renyicl_on_imagenet_are_those_of_b3_and_its_code() -> None:
-    """A colour jitter of 0.4, 0.4, 0.2, 0.1; blur and solarisation differ between the views; local crops have less."""
+    """Jitter of 0.4, 0.4, 0.2, 0.1; blur and solarisation differ; local crops have less."""
 
     def found(**values: object) -> list[Policy]:
         return image.policies(make_recipe("image", {"preset": "renyicl-imagenet", **values}))
@@ -264,7 +264,7 @@ def test_a_trained_probe_gets_the_blur_of_the_training(monkeypatch: pytest.Monke
 def test_test_images_may_be_larger_than_the_crops_of_the_training(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """STL-10 by the released codes: crops of 32 pixels for encoder and probe, whole images for kNN and score."""
+    """STL-10 as released: crops for encoder and probe, whole images for kNN and score."""
     whole = {
         name: torch.randint(0, 256, (n, 3, 96, 96), dtype=torch.uint8)
         for name, n in (("train", 12), ("test", 8))

@@ -122,7 +122,7 @@ PUBLISHED: dict[str, tuple[type[torch.optim.Optimizer], dict[str, float], dict[s
 
 @pytest.mark.parametrize("name", PROBES)
 def test_probes_have_the_published_numbers(name: str) -> None:
-    """linear.py of DCL, HCL and ADNCE; RényiCL's B.4, and its B.3: 0.1 for 256 images, linearly scaled to 1024."""
+    """linear.py of DCL, HCL and ADNCE; RényiCL's B.4 and B.3 (0.1 for 256, scaled to 1024)."""
     probe, (kind, numbers, others) = PROBES[name], PUBLISHED[name]
     optimizer = probe.optimizer([nn.Parameter(torch.zeros(1))])
     assert type(optimizer) is kind
@@ -132,7 +132,7 @@ def test_probes_have_the_published_numbers(name: str) -> None:
 
 
 def test_a_probe_is_the_loop_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`strict`, written out: Adam 1e-3 with decay 1e-6 on the cross-entropy of features of the epoch's order."""
+    """`strict`, written out: Adam 1e-3 with decay 1e-6 on the cross-entropy of features."""
     monkeypatch.setattr(evaluation, "augment", lambda images, kind, rng: images.float() / 255)
     net, whole = model().eval(), images(24)
     probe = evaluation.Probe(PROBES["strict"].optimizer, 10, 3, "base")

@@ -82,7 +82,8 @@ def test_the_seven_sets_in_full(shared) -> None:
     sets = sts_sets(TextFiles(root))
     sizes = {name: sum(map(len, parts)) for name, parts in sets.items()}
     assert sizes == {
-        "STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186, "STSB": 1379, "SICKR": 4927,
+        "STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186,
+        "STSB": 1379, "SICKR": 4927,
     }  # fmt: skip
     assert [*sets] == [*STS_YEARS, "STSB", "SICKR"]
     assert sum(part.unscored for part in sets["STS15"]) > 0

@@ -155,7 +155,7 @@ def test_a_batch_of_one_sentence_repeated_trains() -> None:
 
 
 class Hub:
-    """The hub's library: what it is asked, and the folder that it gives or the error that it raises."""
+    """The hub's library: its questions, and the folder it gives or the error it raises."""
 
     def __init__(
         self, monkeypatch: pytest.MonkeyPatch, answer: Path | Exception, reached: Exception | None

@@ -23,7 +23,7 @@ def split(part: str, n: int, classes: list[str], pairs: bool = False) -> Example
 
 
 def embedded(task: Task) -> Embeddings:
-    """Noisy embeddings from which the class can be guessed, and in which the best C differs between folds."""
+    """Noisy embeddings that tell the class, in which the best C differs between folds."""
     sentences = task.sentences
     rng, y = (
         np.random.default_rng(3),

@@ -138,7 +138,7 @@ def csv(path: Path, rows: int, test_rows: set[int] = frozenset()) -> str:
 
 
 def test_test_rows_change_no_number_but_the_score(tmp_path: Path) -> None:
-    """The split is found by its effect: the test rows are spoiled, and training and selection must not notice."""
+    """The test rows are spoiled, and training and selection must not notice."""
     pytest.importorskip("pandas")
     from contrastbench.domains.tabular.data import load
     from contrastbench.domains.tabular.preprocessing import split

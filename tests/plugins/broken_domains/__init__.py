@@ -1,4 +1,4 @@
-"""Domains that are broken in one way each: their faces, each announced by the name of its attribute."""
+"""Faces of domains that are broken in one way each, announced by the names of attributes."""
 
 from dataclasses import replace
 
