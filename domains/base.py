@@ -39,9 +39,8 @@ class Evaluation:
     folds: Sequence[float] = ()  # the main metric on each fold, where it is their mean
     samples: dict[str, int] = field(default_factory=dict)  # of train, validation and test part
     test_part: TestPart = "fixed"  # the set's own, drawn anew by each seed, or all samples in turn
-    details: dict[str, Any] = field(
-        default_factory=dict
-    )  # for people: nothing here is read by other parts
+    # for people: nothing here is read by other parts
+    details: dict[str, Any] = field(default_factory=dict)
 
 
 class Domain(ABC, Generic[RecipeT, ModelT, BatchT]):

@@ -14,9 +14,8 @@ class Recipe(BaseModel):
     """What every domain's recipe has; unknown keys and wrong types are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
-    presets: ClassVar[
-        dict[str, dict[str, Any]]
-    ] = {}  # --recipe preset=NAME: values in place of the defaults
+    # --recipe preset=NAME: values in place of the defaults
+    presets: ClassVar[dict[str, dict[str, Any]]] = {}
 
     epochs: int = Field(20, ge=0)
     batch_size: int = Field(128, ge=2)

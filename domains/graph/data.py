@@ -149,9 +149,8 @@ def content_hash(graphs: Graphs) -> str:
     return digest.hexdigest()
 
 
-RawReader = Callable[
-    [str], bytes | None
-]  # suffix such as "A" -> the raw file's bytes, None where there is none
+# suffix such as "A" -> the raw file's bytes, None where there is none
+RawReader = Callable[[str], bytes | None]
 
 
 def open_raw(name: str, data_root: Path | None) -> RawReader:
@@ -238,9 +237,8 @@ def node_features(labels: Array | None, nodes: int) -> Tensor:
 
 def damaged(name: str, suffix: str, fault: str) -> UserError:
     """The error for a raw file that cannot be right."""
-    again = (
-        f"; get {TU_URL.format(name)} again" if name in DATASETS else ""
-    )  # nobody has a user's own set
+    # nobody has a user's own set
+    again = f"; get {TU_URL.format(name)} again" if name in DATASETS else ""
     return UserError(f"{name}_{suffix}.txt is missing or damaged: {fault}{again}")
 
 

@@ -16,9 +16,8 @@ from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.svm import check_folds, svm_folds
 from contrastbench.losses.contrast import Contrast, other_view
 
-CHUNK_EDGES = (
-    2**22
-)  # views are made for so many edges at once: small sets in one pass, large ones in bounded memory
+# views are made for so many edges at once: small sets in one pass, large ones in bounded memory
+CHUNK_EDGES = 2**22
 
 
 class GraphDomain(Domain[GraphRecipe, GraphModel, tuple[Graphs, Graphs]]):

@@ -9,12 +9,8 @@ from torch import Tensor
 from contrastbench.domains.graph import GraphRecipe
 from contrastbench.domains.graph.data import Graphs, pointers, ranges, segments
 
-OPERATIONS = (
-    "drop",
-    "subgraph",
-    "edges",
-    "mask",
-)  # randomN draws among the first N, graph by graph
+# randomN draws among the first N, graph by graph
+OPERATIONS = ("drop", "subgraph", "edges", "mask")
 
 
 def augment(graphs: Graphs, recipe: GraphRecipe, generator: torch.Generator) -> Graphs:

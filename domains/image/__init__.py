@@ -14,9 +14,8 @@ from contrastbench.domains.recipe import Recipe, Width
 Operations = Annotated[int, Field(ge=0)]
 Magnitude = Annotated[float, Field(ge=0, le=10)]
 CIFAR: dict[str, Any] = {"size": 32, "min_scale": 0.08, "flip": 0.5, "knn_k": 200}
-SIMCLR: dict[
-    str, Any
-] = {  # for small images, as DCL's, HCL's, ADNCE's and AttentionNCE's code has it
+# for small images, as DCL's, HCL's, ADNCE's and AttentionNCE's code has it
+SIMCLR: dict[str, Any] = {
     **CIFAR,
     "blur": 0.5,
     "epochs": 400,

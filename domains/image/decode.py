@@ -41,6 +41,7 @@ TAKEN_AS = {  # Pillow's mode -> what happened to such an image; RGB is as it sh
     "I;16B": "16-bit grey, higher 8 bits taken",
     "I;16L": "16-bit grey, higher 8 bits taken",
 }
+# of Pillow
 DAMAGE = (
     OSError,
     EOFError,
@@ -50,7 +51,7 @@ DAMAGE = (
     LookupError,
     struct.error,
     zlib.error,
-)  # of Pillow
+)
 FIRST_FRAME = "first of several frames taken"
 ReadBytes = Callable[[str], bytes]  # an image's name -> its bytes
 

@@ -11,9 +11,8 @@ from contrastbench.domains.image.decode import Header, ReadBytes
 from contrastbench.domains.image.images import ImageFiles, Images, ImageSet
 from contrastbench.domains.image.views import stored_size
 
-RESIDENT_BYTES = (
-    4 << 30
-)  # a split whose pixels need more than that is read from its files batch by batch
+# a split whose pixels need more than that is read from its files batch by batch
+RESIDENT_BYTES = 4 << 30
 KEPT = 96  # images that all have one size of at most so many pixels a side keep it
 
 

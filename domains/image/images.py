@@ -12,10 +12,8 @@ from torch import Tensor
 from contrastbench.domains.image import decode
 from contrastbench.domains.image.decode import ReadBytes
 
-CIFAR_MEAN, CIFAR_STD = (
-    (0.4914, 0.4822, 0.4465),
-    (0.2023, 0.1994, 0.2010),
-)  # ADNCE's code has them for all its sets
+# ADNCE's code has them for all its sets
+CIFAR_MEAN, CIFAR_STD = ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
 HELD_OUT = 0.2  # of each class, where a folder has no test part
 
 
@@ -89,9 +87,8 @@ class ImageSet:
     classes: tuple[str, ...]
     mean: tuple[float, float, float] = CIFAR_MEAN  # of normalisation, of each colour in [0, 1]
     std: tuple[float, float, float] = CIFAR_STD
-    notes: dict[str, Any] = field(
-        default_factory=dict
-    )  # counted oddities: grey, alpha, 16-bit, resized ...
+    # counted oddities: grey, alpha, 16-bit, resized ...
+    notes: dict[str, Any] = field(default_factory=dict)
 
 
 def on_device(

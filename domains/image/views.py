@@ -18,10 +18,8 @@ from contrastbench.domains.image.randaugment import randaugment
 
 Kind = Literal["none", "base", "hard"]
 ATTEMPTS = 10  # torchvision's: boxes are drawn so often until one fits
-ERASED = (
-    (0.02, 0.33),
-    (0.3, 3.3),
-)  # share of the image and height by width of an erased box (Zhong et al. 2020)
+# share of the image and height by width of an erased box (Zhong et al. 2020)
+ERASED = ((0.02, 0.33), (0.3, 3.3))
 
 
 @dataclass(frozen=True)
@@ -37,12 +35,8 @@ class Policy:
     flip: float = 0.5  # probabilities from here on
     randaugment: tuple[int, float] = (0, 0.0)  # operations in a row and their magnitude of 10
     jitter: float = 0.0
-    strength: tuple[float, float, float, float] = (
-        0.4,
-        0.4,
-        0.4,
-        0.1,
-    )  # brightness, contrast, saturation, hue
+    # brightness, contrast, saturation, hue
+    strength: tuple[float, float, float, float] = (0.4, 0.4, 0.4, 0.1)
     grey: float = 0.0
     blur: float = 0.0  # Gaussian, sigma in [0.1, 2], as in SimCLR and MoCo v3
     solarise: float = 0.0  # from one half on

@@ -13,9 +13,8 @@ from pydantic import Field, model_validator
 from contrastbench.domains.declaration import Dataset, Declaration, by_name
 from contrastbench.domains.recipe import Recipe
 
-HUB = os.environ.get(
-    "HF_ENDPOINT", "https://huggingface.co"
-)  # a mirror of the hub, as its own library takes it
+# a mirror of the hub, as its own library takes it
+HUB = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
 SIMCSE_REVISION = "e145e8bb659b2aa2669f32ef79cb4cdef6c58fef"
 SIMCSE_URL = f"{HUB}/datasets/princeton-nlp/datasets-for-simcse/resolve/{SIMCSE_REVISION}/{{}}"
 

@@ -164,9 +164,8 @@ def hub_folder(repository: str, named: str) -> Path:
     revision = named or REVISIONS.get(repository)
     files = ["config.json", *TOKENIZER_FILES, WEIGHT_FILES, f"{WEIGHT_FILES}.index.json"]
     try:
-        HfApi().model_info(
-            repository, revision=revision, timeout=20
-        )  # once: a download would try again for minutes
+        # once: a download would try again for minutes
+        HfApi().model_info(repository, revision=revision, timeout=20)
         problem = ""
     except (HfHubHTTPError, HFValidationError) as error:
         raise UserError(

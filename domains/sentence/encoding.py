@@ -51,9 +51,8 @@ def for_inference(model: SentenceModel, device: torch.device) -> SentenceModel:
         or not torch.backends.mkldnn.is_available()
     ):
         return model
-    model = copy.deepcopy(
-        model, {id(weight): weight for weight in model.parameters()}
-    )  # no copies of the weights
+    # no copies of the weights
+    model = copy.deepcopy(model, {id(weight): weight for weight in model.parameters()})
     for module in [*model.encoder.modules()]:
         for name, child in module.named_children():
             if type(child) is nn.Linear:

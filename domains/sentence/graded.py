@@ -30,11 +30,8 @@ SYLLABLES = (
     "vo",
     "zu",
 )
-SLOTS, WORDS_PER_SLOT, FILLERS = (
-    5,
-    60,
-    3,
-)  # what a sentence says in 5 words out of 300, and words that say nothing
+# what a sentence says in 5 words out of 300, and words that say nothing
+SLOTS, WORDS_PER_SLOT, FILLERS = (5, 60, 3)
 
 SPECIAL = {  # in the order of their numbers
     "pad_token": "[PAD]",

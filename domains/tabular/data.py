@@ -26,13 +26,10 @@ EMBEDDED_TABLES = {
     "iris": "iris",
     "wine": "wine",
 }
-HIGGS_TEST, HIGGS_TRAIN = (
-    500_000,
-    100_000,
-)  # i-Mix's: the last rows, and a seeded draw from all others
-HIGGS_COLUMNS = range(
-    22
-)  # the class and the 21 low-level features; the other 7 are computed from them
+# i-Mix's: the last rows, and a seeded draw from all others
+HIGGS_TEST, HIGGS_TRAIN = (500_000, 100_000)
+# the class and the 21 low-level features; the other 7 are computed from them
+HIGGS_COLUMNS = range(22)
 
 
 @dataclass(frozen=True)

@@ -98,9 +98,8 @@ def prepare(
 
 def encode(table: Table, fit: Array) -> tuple[list[Array], dict[str, Any]]:
     """One block of inputs for each column that varies, and notes on the others."""
-    low, high = (
-        extreme.reduce(table.numeric[fit], axis=0) for extreme in (np.fmin, np.fmax)
-    )  # nan is passed over
+    # nan is passed over
+    low, high = (extreme.reduce(table.numeric[fit], axis=0) for extreme in (np.fmin, np.fmax))
     varies = high > low
     names = np.array(table.names, dtype=object)
     numbers, words = names[: len(varies)], names[len(varies) :]
