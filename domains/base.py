@@ -39,9 +39,8 @@ class Evaluation:
     folds: Sequence[float] = ()  # the main metric on each fold, where it is their mean
     samples: dict[str, int] = field(default_factory=dict)  # of train, validation and test part
     test_part: TestPart = "fixed"  # the set's own, drawn anew by each seed, or all samples in turn
-    details: dict[str, Any] = field(
-        default_factory=dict
-    )  # for people: nothing here is read by other parts
+    # for people: nothing here is read by other parts
+    details: dict[str, Any] = field(default_factory=dict)
 
 
 class Domain(ABC, Generic[RecipeT, ModelT, BatchT]):
@@ -72,7 +71,7 @@ class Domain(ABC, Generic[RecipeT, ModelT, BatchT]):
 
     @abstractmethod
     def data_hash(self, trained: bool) -> str:
-        """Sha256 over the content that scores the model, and over what it is trained on if it is trained."""
+        """Sha256 over the content that scores the model and, if it is trained, trains it."""
 
     @abstractmethod
     def model(self) -> ModelT:
@@ -134,6 +133,6 @@ class HasClasses(Protocol):
 
 
 def generator(device: torch.device, *key: int) -> torch.Generator:
-    """Random numbers that depend on the key alone, such as (seed, epoch, step): interruptions never change them."""
+    """Random numbers by the key alone, such as (seed, epoch, step), whatever was interrupted."""
     state = np.random.SeedSequence(key).generate_state(1, np.uint64)[0]
     return torch.Generator(device).manual_seed(int(state >> np.uint64(1)))

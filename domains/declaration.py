@@ -5,9 +5,8 @@ from typing import Any, Literal
 
 from contrastbench.domains.recipe import Recipe
 
-TestPart = Literal[
-    "folds", "redrawn", "fixed"
-]  # all samples in turn, drawn by each seed, the set's own
+# all samples in turn, drawn by each seed, the set's own
+TestPart = Literal["folds", "redrawn", "fixed"]
 
 
 @dataclass(frozen=True)
@@ -23,9 +22,8 @@ class Dataset:
     file: str = ""  # its name, where the address does not end in it
     citation: str = ""
     licence: str = "none stated by its distributor"
-    sizes: tuple[
-        int, ...
-    ] = ()  # checked where known; graphs, nodes, directed edges; or rows and columns of a table
+    # checked where known; graphs, nodes, directed edges; or rows and columns of a table
+    sizes: tuple[int, ...] = ()
     node_labels: bool = False
     revision: str = (
         ""  # commit of the hub's repository that the address names; the hub knows its files' sha256

@@ -1,4 +1,4 @@
-"""Downloads: from the network into the cache, used only if the sha256 is the one known beforehand."""
+"""Downloads into the cache, used only if the sha256 is the one known beforehand."""
 
 import hashlib
 import os
@@ -65,7 +65,7 @@ def fetch(dataset: Dataset) -> Path:
 
 
 def hub_sha256(dataset: Dataset, fix: str) -> str:
-    """The sha256 that the hub has for the file at the pinned revision; it is kept, so that it is asked for once."""
+    """The hub's sha256 for the file at the pinned revision, kept so that it is asked for once."""
     import requests
 
     try:
@@ -73,17 +73,17 @@ def hub_sha256(dataset: Dataset, fix: str) -> str:
     except OSError as error:
         raise UserError(f"cannot download {dataset.url} ({type(error).__name__}): {fix}") from None
     tags = [step.headers.get("X-Linked-ETag", "").strip('"') for step in (*answer.history, answer)]
-    found = next((tag for tag in tags if re.fullmatch("[0-9a-f]{64}", tag)), None)
-    if found is None:
+    digest = next((tag for tag in tags if re.fullmatch("[0-9a-f]{64}", tag)), None)
+    if digest is None:
         raise UserError(
             f"cannot download {dataset.url} ({answer.status_code}, and no sha256 beforehand): {fix}"
         )
     kept = sidecar(dataset)
     kept.parent.mkdir(parents=True, exist_ok=True)
-    part = kept.with_suffix(f".{os.getpid()}")
-    part.write_text(found)
-    part.replace(kept)
-    return found
+    temporary = kept.with_suffix(f".{os.getpid()}")
+    temporary.write_text(digest)
+    temporary.replace(kept)
+    return digest
 
 
 def state(dataset: Dataset) -> str:

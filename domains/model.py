@@ -1,4 +1,4 @@
-"""Encoder, heads and the momentum copy that gives targets: what the models of several domains have in common."""
+"""What models of several domains share: encoder, heads, the momentum copy for targets."""
 
 import copy
 import math
@@ -71,7 +71,7 @@ class ContrastiveModel(nn.Module):
 
     @torch.no_grad()
     def update_target(self) -> None:
-        """Move the target's weights towards the online ones; once for each step, before its targets are computed."""
+        """Move the target's weights towards the online ones; once a step, before its targets."""
         share = self.momentum_now()
         for target, online in zip(self.target.parameters(), self.online.parameters(), strict=True):
             target.lerp_(online, 1 - share)

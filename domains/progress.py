@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, a line every 30 seconds elsewhere, always on standard error."""
+"""Progress on standard error: a bar on a terminal, a line every 30 seconds elsewhere."""
 
 import sys
 import time
@@ -16,13 +16,13 @@ class Progress:
     ...     progress.step("loss 0.1")
     """
 
-    def __init__(self, total: int, what: str, done: int = 0) -> None:
-        self.total, self.what, self.done = total, what, done
+    def __init__(self, total: int, task: str, done: int = 0) -> None:
+        self.total, self.task, self.done = total, task, done
         self.last_line = time.monotonic()
         self.bar = tqdm(
             total=total,
             initial=done,
-            desc=what,
+            desc=task,
             file=sys.stderr,
             leave=False,
             disable=not sys.stderr.isatty(),
@@ -56,7 +56,7 @@ class Progress:
         if self.bar.disable and time.monotonic() - self.last_line >= SECONDS_BETWEEN_LINES:
             self.last_line = time.monotonic()
             print(
-                f"{self.what}: {self.done} of {self.total} {note}".rstrip(),
+                f"{self.task}: {self.done} of {self.total} {note}".rstrip(),
                 file=sys.stderr,
                 flush=True,
             )

@@ -14,9 +14,8 @@ class Recipe(BaseModel):
     """What every domain's recipe has; unknown keys and wrong types are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
-    presets: ClassVar[
-        dict[str, dict[str, Any]]
-    ] = {}  # --recipe preset=NAME: values in place of the defaults
+    # --recipe preset=NAME: values in place of the defaults
+    presets: ClassVar[dict[str, dict[str, Any]]] = {}
 
     epochs: int = Field(20, ge=0)
     batch_size: int = Field(128, ge=2)
@@ -29,7 +28,7 @@ class Recipe(BaseModel):
 
     @property
     def protocol(self) -> str:
-        """Names everything about training and scoring that the recipe's values do not; part of a record's key."""
+        """Names all of training and scoring that the recipe's values do not, in a record's key."""
         raise NotImplementedError
 
     @property
@@ -44,7 +43,7 @@ class Recipe(BaseModel):
 
     @property
     def validate_every(self) -> int | None:
-        """Steps between two choices of the best model by the domain's `validate`; None: the last model is taken."""
+        """Steps between choices of the best model by `validate`; None: the last one is taken."""
         return None
 
     @property
@@ -52,13 +51,18 @@ class Recipe(BaseModel):
         """Whether there are weights that a loss can train."""
         return True
 
+    @property
+    def pairs_by_class(self) -> bool:
+        """Whether positives are samples of one class, so that no negative is a false one."""
+        return False
+
     def contents(self, data_root: Path | None, trained: bool) -> dict[str, str]:
-        """Hashes for the record in place of values that are paths: what is equal must not depend on where it lies."""
+        """Hashes for the record in place of paths: equal data are equal wherever they lie."""
         return {}
 
     @classmethod
     def of(cls, domain: str, values: dict[str, Any]) -> Self:
-        """The recipe with these values in place of the defaults, or of those of the preset named among them.
+        """The recipe with these values in place of the defaults, or of a preset's.
 
         Args:
             domain: what the error calls it.

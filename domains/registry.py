@@ -1,13 +1,14 @@
-"""The registry of domains by name, ours and those that packages announce; importing it does not import torch."""
+"""Domains by name, ours and those that packages announce; does not import torch."""
 
 import importlib
+import re
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 
 from contrastbench.domains.declaration import Datasets, Declaration
 from contrastbench.domains.recipe import Recipe
-from contrastbench.losses.errors import UserError, unknown
+from contrastbench.losses.errors import UserError, unknown, users_code
 
 if TYPE_CHECKING:
     from contrastbench.domains.base import Domain
@@ -25,15 +26,15 @@ def domains() -> dict[str, EntryPoint]:
     Raises:
         UserError: two domains have one name.
     """
-    found = dict(DOMAINS)
+    by_name = dict(DOMAINS)
     for entry in entry_points(group=ENTRY_POINTS):
-        if entry.name in found:
-            other = found[entry.name].value
+        if entry.name in by_name:
+            other = by_name[entry.name].value
             raise UserError(
                 f"two domains are named {entry.name}: {other} and {entry.value}: uninstall one"
             )
-        found[entry.name] = entry
-    return found
+        by_name[entry.name] = entry
+    return by_name
 
 
 def check_domain(name: str) -> None:
@@ -50,55 +51,90 @@ def declaration(name: str) -> Declaration:
     """
     check_domain(name)
     entry = DOMAINS.get(name) or domains()[name]
+    with users_code(f"load domain {name} from {entry.value}"):
+        announced = entry.load()
+    if fault := fault_of(announced):
+        raise UserError(f"domain {name}: {entry.value} {fault}")
+    return announced
+
+
+def fault_of(announced: object) -> str:
+    """What is wrong with what a package announces; empty: nothing."""
+    if not isinstance(announced, Declaration):
+        return "is no Declaration: see contrastbench.domains.declaration"
+    if announced.default not in announced.datasets:
+        return f"has the default {announced.default!r}, which is none of its datasets"
+    if not re.fullmatch(r"[\w.]+:\w+", announced.adapter):
+        return f"has the adapter {announced.adapter!r}: write module:Class"
+    if not issubclass(announced.recipe, Recipe):
+        return f"has the recipe {announced.recipe.__name__}: derive it from contrastbench's Recipe"
+    return ""
+
+
+def declarations() -> dict[str, Declaration | UserError]:
+    """What every domain says of itself; in place of one that cannot be loaded, why.
+
+    Raises:
+        UserError: two domains have one name.
+    """
+    return {name: declaration_or_error(name) for name in domains()}
+
+
+def declaration_or_error(name: str) -> Declaration | UserError:
+    """A broken package is nobody else's fault: others are still listed."""
     try:
-        found = entry.load()
-    except (ImportError, AttributeError) as error:
-        raise UserError(f"domain {name}: cannot import {entry.value} ({error})") from None
-    if not isinstance(found, Declaration):
-        raise UserError(
-            f"domain {name}: {entry.value} is no Declaration; see contrastbench.domains.declaration"
-        )
-    return found
+        return declaration(name)
+    except UserError as error:
+        return error
 
 
 def domain_class(name: str) -> "type[Domain[Any, Any, Any]]":
     """The adapter of a domain.
 
     Raises:
-        UserError: unknown name, or a library that the domain needs is not installed.
+        UserError: unknown name, no such adapter, or a library that it needs is not installed.
     """
     about = declaration(name)
     module, _, attribute = about.adapter.partition(":")
-    try:
-        found: type[Domain[Any, Any, Any]] = getattr(importlib.import_module(module), attribute)
-    except ModuleNotFoundError as error:
-        fix = f'pip install "{about.extra}"' if about.extra else f"pip install {error.name}"
-        raise UserError(
-            f"domain {name} needs {error.name}, which is not installed: {fix}"
-        ) from None
-    return found
+    with users_code(f"import {about.adapter} of domain {name}"):
+        try:
+            adapter: type[Domain[Any, Any, Any]] = getattr(
+                importlib.import_module(module), attribute
+            )
+        except ModuleNotFoundError as error:
+            if f"{module}.".startswith(f"{error.name}."):
+                raise  # its own module is misspelt: nothing to install
+            fix = f'pip install "{about.extra}"' if about.extra else f"pip install {error.name}"
+            raise UserError(
+                f"domain {name} needs {error.name}, which is not installed: {fix}"
+            ) from None
+    return adapter
 
 
 def make_recipe(domain: str, values: dict[str, Any]) -> Recipe:
     """The domain's recipe with these values in place of the defaults; see `Recipe.of`.
 
-    >>> make_recipe("graph", {"epoch": 3})
-    Traceback (most recent call last):
-    contrastbench.losses.errors.UserError: unknown recipe key of domain graph 'epoch': did you mean 'epochs'?
+    >>> make_recipe("graph", {"epochs": 3}).epochs
+    3
     """
     return declaration(domain).recipe.of(domain, values)
 
 
 def datasets() -> dict[str, Datasets]:
-    """The datasets of every domain."""
-    return {name: declaration(name).datasets for name in domains()}
+    """The datasets of every domain that can be loaded."""
+    return {name: about.datasets for name, about in loaded().items()}
 
 
 def known_data() -> Datasets:
-    """Every dataset and corpus by name."""
-    parts = [
-        part
-        for name in domains()
-        for part in (declaration(name).datasets, declaration(name).corpora)
-    ]
-    return {name: dataset for part in parts for name, dataset in part.items()}
+    """Every dataset and corpus by name, of every domain that can be loaded."""
+    return {
+        name: dataset
+        for about in loaded().values()
+        for known in (about.datasets, about.corpora)
+        for name, dataset in known.items()
+    }
+
+
+def loaded() -> dict[str, Declaration]:
+    """Domains that can be loaded; `bench list domains` says what is wrong with the others."""
+    return {k: about for k, about in declarations().items() if isinstance(about, Declaration)}

@@ -105,7 +105,7 @@ def analyse(
 def check(laboratory: Laboratory, loss: Loss) -> None:
     """Raise unless there can be false negatives, and the loss can say what they weigh."""
     _ = laboratory.with_classes
-    if getattr(laboratory.recipe, "pairing", "") == "supervised":
+    if laboratory.recipe.pairs_by_class:
         raise UserError(
             "the supervised pairing has no false negatives: leave --recipe pairing=supervised out"
         )

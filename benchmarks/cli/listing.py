@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.domains import registry
-from contrastbench.domains.registry import declaration
+from contrastbench.losses.errors import UserError
 from contrastbench.losses.registry import LOSSES, describe
 from contrastbench.losses.registry import losses as registered_losses
 
@@ -23,10 +23,12 @@ def losses() -> Iterator[str]:
 
 
 def domains() -> Iterator[str]:
-    """Name, summary, embedded dataset."""
-    for name in registry.domains():
-        about = declaration(name)
-        yield f"{name:10} {about.summary}; embedded: {about.default}"
+    """Name, summary, embedded dataset; of a package that cannot be loaded, why."""
+    for name, about in registry.declarations().items():
+        if isinstance(about, UserError):
+            yield f"{name:10} BROKEN: {about}"
+        else:
+            yield f"{name:10} {about.summary}; embedded: {about.default}"
 
 
 def datasets() -> Iterator[str]:
@@ -39,8 +41,8 @@ def datasets() -> Iterator[str]:
 def data() -> Iterator[str]:
     """Datasets, and corpora to train on."""
     yield from datasets()
-    for domain in registry.domains():
-        for corpus in declaration(domain).corpora.values():
+    for domain, about in registry.loaded().items():
+        for corpus in about.corpora.values():
             yield f"{corpus.name:16} {domain:9} {corpus.summary}"
 
 

@@ -42,7 +42,7 @@ class GraphRecipe(Recipe):
 
     @property
     def protocol(self) -> str:
-        """GraphCL's unsupervised_TU as described in the graph domain; degree features make it another protocol."""
+        """GraphCL's unsupervised_TU; degree features make it another protocol."""
         return "graphcl-unsupervised-tu/1" + ("+degree" if self.features == "degree" else "")
 
 

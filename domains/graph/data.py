@@ -27,7 +27,7 @@ MAX_DEGREE = 255  # degrees above share the last column of the degree one-hot
 
 @dataclass(frozen=True)
 class Graphs:
-    """Many graphs as one disjoint union: nodes and edges of a graph stand together, in the graphs' order."""
+    """Many graphs as one disjoint union, nodes and edges of a graph side by side."""
 
     x: Tensor  # (nodes, features)
     edge_index: Tensor  # (2, edges), sorted by first and then second node
@@ -71,12 +71,12 @@ class Graphs:
 
     @cached_property
     def row_ptr(self) -> Tensor:
-        """(nodes + 1,) where the edges of each node begin: with the second nodes, the adjacency in CSR form."""
+        """(nodes + 1,) where the edges of each node begin: rows of the adjacency in CSR form."""
         return pointers(torch.bincount(self.edge_index[0], minlength=len(self.x)))
 
     @classmethod
     def from_pyg(cls, dataset: Iterable[Any]) -> "Graphs":
-        """Graphs from torch-geometric `Data` objects with `x`, `edge_index` (both directions) and `y`."""
+        """Graphs of torch-geometric's `Data` with `x`, `edge_index` (both directions) and `y`."""
         items = list(dataset)
         nodes = torch.tensor([data.num_nodes for data in items])
         ptr = pointers(nodes)
@@ -116,7 +116,7 @@ def union(x: Tensor, edge_index: Tensor, node_ptr: Tensor, y: Tensor) -> Graphs:
 
 
 def load(name: str, data_root: Path | None = None) -> tuple[Graphs, str]:
-    """A dataset by name and the sha256 of its content; x holds the node labels one-hot, or has no columns.
+    """A dataset by name, x its node labels one-hot or without columns, and its sha256.
 
     Args:
         name: "motifs" or a set of the TU collection.
@@ -149,21 +149,20 @@ def content_hash(graphs: Graphs) -> str:
     return digest.hexdigest()
 
 
-Reader = Callable[
-    [str], bytes | None
-]  # suffix such as "A" -> the raw file's bytes, None where there is none
+# suffix such as "A" -> the raw file's bytes, None where there is none
+RawReader = Callable[[str], bytes | None]
 
 
-def open_raw(name: str, data_root: Path | None) -> Reader:
+def open_raw(name: str, data_root: Path | None) -> RawReader:
     """Where the raw files are: the data root's folder or zip, else the download."""
-    found = []
+    beside = []
     for root in (data_root, data_root / "tudataset") if data_root else ():
         for folder in (root / name, root / name / "raw", root):
             if any(folder.glob(f"{name}_*.txt")):
                 return folder_reader(folder, name)
         if (root / f"{name}.zip").is_file():
             return zip_reader(root / f"{name}.zip", name)
-        found += [path.stem for path in root.glob("*.zip")]
+        beside += [path.stem for path in root.glob("*.zip")]
     if name not in DATASETS:
         hint = (
             f" ({data_root} has no {name}.zip)"
@@ -173,13 +172,13 @@ def open_raw(name: str, data_root: Path | None) -> Reader:
         raise unknown(
             "graph dataset",
             name,
-            {*found, *DATASETS},
+            {*beside, *DATASETS},
             hint,
         )
     return zip_reader(fetch(DATASETS[name]), name)
 
 
-def folder_reader(folder: Path, name: str) -> Reader:
+def folder_reader(folder: Path, name: str) -> RawReader:
     """Raw files in a folder."""
 
     def read(suffix: str) -> bytes | None:
@@ -189,7 +188,7 @@ def folder_reader(folder: Path, name: str) -> Reader:
     return read
 
 
-def zip_reader(path: Path, name: str) -> Reader:
+def zip_reader(path: Path, name: str) -> RawReader:
     """Raw files inside a zip, read in place: nothing is extracted."""
 
     def read(suffix: str) -> bytes | None:
@@ -206,7 +205,7 @@ def zip_reader(path: Path, name: str) -> Reader:
     return read
 
 
-def parse_tu(name: str, read: Reader, declared: Dataset | None) -> Graphs:
+def parse_tu(name: str, read: RawReader, declared: Dataset | None) -> Graphs:
     """Graphs of the TU text format; every inconsistency is an error that names the file."""
     indicator = column(name, "graph_indicator", read)
     _, y = np.unique(column(name, "graph_labels", read), return_inverse=True)
@@ -236,15 +235,14 @@ def node_features(labels: Array | None, nodes: int) -> Tensor:
     return torch.cat([one_hot(torch.from_numpy(c - c.min())).float() for c in labels.T], dim=1)
 
 
-def damaged(name: str, suffix: str, what: str) -> UserError:
+def damaged(name: str, suffix: str, fault: str) -> UserError:
     """The error for a raw file that cannot be right."""
-    again = (
-        f"; get {TU_URL.format(name)} again" if name in DATASETS else ""
-    )  # nobody has a user's own set
-    return UserError(f"{name}_{suffix}.txt is missing or damaged: {what}{again}")
+    # nobody has a user's own set
+    again = f"; get {TU_URL.format(name)} again" if name in DATASETS else ""
+    return UserError(f"{name}_{suffix}.txt is missing or damaged: {fault}{again}")
 
 
-def integers(name: str, suffix: str, read: Reader, required: bool = True) -> Any:
+def integers(name: str, suffix: str, read: RawReader, required: bool = True) -> Any:
     """A raw file's integers, (lines, columns); None for a file that need not be there."""
     text = read(suffix)
     if text is None and not required:
@@ -261,7 +259,7 @@ def integers(name: str, suffix: str, read: Reader, required: bool = True) -> Any
         raise damaged(name, suffix, str(error)) from None
 
 
-def column(name: str, suffix: str, read: Reader) -> Array:
+def column(name: str, suffix: str, read: RawReader) -> Array:
     """A raw file of one integer a line."""
     values = integers(name, suffix, read)
     if values.shape[1] != 1:
@@ -272,8 +270,8 @@ def column(name: str, suffix: str, read: Reader) -> Array:
 def check_indicator(name: str, indicator: Array, graphs: int) -> None:
     """Graph numbers ascend within 1..graphs."""
     if indicator.min() < 1 or indicator.max() > graphs:
-        found = f"graph numbers {indicator.min()}..{indicator.max()}"
-        raise damaged(name, "graph_indicator", f"{found}, but graph_labels has {graphs} lines")
+        numbers = f"graph numbers {indicator.min()}..{indicator.max()}"
+        raise damaged(name, "graph_indicator", f"{numbers}, but graph_labels has {graphs} lines")
     if (np.diff(indicator) < 0).any():
         raise damaged(name, "graph_indicator", "nodes of one graph do not stand together")
 
@@ -303,13 +301,13 @@ def check_edges(name: str, edges: Array, indicator: Array) -> None:
 
 def check_sizes(name: str, graphs: Graphs, declared: Dataset | None) -> None:
     """A known dataset has its known size."""
-    found = {
+    counts = {
         "graph_labels": (len(graphs), "graphs"),
         "graph_indicator": (len(graphs.x), "nodes"),
         "A": (graphs.edge_index.shape[1], "edges"),
     }
-    for (suffix, (count, what)), known in zip(
-        found.items(), declared.sizes if declared else (), strict=False
+    for (suffix, (count, unit)), known in zip(
+        counts.items(), declared.sizes if declared else (), strict=False
     ):
         if count != known:
-            raise damaged(name, suffix, f"{count} {what}, {name} has {known}")
+            raise damaged(name, suffix, f"{count} {unit}, {name} has {known}")

@@ -1,4 +1,4 @@
-"""Graphs: GraphCL's unsupervised protocol on the TU collection, any registered loss in place of its own."""
+"""Graphs: GraphCL's unsupervised protocol on the TU collection, with any loss."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,9 +16,8 @@ from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.svm import check_folds, svm_folds
 from contrastbench.losses.contrast import Contrast, other_view
 
-CHUNK_EDGES = (
-    2**22
-)  # views are made for so many edges at once: small sets in one pass, large ones in bounded memory
+# views are made for so many edges at once: small sets in one pass, large ones in bounded memory
+CHUNK_EDGES = 2**22
 
 
 class GraphDomain(Domain[GraphRecipe, GraphModel, tuple[Graphs, Graphs]]):
@@ -107,7 +106,7 @@ class GraphDomain(Domain[GraphRecipe, GraphModel, tuple[Graphs, Graphs]]):
 
 
 def with_features(graphs: Graphs, features: str) -> Graphs:
-    """Node features of the recipe: labels as they are, 1 where the set has none, or the degree one-hot."""
+    """The recipe's node features: labels, 1 where the set has none, or the degree one-hot."""
     x = graphs.x
     if features == "degree":
         x = one_hot(graphs.row_ptr.diff().clamp_max(MAX_DEGREE), MAX_DEGREE + 1).float()

@@ -51,7 +51,9 @@ class NeighbourSum(torch.autograd.Function):
 
 
 class GIN(nn.Module):
-    """Graph isomorphism network (Xu et al. 2019, eq. 4.1, epsilon 0) with every layer's sum over nodes concatenated.
+    """Graph isomorphism network (Xu et al. 2019, eq. 4.1, epsilon 0).
+
+    Every layer's sum over a graph's nodes is part of its embedding.
 
     Each layer is MLP, ReLU, batch norm, in the order of GraphCL's code; weights start
     Xavier-uniform, biases at zero.
@@ -70,7 +72,7 @@ class GIN(nn.Module):
         self.width = hidden * layers
 
     def forward(self, graphs: Graphs, symmetric: bool = True) -> Tensor:
-        """(graphs, layers * hidden) embeddings; `symmetric` says that every edge is there in both directions."""
+        """(graphs, layers * hidden) embeddings; `symmetric`: all edges are there both ways."""
         x, neighbours, pooled = graphs.x, Neighbours(graphs, symmetric), []
         for layer, norm in zip(self.mlps, self.norms, strict=True):
             x = norm(layer(x + NeighbourSum.apply(x, neighbours)).relu())

@@ -1,4 +1,4 @@
-"""The embedded graphs: seeded random trees with planted motifs, so that the first run needs no download."""
+"""The embedded graphs, for runs without a download: random trees with planted motifs."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ MOTIFS = [
 
 
 def motif_graphs(graphs: int = 400) -> tuple[Array, Array, Array, Array]:
-    """Features (nodes, 0), edges in both directions (2, edges), where each graph's nodes begin, and classes.
+    """Features (nodes, 0), edges both ways (2, edges), where nodes of graphs begin, classes.
 
     Every graph is a random tree of 8 to 16 nodes with two motifs of its class joined to it. An
     untrained encoder and an SVM reach about 40 percent, one trained by InfoNCE about 60.

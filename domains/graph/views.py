@@ -1,4 +1,4 @@
-"""Augmented views of many graphs at once: tensor operations on the disjoint union, no loop over graphs or nodes.
+"""Augmented views of many graphs at once, by tensor operations on their disjoint union.
 
 The operations are GraphCL's (You et al. 2020, section 3.1) as its unsupervised_TU code does them.
 """
@@ -9,12 +9,8 @@ from torch import Tensor
 from contrastbench.domains.graph import GraphRecipe
 from contrastbench.domains.graph.data import Graphs, pointers, ranges, segments
 
-OPERATIONS = (
-    "drop",
-    "subgraph",
-    "edges",
-    "mask",
-)  # randomN draws among the first N, graph by graph
+# randomN draws among the first N, graph by graph
+OPERATIONS = ("drop", "subgraph", "edges", "mask")
 
 
 def augment(graphs: Graphs, recipe: GraphRecipe, generator: torch.Generator) -> Graphs:
@@ -59,7 +55,7 @@ def share(sizes: Tensor, ratio: float, chosen: Tensor) -> Tensor:
 
 
 def sample(ptr: Tensor, count: Tensor, generator: torch.Generator) -> Tensor:
-    """Mask of `count` items of each segment, drawn without replacement: the lowest ranks of one random order."""
+    """Mask of `count` items of each segment: the lowest ranks of one random order."""
     mask = torch.zeros(int(ptr[-1]), dtype=torch.bool, device=ptr.device)
     busy = count.nonzero().squeeze(1)
     items, item_ptr = ranges(ptr, busy)
@@ -140,7 +136,7 @@ def mask_features(graphs: Graphs, masked: Tensor, generator: torch.Generator) ->
 
 
 def restrict(graphs: Graphs, keep_node: Tensor, keep_edge: Tensor) -> Graphs:
-    """The kept nodes that still have an edge or loop, and the kept edges between them without the loops."""
+    """The kept nodes that still have an edge or loop, and their kept edges without loops."""
     source, target = graphs.edge_index
     edge = (keep_edge & keep_node[source] & keep_node[target]).nonzero().squeeze(1)
     source, target = source[edge], target[edge]
@@ -155,9 +151,10 @@ def restrict(graphs: Graphs, keep_node: Tensor, keep_edge: Tensor) -> Graphs:
 
 
 def add_loops(graphs: Graphs) -> Graphs:
-    """The released code's self-loops: every node of a graph with edges gets one but that of the highest number.
+    """The released code's self-loops: of every node in a graph with edges but the last.
 
-    They take part in the un-augmented view, in evaluation and in the counts of the augmentations.
+    The last is the one with the highest number among those with edges. Loops take part in the
+    un-augmented view, in evaluation and in the counts of the augmentations.
     """
     source, target = graphs.edge_index
     last_edge = graphs.edge_ptr[1:].clamp_min(1) - 1

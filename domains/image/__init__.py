@@ -14,9 +14,8 @@ from contrastbench.domains.recipe import Recipe, Width
 Operations = Annotated[int, Field(ge=0)]
 Magnitude = Annotated[float, Field(ge=0, le=10)]
 CIFAR: dict[str, Any] = {"size": 32, "min_scale": 0.08, "flip": 0.5, "knn_k": 200}
-SIMCLR: dict[
-    str, Any
-] = {  # for small images, as DCL's, HCL's, ADNCE's and AttentionNCE's code has it
+# for small images, as DCL's, HCL's, ADNCE's and AttentionNCE's code has it
+SIMCLR: dict[str, Any] = {
     **CIFAR,
     "blur": 0.5,
     "epochs": 400,
@@ -31,7 +30,7 @@ SIMCLR: dict[
 
 
 class ImageRecipe(Recipe):
-    """SimCLR, MoCo v3 and supervised pairs on images; the defaults suit the embedded digits on a CPU.
+    """SimCLR, MoCo v3 and supervised pairs on images; defaults for the digits on a CPU.
 
     Presets: `cpu` is a narrow network for real images. `adnce` is Wu et al. 2023 by the released
     code, which is that of DCL and HCL too, with Gaussian blur of every second image; `attentionnce`
@@ -160,9 +159,8 @@ class ImageRecipe(Recipe):
         if self.positives and self.pairing != "both_views":
             raise ValueError("positives are further views of pairing=both_views")
         if self.asymmetric and (self.positives or self.blur is not None or self.views == "none"):
-            raise ValueError(
-                "asymmetric views are two with a blur of their own: leave out positives, blur, views=none"
-            )
+            others = "leave out positives, blur, views=none"
+            raise ValueError(f"asymmetric views are two with a blur of their own: {others}")
         if self.eval_every and not self.validation:
             raise ValueError("eval_every chooses by validation images: give validation=0.1")
         return self
@@ -181,6 +179,11 @@ class ImageRecipe(Recipe):
     def validate_every(self) -> int | None:
         """Steps between two scores of the validation images."""
         return self.eval_every
+
+    @property
+    def pairs_by_class(self) -> bool:
+        """The supervised pairing."""
+        return self.pairing == "supervised"
 
     @property
     def trainable(self) -> bool:
@@ -218,15 +221,18 @@ DATASETS = by_name(
     ),
     images(
         "STL-10",
-        "113,000 photographs of 96 x 96 pixels: 5,000 train, 8,000 test, 100,000 without a class; 10 classes",
+        "113,000 photographs of 96 x 96 pixels: 5,000 train, 8,000 test, "
+        "100,000 without a class; 10 classes",
         "http://ai.stanford.edu/~acoates/stl10/stl10_binary.tar.gz",
         "f31fd99273a1acb8609c8db427cebb1de3f71de77758cdc0e22956e1289b9866",
         "stl10_binary.tar.gz",
-        "Coates, Lee and Ng, An Analysis of Single-Layer Networks in Unsupervised Feature Learning, 2011",
+        "Coates, Lee and Ng, An Analysis of Single-Layer Networks in "
+        "Unsupervised Feature Learning, 2011",
     ),
     images(
         "Tiny-ImageNet",
-        "110,000 photographs of 64 x 64 pixels, 200 classes; the published validation part is the test part",
+        "110,000 photographs of 64 x 64 pixels, 200 classes; "
+        "the published validation part is the test part",
         "http://cs231n.stanford.edu/tiny-imagenet-200.zip",
         "",
         "tiny-imagenet-200.zip",
@@ -234,7 +240,8 @@ DATASETS = by_name(
     ),
     images(
         "ImageNet-100",
-        "100 classes of ImageNet (Tian et al. 2020), from its train and val folders in the data root",
+        "100 classes of ImageNet (Tian et al. 2020), "
+        "from its train and val folders in the data root",
         "https://www.image-net.org",
         "",
         "imagenet",

@@ -20,7 +20,7 @@ def again(name: str) -> str:
 
 @dataclass(frozen=True)
 class Members:
-    """Files of a declared set: in the data root unpacked, there as an archive, or downloaded; nothing is extracted."""
+    """Files of a declared set: unpacked or an archive in the data root, or downloaded."""
 
     name: str
     folder: str
@@ -37,13 +37,13 @@ class Members:
             return {name: decode.folder_reader(root)(name) for name in names}
         path = archive(self.name, self.data_root)
         try:
-            found = dict(self.members(path, set(names)))
+            contents = dict(self.members(path, set(names)))
         except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
             raise UserError(f"{path} is damaged ({error}): {again(self.name)}") from None
-        missing = [name for name in names if name not in found]
+        missing = [name for name in names if name not in contents]
         if missing:
             raise UserError(f"{path} has no {self.folder}/{missing[0]}: {again(self.name)}")
-        return found
+        return contents
 
     def members(self, path: Path, names: set[str]) -> Iterator[tuple[str, bytes]]:
         """The files of those names inside the archive."""

@@ -78,7 +78,7 @@ def solarise(images: Tensor, threshold: Tensor) -> Tensor:
 
 
 def jitter(images: Tensor, factors: Tensor, order: Tensor) -> Tensor:
-    """Brightness, contrast, saturation and hue of each image in its own order; hue shifts of 0 are left out.
+    """Brightness, contrast, saturation and hue of each image in its own order.
 
     The first three are all x -> clamp(f * x + (1 - f) * y) with y = 0, the mean grey or the grey,
     so that one pass does whichever is an image's turn. Hue has its turn before, between or after
@@ -94,12 +94,12 @@ def jitter(images: Tensor, factors: Tensor, order: Tensor) -> Tensor:
     others = order.gather(1, three + (three >= turn[:, None]))
     turn = torch.where(factors[:, HUE] == 0, 4, turn)
     by_turn = turn.argsort().split(torch.bincount(turn, minlength=5).tolist())
-    for place in range(4):
-        rows = by_turn[place]
+    for turn in range(4):
+        rows = by_turn[turn]
         if len(rows):
             images[rows] = hue(images[rows], factors[rows, HUE])
-        if place < 3:
-            kind = others[:, place]
+        if turn < 3:
+            kind = others[:, turn]
             linear_(images, kind, factors.gather(1, kind[:, None])[:, 0])
     return images
 

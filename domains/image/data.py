@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 from torch.nn.functional import interpolate
 
 from contrastbench.domains.image.binaries import load_cifar, load_stl
-from contrastbench.domains.image.folders import find_folder, load_folder, state
+from contrastbench.domains.image.folders import find_folder, fingerprint, load_folder
 from contrastbench.domains.image.imagenet import load_imagenet100, load_tiny
 from contrastbench.domains.image.images import ImageFiles, Images, ImageSet, held_out, on_device
 from contrastbench.losses.errors import unknown
@@ -37,7 +37,7 @@ def load(
     kind, colon, path = dataset.partition(":")
     if colon and kind == "folder":
         root = find_folder(Path(path), data_root)
-        return load_folder(root, size, device, state(root))
+        return load_folder(root, size, device, fingerprint(root))
     if dataset not in LOADERS:
         raise unknown("image dataset", dataset, LOADERS, "; your own images: folder:PATH")
     return load_declared(dataset, size, data_root, device)
@@ -54,7 +54,7 @@ def load_declared(
 def load_embedded(
     name: str, size: int, data_root: Path | None, device: torch.device
 ) -> tuple[ImageSet, str]:
-    """scikit-learn's digits, enlarged to the size of views; their hash is that of the 8 x 8 pixels."""
+    """scikit-learn's digits, enlarged to the size of views; the hash is of 8 x 8 pixels."""
     data = load_digits()
     pixels = torch.from_numpy((data.images * (255 / 16)).round().astype(np.uint8))[:, None]
     labels = torch.from_numpy(data.target.astype(np.int64))

@@ -1,4 +1,4 @@
-"""Image files: what is in them, and their pixels; whatever is wrong with one is one line that names it."""
+"""Image files: headers and pixels; what is wrong with one is one line that names it."""
 
 import hashlib
 import os
@@ -41,6 +41,7 @@ TAKEN_AS = {  # Pillow's mode -> what happened to such an image; RGB is as it sh
     "I;16B": "16-bit grey, higher 8 bits taken",
     "I;16L": "16-bit grey, higher 8 bits taken",
 }
+# of Pillow
 DAMAGE = (
     OSError,
     EOFError,
@@ -50,9 +51,9 @@ DAMAGE = (
     LookupError,
     struct.error,
     zlib.error,
-)  # of Pillow
+)
 FIRST_FRAME = "first of several frames taken"
-Reader = Callable[[str], bytes]  # an image's name -> its bytes
+ReadBytes = Callable[[str], bytes]  # an image's name -> its bytes
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Header:
     sha256: str  # of the file
 
 
-def folder_reader(root: Path) -> Reader:
+def folder_reader(root: Path) -> ReadBytes:
     """Files of a folder, by their names in it."""
 
     def read(name: str) -> bytes:
@@ -78,7 +79,7 @@ def folder_reader(root: Path) -> Reader:
     return read
 
 
-def zip_reader(path: Path, fix: str) -> Reader:
+def zip_reader(path: Path, fix: str) -> ReadBytes:
     """Members of a zip, read in place."""
     try:
         archive = zipfile.ZipFile(path)
@@ -108,10 +109,10 @@ def pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(min(16, os.cpu_count() or 1), thread_name_prefix="decode")
 
 
-def in_threads(work: Callable[[str], Any], names: Sequence[str], what: str) -> Iterator[Any]:
-    """The work on each name, in order, with progress; the first error in order is the one that is raised."""
+def in_threads(work: Callable[[str], Any], names: Sequence[str], task: str) -> Iterator[Any]:
+    """The work on each name in order, with progress; the first error in order is raised."""
     blocks = [names[start : start + BLOCK] for start in range(0, len(names), BLOCK)]
-    with Progress(len(names), what) as progress:
+    with Progress(len(names), task) as progress:
         for start in range(0, len(blocks), BLOCK):  # so that an error does not wait for all others
             for results in pool().map(
                 lambda block: [work(name) for name in block], blocks[start : start + BLOCK]
@@ -121,7 +122,7 @@ def in_threads(work: Callable[[str], Any], names: Sequence[str], what: str) -> I
                     yield result
 
 
-def look_at(names: Sequence[str], read: Reader) -> list[Header]:
+def look_at(names: Sequence[str], read: ReadBytes) -> list[Header]:
     """The headers of image files.
 
     Raises:
@@ -134,8 +135,8 @@ def look(name: str, data: bytes) -> Header:
     """The header of an image file."""
     image = open_image(name, data)
     if min(image.size) < SMALLEST:
-        found = f"{image.width} x {image.height} pixels, fewer than {SMALLEST} a side"
-        raise UserError(f"{name} has {found}: remove it")
+        size = f"{image.width} x {image.height} pixels, fewer than {SMALLEST} a side"
+        raise UserError(f"{name} has {size}: remove it")
     if image.mode != "RGB" and image.mode not in TAKEN_AS:
         raise UserError(
             f"{name} has pixels of mode {image.mode}, not of 8 or 16 bits: convert it to RGB"
@@ -158,8 +159,8 @@ def open_image(name: str, data: bytes) -> Image.Image:
     try:
         return Image.open(BytesIO(data))
     except UnidentifiedImageError:
-        what = "it is empty" if not data else "it holds something else"
-        raise UserError(f"{name} is no image ({what}): remove or replace it") from None
+        reason = "it is empty" if not data else "it holds something else"
+        raise UserError(f"{name} is no image ({reason}): remove or replace it") from None
     except Image.DecompressionBombError as error:
         raise UserError(f"{name} is too large ({error}): make it smaller") from None
     except DAMAGE as error:
@@ -167,7 +168,7 @@ def open_image(name: str, data: bytes) -> Image.Image:
 
 
 def decode(name: str, data: bytes, side: int | None) -> Tensor:
-    """(3, H, W) uint8 pixels of an image file; its (side, side) middle after resizing if a side is given.
+    """(3, H, W) uint8 pixels of an image file, or its resized (side, side) middle.
 
     Raises:
         UserError: the file is damaged.
@@ -208,7 +209,7 @@ def oddities(headers: Iterable[Header]) -> dict[str, int]:
     """How many images were taken as something else than they are."""
     counts: dict[str, int] = {}
     for header in headers:
-        found = [TAKEN_AS[header.mode]] if header.mode in TAKEN_AS else []
-        for oddity in found + [FIRST_FRAME] * (header.frames > 1):
+        conversions = [TAKEN_AS[header.mode]] if header.mode in TAKEN_AS else []
+        for oddity in conversions + [FIRST_FRAME] * (header.frames > 1):
             counts[oddity] = counts.get(oddity, 0) + 1
     return counts

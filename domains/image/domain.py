@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,10 +15,12 @@ from contrastbench.domains.base import Domain, Evaluation, generator
 from contrastbench.domains.image import ImageRecipe
 from contrastbench.domains.image.data import load
 from contrastbench.domains.image.encoder import ImageModel
-from contrastbench.domains.image.evaluation import PROBES, Model, Reader, Split, split
+from contrastbench.domains.image.evaluation import PROBES, Model, Preprocessing, Split, split
 from contrastbench.domains.image.views import Policy, augment, normalise, pair, policy, with_blur
 from contrastbench.domains.model import Raw
-from contrastbench.domains.scoring.classifiers import Labelled, accuracy, neighbours, regularised
+from contrastbench.domains.scoring.classifiers import Classifier, Labelled, accuracy
+from contrastbench.domains.scoring.logistic import regularised
+from contrastbench.domains.scoring.neighbours import neighbours
 from contrastbench.losses.contrast import Contrast, both_views, query_key, same_class
 from contrastbench.losses.errors import UserError
 
@@ -35,7 +37,7 @@ class Batch:
 
 
 class ImageDomain(Domain[ImageRecipe, Model, Batch]):
-    """Images under the protocols of SimCLR and MoCo v3, by the released code of ADNCE and by RényiCL's appendix.
+    """Images by SimCLR and MoCo v3, as in ADNCE's released code and in RényiCL's appendix.
 
     An encoder is trained on the training images but those of the validation part, and on unlabelled
     ones if there are any; classifiers are fitted on its features, before the projection. What is
@@ -56,11 +58,12 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         side = data.train.batch(torch.zeros(1, dtype=torch.long, device=device)).shape[-1]
         if recipe.size <= min(TINY_SIZE, side // 2):
             print(
-                f"{dataset}: images of {side} pixels, views of {recipe.size}: try --recipe preset=cpu",
+                f"{dataset}: images of {side} pixels, views of {recipe.size}: "
+                "try --recipe preset=cpu",
                 file=sys.stderr,
             )
         self.threads = 1 if recipe.size <= TINY_SIZE else os.cpu_count() or 1
-        self.reader = Reader(data.mean, data.std, recipe.test_size or recipe.size)
+        self.preprocessing = Preprocessing(data.mean, data.std, recipe.test_size or recipe.size)
         self.image_notes = data.notes
         train, validation = split(data.train, recipe.validation, seed, recipe.limit)
         test, _ = split(data.test, 0.0, seed, recipe.limit)
@@ -107,13 +110,14 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         return len(self.pool) // self.recipe.batch_size
 
     def contrasts(self, model: Model, batch: Batch) -> list[Contrast]:
-        """SimCLR's pairing, AttentionNCE's with further views as positives, MoCo v3's, or the supervised one."""
+        """SimCLR's pairing, AttentionNCE's with further positives, MoCo v3's, or by class."""
         images, labels = self.pool.batch(batch.rows)
         if self.recipe.pairing == "supervised":
             check_classes(labels, len(self.pool))
         views = self.views(images, batch.rng)
         if self.recipe.pairing == "query_key":
-            return moco(cast(ImageModel, model), views)
+            assert isinstance(model, ImageModel), "pixels as they are have no weights to train"
+            return moco(model, views)
         one, two, *positives = [model(view) for view in views]
         if self.recipe.pairing == "supervised":
             return [same_class(one, two, labels)]
@@ -121,12 +125,12 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 
     def classes(self, batch: Batch) -> Tensor:
         """The class of each image; -1 where it has none."""
-        return torch.cat([part.labels[here] for part, here in self.pool.split(batch.rows)])
+        return torch.cat([part.labels[here] for part, here in self.pool.by_split(batch.rows)])
 
     def views(self, images: Tensor, rng: torch.Generator) -> list[Tensor]:
         """Two views of a batch, and further positives or local crops."""
         views = [augment(images, kind, rng) for kind in policies(self.recipe)]
-        return [normalise(view, self.reader.mean, self.reader.std) for view in views]
+        return [normalise(view, self.preprocessing.mean, self.preprocessing.std) for view in views]
 
     def validate(self, model: Model) -> float:
         """Accuracy in percent of nearest neighbours on the validation images."""
@@ -137,41 +141,51 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 
     def features(self, model: Model, part: str) -> Labelled:
         """What classifiers of a part of the images see."""
-        return self.reader.features(model, self.parts[part], f"features of {part} images")
+        return self.preprocessing.features(model, self.parts[part], f"features of {part} images")
 
     def embeddings(self, model: Model) -> Labelled:
         """The features of the test images."""
         return self.features(model, "test")
 
     def evaluate(self, model: Model) -> Evaluation:
-        """Accuracies in percent on the test images of classifiers fitted on the training images' features."""
-        recipe, rows = self.recipe, {part: self.features(model, part) for part in self.parts}
+        """Accuracies in percent on the test images of classifiers fitted on the training images."""
+        rows = {name: self.features(model, name) for name in self.parts}
         fitted = {
             "lbfgs": regularised(rows["train"], rows.get("validation")),
-            "knn": neighbours(rows["train"], recipe.knn_k, recipe.knn_temperature),
+            "knn": neighbours(rows["train"], self.recipe.knn_k, self.recipe.knn_temperature),
         }
-        details = {name: classifier.details for name, classifier in fitted.items()}
-        held = [part for part in self.parts if part != "train"]
+        held_out = [name for name in self.parts if name != "train"]
         scores = {
-            part: {name: accuracy(c, rows[part]) for name, c in fitted.items()} for part in held
+            name: {key: accuracy(c, rows[name]) for key, c in fitted.items()} for name in held_out
         }
-        if recipe.probe in PROBES:
-            columns, probe = rows["train"].x.shape[1], PROBES[recipe.probe]
-            arguments = self.parts["train"], columns, self.reader, probe.policy(recipe), self.seed
-            moved, classifier = probe.train(model, *arguments)
-            for part in held:
-                scores[part][recipe.probe] = accuracy(classifier, self.features(moved, part))
-        test, chooses = self.parts["test"].labels, scores.get("validation")
+        if (probe := self.recipe.probe) in PROBES:
+            moved, classifier = self.trained_probe(model, rows["train"].x.shape[1])
+            for name in held_out:
+                scores[name][probe] = accuracy(classifier, self.features(moved, name))
+        return self.evaluation(scores, fitted)
+
+    def trained_probe(self, model: Model, columns: int) -> tuple[Model, Classifier]:
+        """The recipe's probe that sees views, and the encoder with its statistics."""
+        probe = PROBES[self.recipe.probe]
+        policy = probe.policy(self.recipe)
+        images = self.parts["train"]
+        return probe.train(model, images, columns, self.preprocessing, policy, self.seed)
+
+    def evaluation(
+        self, scores: dict[str, dict[str, float]], fitted: dict[str, Classifier]
+    ) -> Evaluation:
+        """Scores of held-out parts by classifier, with what the record tells beside them."""
+        test, validation = self.parts["test"].labels, scores.get("validation")
         return Evaluation(
-            {"accuracy": scores["test"][recipe.probe], **scores["test"]},
+            {"accuracy": scores["test"][self.recipe.probe], **scores["test"]},
             "accuracy",
-            validation=chooses[recipe.probe] if chooses else None,
+            validation=validation[self.recipe.probe] if validation else None,
             samples={name: len(part) for name, part in self.parts.items()},
             details={
                 "training_images": len(self.pool),
                 "largest_class": 100 * test.bincount().max().item() / len(test),
-                "validation_accuracy": chooses,
-                "classifiers": details,
+                "validation_accuracy": validation,
+                "classifiers": {name: classifier.details for name, classifier in fitted.items()},
             },
         )
 
@@ -188,11 +202,11 @@ class Pool:
 
     def batch(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Images and labels of those numbers, part by part."""
-        found = [(part.batch(here), part.labels[here]) for part, here in self.split(rows)]
-        images, labels = zip(*found, strict=True)
+        samples = [(part.batch(here), part.labels[here]) for part, here in self.by_split(rows)]
+        images, labels = zip(*samples, strict=True)
         return torch.cat(images), torch.cat(labels)
 
-    def split(self, rows: Tensor) -> Iterator[tuple[Split, Tensor]]:
+    def by_split(self, rows: Tensor) -> Iterator[tuple[Split, Tensor]]:
         """The parts that those numbers are in, and the numbers within each."""
         for part, end in zip(self.parts, self.ends, strict=True):
             here = rows[(rows >= end - len(part)) & (rows < end)] - (end - len(part))
@@ -201,7 +215,7 @@ class Pool:
 
 
 def moco(model: ImageModel, views: list[Tensor]) -> list[Contrast]:
-    """The queries of all views but one meet the keys of that one, for each of the two whole views."""
+    """For each of the two whole views: the queries of all others meet its keys."""
     model.update_target()
     keys, queries = model.targets(*views[:2]), [model(view) for view in views]
     return [
@@ -234,7 +248,7 @@ def published(recipe: ImageRecipe) -> Policy:
 
 
 def check_classes(labels: Tensor, images: int) -> None:
-    """Raise unless a supervised batch has two classes: the negatives of a class are the images of all others."""
+    """Raise unless a supervised batch has two classes: other classes are the negatives."""
     if bool((labels == labels[0]).all()):
         larger = min(2 * len(labels), images)
         raise UserError(
@@ -246,5 +260,6 @@ def check_batch(images: int, recipe: ImageRecipe) -> None:
     """Raise unless there is a batch of images to train on."""
     if recipe.trainable and images < recipe.batch_size:
         raise UserError(
-            f"{images} training images are fewer than a batch: --recipe batch_size={max(2, images // 2)}"
+            f"{images} training images are fewer than a batch: "
+            f"--recipe batch_size={max(2, images // 2)}"
         )

@@ -36,9 +36,11 @@ class ResNet(nn.Sequential):
         base = max(1, round(64 * width))
         layers, channels = stem(base, small), base
         for stage, count in enumerate(counts):
-            for place in range(count):
+            for number in range(count):
                 layers.append(
-                    residual(block, channels, base * 2**stage, 2 if stage > 0 and place == 0 else 1)
+                    residual(
+                        block, channels, base * 2**stage, 2 if stage > 0 and number == 0 else 1
+                    )
                 )
                 channels = base * 2**stage * block.expansion
         super().__init__(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())

@@ -1,4 +1,4 @@
-"""What frozen encoders are scored by: classifiers on features, and linear classifiers trained on augmented images."""
+"""Scores of frozen encoders: features, and linear classifiers trained on views."""
 
 import copy
 from collections.abc import Callable, Iterable
@@ -31,7 +31,7 @@ ROWS = 256  # images embedded at once
 
 
 @dataclass(frozen=True)
-class Reader:
+class Preprocessing:
     """How images become a network's input."""
 
     mean: tuple[float, float, float]
@@ -43,7 +43,7 @@ class Reader:
         return normalise(augment(images, kind, rng), self.mean, self.std)
 
     @torch.no_grad()
-    def features(self, model: Model, images: Split, what: str = "features") -> Labelled:
+    def features(self, model: Model, images: Split, task: str = "features") -> Labelled:
         """Features of all images as they are, under the running statistics of batch norm.
 
         Raises:
@@ -51,15 +51,15 @@ class Reader:
         """
         model.eval()
         parts, rows = [], torch.arange(len(images), device=images.labels.device).split(ROWS)
-        with Progress(len(rows), what) as progress:
+        with Progress(len(rows), task) as progress:
             for part in rows:
                 x = normalise(evaluation(images.batch(part), self.size), self.mean, self.std)
                 parts.append(model.features(x))
                 progress.step()
-        found = torch.cat(parts)
-        if not bool(found.isfinite().all()):
+        x = torch.cat(parts)
+        if not bool(x.isfinite().all()):
             raise UserError("features are not finite: the encoder diverged")
-        return Labelled(found, images.labels)
+        return Labelled(x, images.labels)
 
 
 def adam(parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
@@ -91,7 +91,13 @@ class Probe:
         return kind if self.views == "none" else with_blur(kind, recipe.blur)
 
     def train(
-        self, model: Model, images: Split, columns: int, reader: Reader, kind: Policy, seed: int
+        self,
+        model: Model,
+        images: Split,
+        columns: int,
+        preprocessing: Preprocessing,
+        kind: Policy,
+        seed: int,
     ) -> tuple[Model, Classifier]:
         """The encoder with the statistics it then has, and the classifier after the last epoch.
 
@@ -99,7 +105,7 @@ class Probe:
             model: whose features are classified; it is left as it is.
             images: the training images.
             columns: number of features.
-            reader: how images become a network's input.
+            preprocessing: how images become a network's input.
             kind: what the views are.
             seed: of weights, order and views.
         """
@@ -116,7 +122,7 @@ class Probe:
                 for rows in torch.randperm(len(images), generator=rng, device=device).split(
                     self.batch
                 ):
-                    x = model.features(reader.view(images.batch(rows), kind, rng))
+                    x = model.features(preprocessing.view(images.batch(rows), kind, rng))
                     optimizer.zero_grad()
                     cross_entropy(head(x), images.labels[rows]).backward()
                     optimizer.step()
@@ -137,7 +143,7 @@ PROBES = {
 def split(
     images: Split, share: float, seed: int, limit: int | None = None
 ) -> tuple[Split, Split | None]:
-    """A stratified part of that share, drawn by the seed, and before it the rest; `limit` keeps so many of all.
+    """The rest, and a stratified share drawn by the seed; `limit` keeps so many of all.
 
     Raises:
         UserError: the part is empty.

@@ -7,13 +7,12 @@ from typing import Any
 import torch
 
 from contrastbench.domains.image import decode
-from contrastbench.domains.image.decode import Header, Reader
+from contrastbench.domains.image.decode import Header, ReadBytes
 from contrastbench.domains.image.images import ImageFiles, Images, ImageSet
 from contrastbench.domains.image.views import stored_size
 
-RESIDENT_BYTES = (
-    4 << 30
-)  # a split whose pixels need more than that is read from its files batch by batch
+# a split whose pixels need more than that is read from its files batch by batch
+RESIDENT_BYTES = 4 << 30
 KEPT = 96  # images that all have one size of at most so many pixels a side keep it
 
 
@@ -35,7 +34,7 @@ class Parts:
 
 
 def from_files(
-    parts: Parts, read: Reader, notes: dict[str, Any], size: int, device: torch.device
+    parts: Parts, read: ReadBytes, notes: dict[str, Any], size: int, device: torch.device
 ) -> tuple[ImageSet, str]:
     """A set of image files; its hash is that of their names and bytes, however they are decoded."""
     names = parts.train.names + parts.test.names
@@ -46,7 +45,7 @@ def from_files(
     side = common_side(headers, size)
     notes = notes | decode.oddities(headers) | resized(headers, side)
     train, test = (
-        split(part, read, headers[0], side, device) for part in (parts.train, parts.test)
+        stored(part, read, headers[0], side, device) for part in (parts.train, parts.test)
     )
     return ImageSet(train, test, None, parts.classes, notes=notes), digest.hexdigest()
 
@@ -64,11 +63,11 @@ def resized(headers: list[Header], side: int | None) -> dict[str, int]:
     smaller = sum(min(header.width, header.height) < side for header in headers)
     others = sum((header.width, header.height) != (side, side) for header in headers) - smaller
     counts = {f"enlarged to {side} x {side}": smaller, f"reduced or cut to {side} x {side}": others}
-    return {what: count for what, count in counts.items() if count}
+    return {note: count for note, count in counts.items() if count}
 
 
-def split(
-    part: Part, read: Reader, header: Header, side: int | None, device: torch.device
+def stored(
+    part: Part, read: ReadBytes, header: Header, side: int | None, device: torch.device
 ) -> Images | ImageFiles:
     """A part's pixels if they fit, else its files."""
     labels = torch.tensor(part.labels, device=device)

@@ -18,23 +18,25 @@ PART_NAMES = ("train", "test", "val")
 
 
 @lru_cache(maxsize=1)
-def load_folder(root: Path, size: int, device: torch.device, state: str) -> tuple[ImageSet, str]:
-    """A user's folder; the last one stays in memory for the next seed, unless it was changed since."""
+def load_folder(
+    root: Path, size: int, device: torch.device, fingerprint: str
+) -> tuple[ImageSet, str]:
+    """A user's folder; the last one is kept for the next seed, unless it was changed since."""
     parts, notes = folder_parts(root)
     return from_files(parts, decode.folder_reader(root), notes, size, device)
 
 
 def find_folder(path: Path, data_root: Path | None) -> Path:
     """The folder of that name, here or in the data root."""
-    for place in (path, data_root / path if data_root else path):
-        if place.is_dir():
-            return place.resolve()
+    for candidate in (path, data_root / path if data_root else path):
+        if candidate.is_dir():
+            return candidate.resolve()
     raise UserError(
         f"no folder {path}" + (f", nor in {data_root}" if data_root else "; its place: --data-root")
     )
 
 
-def state(root: Path) -> str:
+def fingerprint(root: Path) -> str:
     """Names, sizes and times of a folder's files, hashed: whether it was changed."""
     digest = hashlib.sha256()
     for name in files_below(root):
@@ -45,12 +47,12 @@ def state(root: Path) -> str:
 
 def files_below(root: Path) -> list[str]:
     """Sorted names of all files in a folder and its folders, hidden ones left out."""
-    found = []
+    names = []
     for folder, folders, files in os.walk(root):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        place = Path(folder).relative_to(root)
-        found += [(place / name).as_posix() for name in files if not name.startswith(".")]
-    return sorted(found)
+        below = Path(folder).relative_to(root)
+        names += [(below / name).as_posix() for name in files if not name.startswith(".")]
+    return sorted(names)
 
 
 def folder_parts(root: Path) -> tuple[Parts, dict[str, Any]]:
@@ -86,7 +88,8 @@ def one_part(root: Path) -> tuple[Parts, dict[str, Any]]:
     lonely = [name for name, names in files.items() if len(names) < 2]
     if lonely:
         raise UserError(
-            f"{root / lonely[0]} has one image, but training and test part need one each: add or remove it"
+            f"{root / lonely[0]} has one image, but training and test part need one each: "
+            "add or remove it"
         )
     whole = part(files, classes)
     test = held_out(torch.tensor(whole.labels))
@@ -117,13 +120,13 @@ def part(files: dict[str, list[str]], classes: tuple[str, ...]) -> Part:
 
 def classes_of(root: Path, name: str) -> dict[str, list[str]]:
     """Image files of each class folder of a part, by names from the root."""
-    place = root / name
+    parent = root / name
     folders = sorted(
-        path for path in place.iterdir() if path.is_dir() and not path.name.startswith(".")
+        path for path in parent.iterdir() if path.is_dir() and not path.name.startswith(".")
     )
     if not folders:
         fix = "put the images of each class into a folder of that name"
-        raise UserError(f"{place.resolve()} has no class folders: {fix}")
+        raise UserError(f"{parent.resolve()} has no class folders: {fix}")
     return {
         folder.name: images_of(root, (Path(name) / folder.name).as_posix()) for folder in folders
     }

@@ -8,7 +8,7 @@ import torch
 
 from contrastbench.domains.image import DATASETS, decode
 from contrastbench.domains.image.archives import again, archive
-from contrastbench.domains.image.decode import Reader
+from contrastbench.domains.image.decode import ReadBytes
 from contrastbench.domains.image.files import Part, Parts, from_files
 from contrastbench.domains.image.folders import files_below, images_of, part
 from contrastbench.domains.image.imagenet100 import CLASSES as IMAGENET_100
@@ -33,8 +33,8 @@ def load_tiny(
     return from_files(tiny_parts(read, names), read, {}, size, device)
 
 
-def tiny_parts(read: Reader, names: Iterable[str]) -> Parts:
-    """Tiny-ImageNet's files: training images lie in folders of their class, validation images are listed."""
+def tiny_parts(read: ReadBytes, names: Iterable[str]) -> Parts:
+    """Tiny-ImageNet's files: training images in class folders, validation images in a list."""
     classes = tuple(sorted(read("wnids.txt").decode().split()))
     number = {label: k for k, label in enumerate(classes)}
     images = sorted(n for n in names if n.startswith("train/") and n.endswith(".JPEG"))
@@ -57,18 +57,19 @@ def tiny_parts(read: Reader, names: Iterable[str]) -> Parts:
 def load_imagenet100(
     name: str, size: int, data_root: Path | None, device: torch.device
 ) -> tuple[ImageSet, str]:
-    """ImageNet-100 from ImageNet's train and val folders, which may hold the other 900 classes, too."""
+    """ImageNet-100 from ImageNet's train and val folders, which may hold all 1,000 classes."""
     root = imagenet_folder(data_root)
     classes = tuple(sorted(IMAGENET_100))
     files = []
-    for place in ("train", "val"):
-        missing = [label for label in classes if not (root / place / label).is_dir()]
+    for split in ("train", "val"):
+        missing = [label for label in classes if not (root / split / label).is_dir()]
         if missing:
             raise UserError(
-                f"{root / place} has no folder {missing[0]}, one of ImageNet-100's {len(classes)} classes"
+                f"{root / split} has no folder {missing[0]}, "
+                f"one of ImageNet-100's {len(classes)} classes"
             )
-        files.append({label: images_of(root, f"{place}/{label}") for label in classes})
-    train, test = (part(found, classes) for found in files)
+        files.append({label: images_of(root, f"{split}/{label}") for label in classes})
+    train, test = (part(images, classes) for images in files)
     images, digest = from_files(
         Parts(train, test, classes), decode.folder_reader(root), {}, size, device
     )
@@ -85,5 +86,6 @@ def imagenet_folder(data_root: Path | None) -> Path:
         if data_root
         else "no data root is given"
     )
-    fix = f"get ImageNet from {DATASETS['ImageNet-100'].url} and name the folder of its train and val: --data-root"
+    url = DATASETS["ImageNet-100"].url
+    fix = f"get ImageNet from {url} and name the folder of its train and val: --data-root"
     raise UserError(f"{where}: {fix} (or CONTRASTBENCH_DATA)")

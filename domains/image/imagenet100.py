@@ -1,6 +1,7 @@
-"""ImageNet-100's classes as published: imagenet100.txt of Tian et al., Contrastive Multiview Coding, 2020."""
+"""ImageNet-100's classes: imagenet100.txt of Tian et al., Contrastive Multiview Coding, 2020."""
 
-SHA256 = "79f3f1552ccc478ce24bd934b4573625db584ddc1f4643ae23c994a94cb11397"  # of that file, one class a line
+# of that file, one class a line
+SHA256 = "79f3f1552ccc478ce24bd934b4573625db584ddc1f4643ae23c994a94cb11397"
 _LIST = """
 n02869837 n01749939 n02488291 n02107142 n13037406 n02091831 n04517823 n04589890 n03062245 n01773797
 n01735189 n07831146 n07753275 n03085013 n04485082 n02105505 n01983481 n02788148 n03530642 n04435653

@@ -10,12 +10,10 @@ import torch
 from torch import Tensor
 
 from contrastbench.domains.image import decode
-from contrastbench.domains.image.decode import Reader
+from contrastbench.domains.image.decode import ReadBytes
 
-CIFAR_MEAN, CIFAR_STD = (
-    (0.4914, 0.4822, 0.4465),
-    (0.2023, 0.1994, 0.2010),
-)  # ADNCE's code has them for all its sets
+# ADNCE's code has them for all its sets
+CIFAR_MEAN, CIFAR_STD = ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
 HELD_OUT = 0.2  # of each class, where a folder has no test part
 
 
@@ -40,7 +38,7 @@ class Images:
 
 @dataclass(frozen=True)
 class ImageFiles:
-    """One split that does not fit: the same interface, each batch decoded from its files by a pool of threads.
+    """One split that does not fit: each batch is decoded from its files by threads.
 
     The shorter side of each image is resized to `stored`, and the middle (stored, stored) is kept,
     so that a batch is one tensor; crops are therefore drawn from that square and not from the whole
@@ -48,7 +46,7 @@ class ImageFiles:
     """
 
     names: tuple[str, ...]
-    read: Reader
+    read: ReadBytes
     labels: Tensor  # (N,) int64 on the device
     stored: int | None  # None: all files have one size, and keep it
 
@@ -89,9 +87,8 @@ class ImageSet:
     classes: tuple[str, ...]
     mean: tuple[float, float, float] = CIFAR_MEAN  # of normalisation, of each colour in [0, 1]
     std: tuple[float, float, float] = CIFAR_STD
-    notes: dict[str, Any] = field(
-        default_factory=dict
-    )  # counted oddities: grey, alpha, 16-bit, resized ...
+    # counted oddities: grey, alpha, 16-bit, resized ...
+    notes: dict[str, Any] = field(default_factory=dict)
 
 
 def on_device(

@@ -1,4 +1,4 @@
-"""RandAugment (Cubuk et al. 2020) on batches: each image has its own operations, each operation its own images.
+"""RandAugment (Cubuk et al. 2020) on batches, each image with operations of its own.
 
 The 14 operations and their signs are torchvision's, with magnitudes of 10 as in the authors' and in
 timm's code: `torchvision.transforms.RandAugment(n, m, num_magnitude_bins=11)`. New pixels are
@@ -63,7 +63,7 @@ def quantise(images: Tensor) -> Tensor:
 
 
 def affine(images: Tensor, matrix: Tensor) -> Tensor:
-    """Each pixel from where the (N, 2, 3) matrix sends it, in pixels from the middle; the nearest one, else black."""
+    """Each pixel from where the (N, 2, 3) matrix sends it: the nearest one, else black."""
     height, width = images.shape[-2:]
     side = matrix.new_tensor([width, height])
     theta = matrix.clone()

@@ -1,4 +1,4 @@
-"""Views of images, whole batches on the device: every image has its own parameters, no image has its own Python.
+"""Views of images, whole batches on the device, each image with parameters of its own.
 
 Each operation is a function of images and of parameters, one for each image; what is drawn is drawn
 apart.
@@ -18,10 +18,8 @@ from contrastbench.domains.image.randaugment import randaugment
 
 Kind = Literal["none", "base", "hard"]
 ATTEMPTS = 10  # torchvision's: boxes are drawn so often until one fits
-ERASED = (
-    (0.02, 0.33),
-    (0.3, 3.3),
-)  # share of the image and height by width of an erased box (Zhong et al. 2020)
+# share of the image and height by width of an erased box (Zhong et al. 2020)
+ERASED = ((0.02, 0.33), (0.3, 3.3))
 
 
 @dataclass(frozen=True)
@@ -37,12 +35,8 @@ class Policy:
     flip: float = 0.5  # probabilities from here on
     randaugment: tuple[int, float] = (0, 0.0)  # operations in a row and their magnitude of 10
     jitter: float = 0.0
-    strength: tuple[float, float, float, float] = (
-        0.4,
-        0.4,
-        0.4,
-        0.1,
-    )  # brightness, contrast, saturation, hue
+    # brightness, contrast, saturation, hue
+    strength: tuple[float, float, float, float] = (0.4, 0.4, 0.4, 0.1)
     grey: float = 0.0
     blur: float = 0.0  # Gaussian, sigma in [0.1, 2], as in SimCLR and MoCo v3
     solarise: float = 0.0  # from one half on
@@ -70,7 +64,7 @@ def with_blur(policy: Policy, probability: float | None) -> Policy:
 
 
 def pair(policy: Policy) -> tuple[Policy, Policy]:
-    """BYOL's and MoCo v3's two views: all of the first are blurred; a tenth of the second, a fifth of it solarised.
+    """BYOL's and MoCo v3's two views: all blurred; a tenth blurred and a fifth solarised.
 
     Saturation is jittered by 0.2, half as much as in SimCLR's for small images, as in both codes.
     """
@@ -127,7 +121,7 @@ def evaluation(images: Tensor, size: int) -> Tensor:
 
 
 def stored_size(size: int) -> int:
-    """Shorter side that larger images get for views of `size`: 8/7 of it (256 for 224), below 96 pixels `size` itself.
+    """Shorter side of stored images for views of `size`: 8/7 of it, below 96 `size` itself.
 
     >>> stored_size(224), stored_size(32)
     (256, 32)
@@ -144,7 +138,7 @@ def centre(images: Tensor, size: int) -> Tensor:
 def normalise(
     images: Tensor, mean: tuple[float, float, float], std: tuple[float, float, float]
 ) -> Tensor:
-    """Images in [0, 1] less the mean of each colour, in units of its standard deviation; channels last in memory."""
+    """Images in [0, 1] with each colour standardised; channels last in memory."""
     scale = images.new_tensor(std).reciprocal_().view(3, 1, 1)
     shift = images.new_tensor(mean).view(3, 1, 1) * scale
     return (images * scale).sub_(shift).contiguous(memory_format=torch.channels_last)
@@ -185,7 +179,7 @@ def draw_boxes(
     ratio: tuple[float, float],
     rng: torch.Generator,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Rounded heights and widths of n boxes, the first of ten draws that fits, and whether one does.
+    """Heights and widths of n boxes, the first of ten draws that fits, and whether one does.
 
     Areas are uniform in scale * area, ratios of width by height log-uniform, as torchvision draws
     them.
@@ -201,7 +195,7 @@ def draw_boxes(
 
 
 def place(heights: Tensor, widths: Tensor, shape: tuple[int, int], rng: torch.Generator) -> Tensor:
-    """(n, 4) top, left, height, width of boxes, each placed anywhere inside an image of that shape."""
+    """(n, 4) top, left, height, width of boxes anywhere inside an image of that shape."""
     noise = torch.rand(2, len(heights), generator=rng, device=rng.device)
     top, left = (
         (noise[0] * (shape[0] - heights + 1)).floor(),
@@ -231,7 +225,7 @@ def draw_crops(
 
 
 def draw_erased(n: int, size: int, probability: float, rng: torch.Generator) -> Tensor:
-    """(n, 4) top, left, height, width of boxes to erase (Zhong et al. 2020); empty ones where nothing is."""
+    """(n, 4) top, left, height, width of boxes to erase (Zhong et al. 2020), some empty."""
     chosen = happens(n, probability, rng)
     widths, heights, fits = draw_boxes(n, (size - 1, size - 1), size * size, *ERASED, rng)
     return place(heights, widths, (size, size), rng) * (chosen & fits)[:, None]
@@ -240,7 +234,7 @@ def draw_erased(n: int, size: int, probability: float, rng: torch.Generator) -> 
 def draw_jitter(
     n: int, probability: float, strength: tuple[float, float, float, float], rng: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """(n, 4) factors of `colour.jitter`, ones and no shift where nothing changes, and (n, 4) orders."""
+    """(n, 4) factors of `colour.jitter`, neutral where nothing changes, and (n, 4) orders."""
     noise = torch.rand(2, n, 4, generator=rng, device=rng.device)
     spread, unit = noise.new_tensor(strength), noise.new_tensor([1.0, 1.0, 1.0, 0.0])
     low = (unit - spread).clamp(min=0).where(unit == 1, -spread)
@@ -250,7 +244,7 @@ def draw_jitter(
 
 
 def crop(images: Tensor, boxes: Tensor, size: int, flipped: Tensor) -> Tensor:
-    """(N, 3, size, size) float32 in [0, 1]: a box of each image, resized bilinearly with antialiasing, some mirrored.
+    """(N, 3, size, size) float32 in [0, 1]: a resized box of each image, some mirrored.
 
     Args:
         images: (N, 3, H, W) uint8.
@@ -268,7 +262,7 @@ def crop(images: Tensor, boxes: Tensor, size: int, flipped: Tensor) -> Tensor:
 def weights(
     start: Tensor, length: Tensor, pixels: int, size: int, flipped: Tensor | None = None
 ) -> Tensor:
-    """(N, size, pixels) shares of a line's pixels in those of its resized part: a triangle as wide as a new pixel.
+    """(N, size, pixels) weights of a line's pixels in its resized part: triangles.
 
     Args:
         start: (N,) where the part starts.
@@ -306,7 +300,7 @@ def resample(images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
 
 
 def blur(images: Tensor, sigma: Tensor) -> Tensor:
-    """Gaussian blur with a kernel of about a tenth of the image as in SimCLR, images mirrored at their borders.
+    """SimCLR's Gaussian blur, its kernel a tenth of the image, which is mirrored at borders.
 
     Args:
         images: (N, 3, S, S).

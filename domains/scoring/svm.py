@@ -1,4 +1,4 @@
-"""Scorers of frozen embeddings, shared by domains."""
+"""GraphCL's scorer: stratified folds of an RBF SVM whose C each training part chooses."""
 
 import warnings
 from collections.abc import Iterator
@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, cpu_count, delayed
-from scipy.stats import spearmanr
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 
@@ -21,7 +20,7 @@ INNER_FOLDS = 5
 
 @dataclass(frozen=True)
 class FoldScores:
-    """Accuracy in percent on each held-out fold, the C that its training part chose, and the accuracy that chose it."""
+    """Of each held-out fold: accuracy in percent, the C chosen, the accuracy that chose it."""
 
     accuracy: list[float]
     c: list[float]
@@ -34,12 +33,12 @@ class FoldScores:
 
     @property
     def std(self) -> float:
-        """Standard deviation over folds (ddof 0): how much folds differ, which says nothing about seeds."""
+        """Standard deviation over folds (ddof 0), which says nothing about seeds."""
         return float(np.std(self.accuracy))
 
 
 def check_folds(y: Array, folds: int) -> None:
-    """Raise unless every class has a member for each outer fold, and enough in each training part to choose C by."""
+    """Raise unless each class has enough members for the outer and inner folds."""
     classes, counts = np.unique(y, return_counts=True)
     if len(classes) < 2:
         raise UserError("all samples are of one class: there is nothing to classify")
@@ -51,7 +50,8 @@ def check_folds(y: Array, folds: int) -> None:
     training = counts - np.ceil(counts / folds)
     if training.min() < 2 or training.max() < INNER_FOLDS:
         raise UserError(
-            f"{smallest}: {folds} folds leave too few in a training part to choose C by; use more data"
+            f"{smallest}: {folds} folds leave too few in a training part to choose C by; "
+            "use more data"
         )
 
 
@@ -73,7 +73,8 @@ def svm_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScores:
     Raises:
         UserError: a class has fewer members than folds, or the embeddings are not finite.
 
-    >>> x, y = np.repeat([[0.0], [1.0]], 10, axis=0) + np.arange(20)[:, None] / 100, np.repeat([0, 1], 10)
+    >>> y = np.repeat([0, 1], 10)
+    >>> x = y[:, None] + np.arange(20)[:, None] / 100
     >>> svm_folds(x, y, folds=2).mean
     100.0
     """
@@ -107,7 +108,7 @@ def squared_distances(x: Array) -> Array:
 def score_fold(
     x: Array, y: Array, distance: Array, train: Array, test: Array
 ) -> tuple[float, float, float]:
-    """Accuracy in percent on the test part with the C that the training part chose, that C, its accuracy there."""
+    """Percent on the test part with the C that the training part chose, C, percent there."""
     inner = StratifiedKFold(INNER_FOLDS).split(train, y[train])
     parts = ((train[fit], train[held]) for fit, held in inner)
     table = np.array([list(accuracies(x, y, distance, fit, held, C_GRID)) for fit, held in parts])
@@ -127,14 +128,3 @@ def accuracies(
     for c in grid:
         model = SVC(C=c, kernel="precomputed").fit(fit_kernel, y[train])
         yield float(np.mean(model.predict(test_kernel) == y[test]))
-
-
-def spearman(x: Array, y: Array) -> float:
-    """Rank correlation of two rows of numbers, ties at their mean rank; 0 where one is constant and ranks nothing.
-
-    >>> spearman(np.array([1.0, 2.0, 4.0]), np.array([3.0, 5.0, 6.0]))
-    1.0
-    """
-    if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise UserError("similarities are not finite: the encoder diverged")
-    return 0.0 if np.ptp(x) == 0 or np.ptp(y) == 0 else float(spearmanr(x, y).statistic)

@@ -13,17 +13,16 @@ from pydantic import Field, model_validator
 from contrastbench.domains.declaration import Dataset, Declaration, by_name
 from contrastbench.domains.recipe import Recipe
 
-HUB = os.environ.get(
-    "HF_ENDPOINT", "https://huggingface.co"
-)  # a mirror of the hub, as its own library takes it
+# a mirror of the hub, as its own library takes it
+HUB = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
 SIMCSE_REVISION = "e145e8bb659b2aa2669f32ef79cb4cdef6c58fef"
 SIMCSE_URL = f"{HUB}/datasets/princeton-nlp/datasets-for-simcse/resolve/{SIMCSE_REVISION}/{{}}"
 
 
 class SentenceRecipe(Recipe):
-    """Unsupervised SimCSE, which ADNCE's sentence code shares; the embedded tiny encoder is trained from scratch.
+    """Unsupervised SimCSE, which ADNCE's sentence code shares.
 
-    RoBERTa takes batch_size=512 and lr=1e-5.
+    The embedded tiny encoder is trained from scratch. RoBERTa takes batch_size=512 and lr=1e-5.
 
     >>> SentenceRecipe(encoder="bert-base-uncased").lr
     3e-05
@@ -101,24 +100,24 @@ class SentenceRecipe(Recipe):
         return self.eval_every
 
     def contents(self, data_root: Path | None, trained: bool) -> dict[str, str]:
-        """Of a checkpoint, and of a corpus that is trained on, unless they are named as in the data root or the hub."""
-        found: dict[str, str] = {}
+        """Of a checkpoint and a training corpus, unless of the data root or the hub."""
+        hashes: dict[str, str] = {}
         kind, colon, source = self.encoder.rpartition(":")
         if source != "tiny" and is_path(source, data_root):
             from contrastbench.domains.sentence.checkpoint import files_hash
 
-            found["encoder"] = (
+            hashes["encoder"] = (
                 f"{kind}{colon}sha256:{files_hash(Path(source), weights=not kind)[:16]}"
             )
         if trained and self.corpus != "wiki1m" and is_path(self.corpus, data_root):
             from contrastbench.domains.sentence.data import corpus_sentences
 
-            found["corpus"] = f"sha256:{corpus_sentences(Path(self.corpus))[2][:16]}"
-        return found
+            hashes["corpus"] = f"sha256:{corpus_sentences(Path(self.corpus))[2][:16]}"
+        return hashes
 
 
 def is_path(name: str, data_root: Path | None) -> bool:
-    """Whether it names a file or folder of this machine, not one of the data root nor of the hub."""
+    """Whether it names a file or folder of this machine outside the data root."""
     in_root = data_root is not None and not Path(name).is_absolute() and (data_root / name).exists()
     return Path(name).exists() and not in_root
 
@@ -139,12 +138,14 @@ DATASETS = by_name(
     senteval(
         "sts",
         "STS12-16, STS-B and SICK-R of SentEval; development pairs: STS-B dev",
-        "Agirre et al., SemEval 2012-2016; Cer et al., STS Benchmark, 2017; Marelli et al., SICK, 2014",
+        "Agirre et al., SemEval 2012-2016; Cer et al., STS Benchmark, 2017; "
+        "Marelli et al., SICK, 2014",
     ),
     senteval(
         "transfer",
         "MR, CR, SUBJ, MPQA, SST2, TREC and MRPC of SentEval, logistic regression",
-        "Conneau and Kiela, SentEval: An Evaluation Toolkit for Universal Sentence Representations, 2018",
+        "Conneau and Kiela, SentEval: An Evaluation Toolkit for "
+        "Universal Sentence Representations, 2018",
     ),
 )
 CORPORA = by_name(  # to train on, not to score

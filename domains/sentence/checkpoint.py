@@ -34,7 +34,7 @@ REVISIONS = {  # of the names that the papers' tables use
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """An encoder as it was found, its tokenizer, and the layer over its first token if it has one."""
+    """An encoder as it is saved, its tokenizer, and its layer over the first token, if any."""
 
     encoder: Any
     tokenizer: Any
@@ -55,7 +55,7 @@ class Checkpoint:
 
     @property
     def max_length(self) -> int:
-        """Tokens that the encoder has positions for; those of RoBERTa's kind begin behind the padding id."""
+        """Tokens that the encoder has positions for; RoBERTa's begin behind the padding id."""
         table = getattr(getattr(self.encoder, "embeddings", None), "position_embeddings", None)
         padding = getattr(table, "padding_idx", None)
         offset = 0 if padding is None else padding + 1
@@ -66,7 +66,7 @@ class Checkpoint:
 
 
 def load_checkpoint(name: str, data_root: Path | None) -> Checkpoint:
-    """The checkpoint of a folder (in the data root or not) or of the hub; `random:` before it gives it new weights.
+    """The checkpoint of a folder or of the hub; `random:` before it gives it new weights.
 
     Raises:
         UserError: no such checkpoint, no network, no weights, or weights that would be newly
@@ -87,7 +87,7 @@ def load_checkpoint(name: str, data_root: Path | None) -> Checkpoint:
 
 
 def saved_encoder(folder: Path) -> tuple[Any, set[str]]:
-    """The checkpoint's encoder and those of its weights that are newly initialised; no pickle is read."""
+    """The checkpoint's encoder and its newly initialised weights; no pickle is read."""
     encoder, info = AutoModel.from_pretrained(
         folder,
         output_loading_info=True,
@@ -104,10 +104,11 @@ def random_encoder(folder: Path) -> tuple[Any, set[str]]:
 
 
 def check_tokenizer(name: str, folder: Path, encoder: Any, tokenizer: Any) -> None:
-    """Raise unless it was read from files, marks sentences as BERT's kind does, and gives ids that the encoder has."""
+    """Raise unless it is of files, of BERT's kind, and has no more ids than the encoder."""
     if not any(path for pattern in VOCABULARY_FILES for path in folder.glob(pattern)):
         raise UserError(
-            f"encoder {name!r}: {folder} has no tokenizer files: tokenizer.save_pretrained writes them"
+            f"encoder {name!r}: {folder} has no tokenizer files: "
+            "tokenizer.save_pretrained writes them"
         )
     if (
         encoder.config.is_encoder_decoder
@@ -115,7 +116,8 @@ def check_tokenizer(name: str, folder: Path, encoder: Any, tokenizer: Any) -> No
         or tokenizer.pad_token_id is None
     ):
         raise UserError(
-            f"encoder {name!r} is a {encoder.config.model_type}: an encoder of BERT's kind is needed"
+            f"encoder {name!r} is a {encoder.config.model_type}: "
+            "an encoder of BERT's kind is needed"
         )
     rows = encoder.get_input_embeddings().num_embeddings
     if len(tokenizer) > rows:
@@ -125,13 +127,13 @@ def check_tokenizer(name: str, folder: Path, encoder: Any, tokenizer: Any) -> No
 
 
 def files_hash(folder: Path, weights: bool) -> str:
-    """Sha256 over names and bytes of configuration, tokenizer and weights: the same wherever the folder lies."""
+    """Sha256 over names and bytes of configuration, tokenizer and weights."""
     patterns = ("config.json", *TOKENIZER_FILES, *([WEIGHT_FILES] if weights else []))
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted({path for pattern in patterns for path in folder.glob(pattern)}):
         with path.open("rb") as file:
-            found.update(path.name.encode() + b"\0" + hashlib.file_digest(file, "sha256").digest())
-    return found.hexdigest()
+            digest.update(path.name.encode() + b"\0" + hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
 
 
 def locate(source: str, data_root: Path | None) -> Path:
@@ -152,7 +154,7 @@ def locate(source: str, data_root: Path | None) -> Path:
 
 
 def hub_folder(repository: str, named: str) -> Path:
-    """The checkpoint in the hub's cache, downloaded if need be; where the hub cannot be reached, as it was left there.
+    """The checkpoint in the hub's cache, downloaded if need be and if the hub answers.
 
     The revision is the one that is named, or pinned here, or else the newest.
 
@@ -162,9 +164,8 @@ def hub_folder(repository: str, named: str) -> Path:
     revision = named or REVISIONS.get(repository)
     files = ["config.json", *TOKENIZER_FILES, WEIGHT_FILES, f"{WEIGHT_FILES}.index.json"]
     try:
-        HfApi().model_info(
-            repository, revision=revision, timeout=20
-        )  # once: a download would try again for minutes
+        # once: a download would try again for minutes
+        HfApi().model_info(repository, revision=revision, timeout=20)
         problem = ""
     except (HfHubHTTPError, HFValidationError) as error:
         raise UserError(
@@ -190,12 +191,13 @@ def reason(error: Exception, path: Path) -> str:
     """What went wrong, in one line."""
     text = " ".join(str(error).split())
     if "no file named model.safetensors" in text:
-        return f"{path} has no model.safetensors (weights of another kind: save_pretrained of transformers writes it)"
+        fix = "save_pretrained of transformers writes it"
+        return f"{path} has no model.safetensors (weights of another kind: {fix})"
     return text.split(". ")[0][:200]
 
 
 def checked(name: str, encoder: Any, tokenizer: Any, missing: set[str]) -> Checkpoint:
-    """The checkpoint if all of its weights come from its file; its pooler is taken off and may be new."""
+    """The checkpoint, all weights from its file but the pooler's, which is taken off."""
     lost = sorted(key for key in missing if not key.startswith("pooler."))
     if lost:
         fix = f"encoder {name!r} lacks weights that would be newly initialised"

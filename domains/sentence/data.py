@@ -1,4 +1,4 @@
-"""Sentence data: SentEval's folder of scored pairs, text files to train on, and what is wrong with them."""
+"""Sentence data: SentEval's folder of scored pairs, and text files to train on."""
 
 import hashlib
 import tarfile
@@ -17,7 +17,8 @@ STS_YEARS = {
     "STS15": ("answers-forums", "answers-students", "belief", "headlines", "images"),
     "STS16": ("answer-answer", "headlines", "plagiarism", "postediting", "question-question"),
 }
-SIZES = {  # pairs with a score, and sentences or pairs of the transfer tasks; a smaller set is a truncated one
+# pairs with a score, and sentences or pairs of the transfer tasks; a smaller set is truncated
+SIZES = {
     **{"STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186},
     **{"STSB dev": 1500, "STSB": 1379, "SICKR": 4927},
     **{
@@ -68,16 +69,18 @@ class Archive:
 
     def read(self, name: str) -> bytes:
         """The bytes of the file of that name, in whichever folder of the archive it lies."""
-        found = [member for path, member in self.members.items() if f"/{path}".endswith(f"/{name}")]
+        matches = [
+            member for path, member in self.members.items() if f"/{path}".endswith(f"/{name}")
+        ]
         with tarfile.open(self.path) as tar:
-            file = tar.extractfile(found[0]) if found else None
+            file = tar.extractfile(matches[0]) if matches else None
             if file is None:
                 raise FileNotFoundError(2, "no such file in the archive")
             return file.read()
 
 
-class Reader:
-    """Reads text files of a folder or a tar archive and keeps the sha256 over their names and bytes."""
+class TextFiles:
+    """Text files of a folder or a tar archive, with the sha256 over what was read."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.sha256 = root, hashlib.sha256()
@@ -127,7 +130,7 @@ def senteval(data_root: Path | None) -> Path:
     return archive if archive and archive.is_file() else fetch(DATASETS["sts"])
 
 
-def sts_sets(read: Reader) -> dict[str, list[Pairs]]:
+def sts_sets(read: TextFiles) -> dict[str, list[Pairs]]:
     """The seven STS sets, each in its subsets."""
     sets = {
         year: [year_pairs(read, year, subset) for subset in subsets]
@@ -139,11 +142,11 @@ def sts_sets(read: Reader) -> dict[str, list[Pairs]]:
     return sets
 
 
-def check_size(root: Path, name: str, found: int) -> None:
+def check_size(root: Path, name: str, rows: int) -> None:
     """Raise unless the set is as large as it is published."""
-    if found != SIZES.get(name, found):
+    if rows != SIZES.get(name, rows):
         raise UserError(
-            f"{root}: {name} has {found} rows, not {SIZES[name]}: get {SENTEVAL_URL} again"
+            f"{root}: {name} has {rows} rows, not {SIZES[name]}: get {SENTEVAL_URL} again"
         )
 
 
@@ -156,27 +159,28 @@ def rejoined(sentences: Iterable[str]) -> list[str]:
     return [" ".join(sentence.split()) for sentence in sentences]
 
 
-def year_pairs(read: Reader, year: str, subset: str) -> Pairs:
+def year_pairs(read: TextFiles, year: str, subset: str) -> Pairs:
     """A subset of STS12-16: sentences and gold scores stand in two files."""
     name = f"STS/{year}-en-test/STS.{{}}.{subset}.txt"
     sentences, gold = read.lines(name.format("input")), read.lines(name.format("gs"))
     if len(sentences) != len(gold):
-        found = f"{len(sentences)} pairs for {len(gold)} scores"
+        counts = f"{len(sentences)} pairs for {len(gold)} scores"
         raise UserError(
-            f"{read.root / name.format('gs')} is damaged: {found}; get {SENTEVAL_URL} again"
+            f"{read.root / name.format('gs')} is damaged: {counts}; get {SENTEVAL_URL} again"
         )
     rows = [[*line.split("\t")[:2], score] for line, score in zip(sentences, gold, strict=True)]
     return pairs(read.root / name.format("input"), subset, rows)
 
 
-def stsb_pairs(read: Reader, split: str) -> Pairs:
+def stsb_pairs(read: TextFiles, split: str) -> Pairs:
     """The STS benchmark's `dev` or `test` pairs."""
-    name = f"STS/STSBenchmark/sts-{split}.csv"  # tab-separated, whatever its name says; quotes are text
+    # tab-separated, whatever its name says; quotes are text
+    name = f"STS/STSBenchmark/sts-{split}.csv"
     rows = [[*line.split("\t")[5:7], (line.split("\t") + [""] * 5)[4]] for line in read.lines(name)]
     return pairs(read.root / name, split, rows)
 
 
-def sick_pairs(read: Reader) -> Pairs:
+def sick_pairs(read: TextFiles) -> Pairs:
     """SICK's test pairs with their relatedness."""
     name = "SICK/SICK_test_annotated.txt"
     return pairs(read.root / name, "test", [line.split("\t")[1:4] for line in read.lines(name)[1:]])
@@ -203,7 +207,7 @@ def pairs(path: Path, name: str, rows: Iterable[list[str]]) -> Pairs:
 
 
 def corpus_file(name: str, data_root: Path | None) -> Path:
-    """The file of training sentences: wiki1m (downloaded if need be), a path inside the data root, or any other path.
+    """The file of training sentences: wiki1m, or a path inside the data root or elsewhere.
 
     Raises:
         UserError: there is none.
@@ -219,7 +223,8 @@ def corpus_file(name: str, data_root: Path | None) -> Path:
         return fetch(CORPORA[name])
     where = f" here or in {data_root}" if data_root else ""
     raise UserError(
-        f"corpus {name!r}: no such file{where}; give a text file with one sentence a line, or wiki1m"
+        f"corpus {name!r}: no such file{where}; "
+        "give a text file with one sentence a line, or wiki1m"
     )
 
 
@@ -232,12 +237,12 @@ def candidates(name: str, data_root: Path | None) -> Iterator[Path]:
 
 
 def corpus_sentences(path: Path) -> tuple[list[str], int, str]:
-    """The file's sentences, the number of empty lines that were left out, and the sha256 of its lines.
+    """The file's sentences, how many empty lines were left out, the sha256 of its lines.
 
     Raises:
         UserError: unreadable, or fewer than two sentences.
     """
-    lines = Reader(path.parent).lines(path.name)
+    lines = TextFiles(path.parent).lines(path.name)
     sentences = [line for line in lines if line.strip()]
     if len(sentences) < 2:
         raise UserError(

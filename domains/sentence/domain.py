@@ -27,7 +27,7 @@ from contrastbench.domains.sentence import (
 )
 from contrastbench.domains.sentence.checkpoint import load_checkpoint
 from contrastbench.domains.sentence.data import (
-    Reader,
+    TextFiles,
     check_size,
     choose,
     corpus_file,
@@ -53,7 +53,7 @@ class Batch:
 
 
 class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
-    """An encoder trained on single sentences under SimCSE's protocol (Gao et al. 2021, unsupervised).
+    """An encoder trained on single sentences by unsupervised SimCSE (Gao et al. 2021).
 
     Both dropout passes are one forward pass of the doubled batch. The scored embedding is the
     recipe's pooler without the head unless that is `cls`. The development pairs choose the model;
@@ -88,13 +88,15 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         recipe, positions = self.recipe, self.checkpoint.max_length
         if self.dataset == "graded" and recipe.corpus != "wiki1m":
             raise UserError(
-                "graded has sentences of its own to train on: leave corpus out, or give --dataset sts"
+                "graded has sentences of its own to train on: "
+                "leave corpus out, or give --dataset sts"
             )
         if self.dataset == "transfer" and recipe.whiten:
             raise UserError("whitening is of scored pairs, and transfer has none: leave whiten out")
         if recipe.max_length > positions:
             raise UserError(
-                f"max_length={recipe.max_length}: encoder {recipe.encoder!r} has {positions} positions"
+                f"max_length={recipe.max_length}: "
+                f"encoder {recipe.encoder!r} has {positions} positions"
             )
 
     def check_untrained(self) -> None:
@@ -111,7 +113,7 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
             )
             self.sets_hash = hashlib.sha256(repr((self.dev, self.sets)).encode()).hexdigest()
             return
-        read = Reader(senteval(self.data_root))
+        read = TextFiles(senteval(self.data_root))
         self.dev, self.sets = stsb_pairs(read, "dev"), {}
         check_size(read.root, "STSB dev", len(self.dev))
         if self.dataset == "sts":
@@ -137,15 +139,15 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
 
     def notes(self, trained: bool) -> dict[str, Any]:
         """The corpus of a run that trains, and the checkpoint unless the seed makes it."""
-        found: dict[str, Any] = {}
+        notes: dict[str, Any] = {}
         if trained:
-            found["corpus"] = {"sentences": len(self.corpus[0]), "empty_lines": self.corpus[1]}
+            notes["corpus"] = {"sentences": len(self.corpus[0]), "empty_lines": self.corpus[1]}
         if self.checkpoint.sha256:
-            found["encoder"] = {
+            notes["encoder"] = {
                 "name": Path(self.recipe.encoder).name,
                 "sha256": self.checkpoint.sha256,
             }
-        return found
+        return notes
 
     def model(self) -> SentenceModel:
         """The checkpoint's encoder with a head for the cls poolers, initialised by the seed."""
@@ -167,7 +169,7 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         return Head(dense, trained=False)
 
     def batches(self, epoch: int) -> Iterator[Batch]:
-        """All sentences in an order of the epoch's; a last batch of one has no negatives and is left out."""
+        """All sentences in the epoch's order; a last one alone has no negatives, is left out."""
         sentences = self.corpus[0][: self.recipe.limit]
         order = torch.randperm(
             len(sentences), generator=generator(torch.device("cpu"), self.seed, epoch)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 class Head(nn.Module):
-    """SimCSE's dense layer and tanh over the pooled vector; knows whether its weights mean anything."""
+    """SimCSE's dense layer and tanh over the pooled vector; knows whether it was trained."""
 
     def __init__(self, dense: nn.Linear, trained: bool) -> None:
         super().__init__()
@@ -57,9 +57,8 @@ class SentenceModel(nn.Module):
             return out.last_hidden_state[:, 0]
         if not layers:
             return mean(out.last_hidden_state, tokens["attention_mask"])
-        other = out.hidden_states[
-            -2 if self.pooler == "avg_top2" else 1
-        ]  # 0 is the embedding layer
+        # 0 is the embedding layer
+        other = out.hidden_states[-2 if self.pooler == "avg_top2" else 1]
         return mean((out.last_hidden_state + other) / 2, tokens["attention_mask"])
 
 

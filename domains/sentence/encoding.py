@@ -43,7 +43,7 @@ class OneDnnLinear(nn.Module):
 
 
 def for_inference(model: SentenceModel, device: torch.device) -> SentenceModel:
-    """The model itself in evaluation mode, or on a CPU in float32 a copy whose linear layers run in oneDNN."""
+    """The model in evaluation mode; on a CPU in float32 a copy with oneDNN's linear layers."""
     model = model.eval()
     if (
         device.type != "cpu"
@@ -51,9 +51,8 @@ def for_inference(model: SentenceModel, device: torch.device) -> SentenceModel:
         or not torch.backends.mkldnn.is_available()
     ):
         return model
-    model = copy.deepcopy(
-        model, {id(weight): weight for weight in model.parameters()}
-    )  # no copies of the weights
+    # no copies of the weights
+    model = copy.deepcopy(model, {id(weight): weight for weight in model.parameters()})
     for module in [*model.encoder.modules()]:
         for name, child in module.named_children():
             if type(child) is nn.Linear:
@@ -115,7 +114,7 @@ def check_head(model: SentenceModel) -> None:
 
 
 def by_length(lengths: list[int], batch_tokens: int) -> list[list[int]]:
-    """Rows in batches of equal or nearly equal length, the longest first: memory problems show at once.
+    """Rows in batches of nearly equal length, the longest first: memory fails at once.
 
     >>> by_length([3, 9, 2, 3], batch_tokens=6)
     [[1], [0, 3], [2]]

@@ -18,12 +18,13 @@ def check_pooler(pooler: str) -> None:
     """Raise unless sentence-transformers has this pooler."""
     if pooler not in POOLING:
         raise UserError(
-            f"pooler={pooler} cannot be exported: sentence-transformers pools by {', '.join(POOLING)}"
+            f"pooler={pooler} cannot be exported: "
+            f"sentence-transformers pools by {', '.join(POOLING)}"
         )
 
 
 def export(model: SentenceModel, checkpoint: Checkpoint, folder: Path) -> None:
-    """Write encoder, tokenizer and pooling; with `cls` the head too, the pooler of BERT's and RoBERTa's classes.
+    """Write encoder, tokenizer and pooling; with `cls` the head too, as BERT's pooler.
 
     Raises:
         UserError: the recipe's pooler has no counterpart.
@@ -37,7 +38,8 @@ def export(model: SentenceModel, checkpoint: Checkpoint, folder: Path) -> None:
         }
     with quiet():
         model.encoder.save_pretrained(folder, state_dict=weights)
-        checkpoint.tokenizer.backend_tokenizer.no_truncation()  # the length that was last encoded with
+        # else it is saved with the length that was last encoded with
+        checkpoint.tokenizer.backend_tokenizer.no_truncation()
         checkpoint.tokenizer.save_pretrained(folder)
     write(
         folder / "sentence_bert_config.json",

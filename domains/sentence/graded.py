@@ -1,5 +1,6 @@
-"""The embedded sentences: generated pairs with graded similarity and a tiny BERT, so that nothing is downloaded."""
+"""The embedded sentences: generated pairs with graded similarity, and a tiny BERT."""
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -29,17 +30,22 @@ SYLLABLES = (
     "vo",
     "zu",
 )
-SLOTS, WORDS_PER_SLOT, FILLERS = (
-    5,
-    60,
-    3,
-)  # what a sentence says in 5 words out of 300, and words that say nothing
+# what a sentence says in 5 words out of 300, and words that say nothing
+SLOTS, WORDS_PER_SLOT, FILLERS = (5, 60, 3)
+
+SPECIAL = {  # in the order of their numbers
+    "pad_token": "[PAD]",
+    "unk_token": "[UNK]",
+    "cls_token": "[CLS]",
+    "sep_token": "[SEP]",
+    "mask_token": "[MASK]",
+}
 
 
 def graded_pairs(part: str) -> Pairs:
-    """Pairs (`dev` or `test`) that share 0 to 5 of the five words with a meaning; that number is the gold score.
+    """Pairs (`dev` or `test`) that share 0 to 5 words with a meaning, the gold score.
 
-    The words stand in any order among 4 to 19 fillers, which are drawn for each sentence anew and
+    These words stand in any order among 4 to 19 fillers, which are drawn for each sentence anew and
     are far more
     frequent: an encoder must learn which words tell sentences apart.
 
@@ -93,7 +99,7 @@ def spell(number: int) -> str:
 
 
 def tiny_checkpoint(seed: int) -> Checkpoint:
-    """A BERT of two layers with weights by the seed, and a WordPiece tokenizer trained on the training sentences."""
+    """A BERT of two layers with weights by the seed, and the WordPiece tokenizer."""
     config = BertConfig(
         vocab_size=len(tokenizer()),
         hidden_size=64,
@@ -109,26 +115,29 @@ def tiny_checkpoint(seed: int) -> Checkpoint:
 
 def tokenizer() -> PreTrainedTokenizerFast:
     """WordPiece over the generated words."""
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    made = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    made.normalizer = normalizers.BertNormalizer()
-    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    made.train_from_iterator(
-        training_sentences(),
-        trainers.WordPieceTrainer(vocab_size=800, special_tokens=special, show_progress=False),
-    )
-    # the trainer numbers single letters in an order that differs between processes
-    vocabulary = special + sorted(made.get_vocab().keys() - set(special))
-    made.model = models.WordPiece(
-        {token: i for i, token in enumerate(vocabulary)}, unk_token="[UNK]"
+    made = with_words(
+        models.WordPiece({token: i for i, token in enumerate(vocabulary())}, unk_token="[UNK]")
     )
     ends = [(token, made.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
     made.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", special_tokens=ends
     )
-    names = dict(
-        zip(
-            ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), special, strict=True
-        )
-    )
-    return PreTrainedTokenizerFast(tokenizer_object=made, model_max_length=128, **names)
+    return PreTrainedTokenizerFast(tokenizer_object=made, model_max_length=128, **SPECIAL)
+
+
+@cache
+def vocabulary() -> tuple[str, ...]:
+    """Special tokens, then sorted pieces: the trainer's order differs between processes."""
+    special = list(SPECIAL.values())
+    trainer = trainers.WordPieceTrainer(vocab_size=800, special_tokens=special, show_progress=False)
+    made = with_words(models.WordPiece(unk_token="[UNK]"))
+    made.train_from_iterator(training_sentences(), trainer)
+    return (*special, *sorted(made.get_vocab().keys() - set(special)))
+
+
+def with_words(model: models.Model) -> Tokenizer:
+    """A tokenizer that cuts sentences into words as BERT's does."""
+    made = Tokenizer(model)
+    made.normalizer = normalizers.BertNormalizer()
+    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    return made

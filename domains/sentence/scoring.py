@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from contrastbench.domains.base import Evaluation
-from contrastbench.domains.scoring.svm import spearman
+from contrastbench.domains.scoring.spearman import spearman
 from contrastbench.domains.sentence.data import Pairs
 from contrastbench.domains.sentence.encoding import Embeddings
 from contrastbench.losses.contrast import unit
@@ -46,10 +46,8 @@ def correlation(embeddings: Embeddings, parts: Sequence[Pairs], whiten: bool) ->
 
 def cosines(embeddings: Embeddings, parts: Sequence[Pairs], whiten: bool) -> Array:
     """(n,) similarities of the pairs of all parts."""
-    first, second = (
-        embeddings.of([s for part in parts for s in getattr(part, side)])
-        for side in ("first", "second")
-    )
+    first = embeddings.of(sentence for part in parts for sentence in part.first)
+    second = embeddings.of(sentence for part in parts for sentence in part.second)
     if whiten:
         first, second = whitened(first, second)
     return (unit(first.double()) * unit(second.double())).sum(dim=1).numpy()
@@ -78,7 +76,7 @@ def subsets(
 
 
 def whitened(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows after BERT-whitening (Su et al. 2021): mean and covariance of these rows taken to 0 and 1.
+    """Rows after BERT-whitening (Su et al. 2021): their mean becomes 0, their covariance 1.
 
     Directions without variance are left out.
 

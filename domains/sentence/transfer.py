@@ -11,12 +11,12 @@ from sklearn.model_selection import StratifiedKFold
 
 from contrastbench.domains.base import Evaluation
 from contrastbench.domains.progress import Progress
-from contrastbench.domains.sentence.data import Reader, check_size, rejoined
+from contrastbench.domains.sentence.data import TextFiles, check_size, rejoined
 from contrastbench.domains.sentence.encoding import Embeddings
 from contrastbench.losses.errors import UserError
 
 Array = np.ndarray[Any, np.dtype[Any]]
-Pairs = list[tuple[Array, Array]]
+InnerFolds = list[tuple[Array, Array]]
 C_GRID = tuple(2.0**k for k in range(-2, 4))
 SPLIT_C_GRID = tuple(2.0**k for k in range(-1, 6))  # of tasks with a test and no development part
 FOLDS = 10
@@ -29,7 +29,7 @@ TWO_FILES = {
 
 
 @dataclass(frozen=True)
-class Split:
+class Examples:
     """Sentences, or pairs of them, with their classes."""
 
     first: list[str]
@@ -42,9 +42,9 @@ class Task:
     """A task with official splits, or with folds over `train` where there is no test part."""
 
     name: str
-    train: Split
-    test: Split | None = None
-    dev: Split | None = None
+    train: Examples
+    test: Examples | None = None
+    dev: Examples | None = None
 
     @property
     def grid(self) -> tuple[float, ...]:
@@ -62,49 +62,49 @@ class Task:
         ]
 
 
-def tasks(read: Reader) -> list[Task]:
+def tasks(read: TextFiles) -> list[Task]:
     """The seven tasks of SentEval's folder."""
     folds = [Task(name, two_files(read, *files)) for name, files in TWO_FILES.items()]
     sst = Task("SST2", *(sst_split(read, part) for part in ("train", "test", "dev")))
     trec = Task("TREC", *(trec_split(read, part) for part in ("train_5500", "TREC_10")))
     mrpc = Task("MRPC", *(mrpc_split(read, part) for part in ("train", "test")))
-    for task in (found := [*folds, sst, trec, mrpc]):
+    for task in (every := [*folds, sst, trec, mrpc]):
         check_size(
             read.root,
             task.name,
             sum(len(part.y) for part in (task.train, task.test, task.dev) if part),
         )
-    return found
+    return every
 
 
-def two_files(read: Reader, positive: str, negative: str) -> Split:
+def two_files(read: TextFiles, positive: str, negative: str) -> Examples:
     """One file for each class."""
     first, second = read.lines(positive), read.lines(negative)
-    return Split(rejoined(first + second), ["1"] * len(first) + ["0"] * len(second))
+    return Examples(rejoined(first + second), ["1"] * len(first) + ["0"] * len(second))
 
 
-def sst_split(read: Reader, part: str) -> Split:
+def sst_split(read: TextFiles, part: str) -> Examples:
     """Sentence, tab, class."""
     name = f"SST/binary/sentiment-{part}"
     sentences, y = cut(read, name, [line.rsplit("\t", 1) for line in read.lines(name)], 2)
-    return Split(rejoined(sentences), y)
+    return Examples(rejoined(sentences), y)
 
 
-def trec_split(read: Reader, part: str) -> Split:
+def trec_split(read: TextFiles, part: str) -> Examples:
     """Class, colon, finer class, space, sentence."""
     name = f"TREC/{part}.label"
     y, sentences = cut(read, name, [line.split(" ", 1) for line in read.lines(name, "latin-1")], 2)
-    return Split(rejoined(sentences), [label.split(":")[0] for label in y])
+    return Examples(rejoined(sentences), [label.split(":")[0] for label in y])
 
 
-def mrpc_split(read: Reader, part: str) -> Split:
+def mrpc_split(read: TextFiles, part: str) -> Examples:
     """A head line, then class, two numbers, two sentences."""
     name = f"MRPC/msr_paraphrase_{part}.txt"
     y, _, _, first, second = cut(read, name, [line.split("\t") for line in read.lines(name)[1:]], 5)
-    return Split(rejoined(first), y, rejoined(second))
+    return Examples(rejoined(first), y, rejoined(second))
 
 
-def cut(read: Reader, name: str, rows: list[list[str]], width: int) -> list[list[str]]:
+def cut(read: TextFiles, name: str, rows: list[list[str]], width: int) -> list[list[str]]:
     """Columns of rows."""
     wrong = [i for i, row in enumerate(rows, 1) if len(row) != width]
     if wrong or not rows:
@@ -148,11 +148,11 @@ def task_rows(embeddings: Embeddings, task: Task) -> tuple[Array, Array]:
     )
 
 
-def splits(task: Task, y: Array, seed: int) -> Iterator[tuple[Array, Array, Pairs]]:
+def splits(task: Task, y: Array, seed: int) -> Iterator[tuple[Array, Array, InnerFolds]]:
     """Training rows, test rows, and the pairs of rows to fit and to score a C on."""
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
 
-    def inside(rows: Array) -> Pairs:
+    def inside(rows: Array) -> InnerFolds:
         return [(rows[fit], rows[held_out]) for fit, held_out in folds.split(rows, y[rows])]
 
     if task.test is None:
@@ -165,15 +165,15 @@ def splits(task: Task, y: Array, seed: int) -> Iterator[tuple[Array, Array, Pair
 
 
 def score(
-    x: Array, y: Array, train: Array, test: Array, inner: Pairs, grid: tuple[float, ...]
+    x: Array, y: Array, train: Array, test: Array, inner: InnerFolds, grid: tuple[float, ...]
 ) -> dict[str, float]:
-    """Accuracy on the test rows with the C that does best inside the training rows; F1 of two classes beside it."""
+    """Accuracy on the test rows with the C that is best inside the training rows; F1 of two."""
     mean = np.mean([accuracies(x, y, *rows, grid) for rows in inner], axis=0)
     c = grid[int(mean.round(4).argmax())]  # SentEval compares percents of two decimals
-    found = classifier(y).set_params(C=c).fit(x[train], y[train]).predict(x[test])
-    result = {"accuracy": 100 * float(np.mean(found == y[test])), "C": c}
+    predicted = classifier(y).set_params(C=c).fit(x[train], y[train]).predict(x[test])
+    result = {"accuracy": 100 * float(np.mean(predicted == y[test])), "C": c}
     if set(y) == {"0", "1"}:
-        result["f1"] = 100 * float(f1_score(y[test], found, pos_label="1"))
+        result["f1"] = 100 * float(f1_score(y[test], predicted, pos_label="1"))
     return result
 
 
@@ -192,7 +192,7 @@ def classifier(y: Array) -> LogisticRegression:
     return LogisticRegression(solver="lbfgs", max_iter=10000, tol=1e-5, warm_start=True)
 
 
-def features(embeddings: Embeddings, split: Split) -> Array:
+def features(embeddings: Embeddings, split: Examples) -> Array:
     """(n, d) embeddings; for pairs |u - v| and u * v side by side (n, 2d)."""
     u = embeddings.of(split.first).numpy()
     if not split.second:

@@ -13,7 +13,7 @@ from contrastbench.domains.recipe import Recipe, Width
 
 
 class TabularRecipe(Recipe):
-    """RényiCL's tabular protocol (Lee and Shin 2022, appendix B.5) with a network for a CPU in place of theirs.
+    """RényiCL's tabular protocol (Lee and Shin 2022, appendix B.5), a network for a CPU.
 
     The preset `renyicl` is the paper's full size, which leaves open: the batch size (512, i-Mix's),
     whether MoCo v3's learning rate scaling applies (no), and MoCo v3's prediction head (kept). The
@@ -92,7 +92,7 @@ class TabularRecipe(Recipe):
 
     @property
     def protocol(self) -> str:
-        """RényiCL's protocol, the learning rate of the linear classifier chosen on validation rows."""
+        """RényiCL's protocol, the linear classifier's rate chosen on validation rows."""
         return "renyicl-tabular/1"
 
     @property
@@ -125,7 +125,8 @@ DATASETS = by_name(
     ),
     Dataset(
         "Higgs-100K",
-        "100,000 of the first 10,500,000 collisions, 21 low-level features, 2 classes; last 500,000 test",
+        "100,000 of the first 10,500,000 collisions, 21 low-level features, 2 classes; "
+        "last 500,000 test",
         "https://archive.ics.uci.edu/ml/machine-learning-databases/00280/HIGGS.csv.gz",
         file="HIGGS.csv.gz",
         citation="Whiteson, HIGGS, UCI Machine Learning Repository, 2014",

@@ -26,13 +26,10 @@ EMBEDDED_TABLES = {
     "iris": "iris",
     "wine": "wine",
 }
-HIGGS_TEST, HIGGS_TRAIN = (
-    500_000,
-    100_000,
-)  # i-Mix's: the last rows, and a seeded draw from all others
-HIGGS_COLUMNS = range(
-    22
-)  # the class and the 21 low-level features; the other 7 are computed from them
+# i-Mix's: the last rows, and a seeded draw from all others
+HIGGS_TEST, HIGGS_TRAIN = (500_000, 100_000)
+# the class and the 21 low-level features; the other 7 are computed from them
+HIGGS_COLUMNS = range(22)
 
 
 @dataclass(frozen=True)
@@ -103,7 +100,7 @@ def no_columns(rows: int) -> Array:
 def load_file(
     read: Callable[[Path], Any], path: Path, target: str | None, changed: int
 ) -> tuple[Table, str]:
-    """A user's file; the last one stays in memory for the next seed, unless it was changed since."""
+    """A user's file; the last one is kept for the next seed, unless it was changed since."""
     frame = read_strictly(read, path)
     if not len(frame):
         raise UserError(f"{path} has no rows")
@@ -133,9 +130,9 @@ def load_declared(name: str, data_root: Path | None) -> tuple[Table, str]:
 
 def find(path: Path, data_root: Path | None) -> Path:
     """The file of that name, here or in the data root."""
-    for place in (path, data_root / path if data_root else path):
-        if place.is_file():
-            return place
+    for candidate in (path, data_root / path if data_root else path):
+        if candidate.is_file():
+            return candidate
     raise UserError(f"no file {path}" + (f", nor in {data_root}" if data_root else ""))
 
 
@@ -176,7 +173,7 @@ def read_parquet(path: Path) -> "pandas.DataFrame":
 
 
 def read_covertype(path: Path, dataset: Dataset) -> Table:
-    """Forest CoverType: the UCI repository's split, whose first two parts are i-Mix's training rows."""
+    """Forest CoverType in UCI's split, whose first two parts are i-Mix's training rows."""
     import pandas as pd
 
     frame = pd.read_csv(path, header=None)
@@ -185,7 +182,7 @@ def read_covertype(path: Path, dataset: Dataset) -> Table:
 
 
 def read_higgs(path: Path, dataset: Dataset) -> Table:
-    """Higgs-100K: rows drawn by numpy's seed 1, a fifth of them for validation; the last 500,000 are the test part.
+    """Higgs-100K: rows drawn by numpy's seed 1, a fifth for validation; the last are the test.
 
     i-Mix draws 100,000 rows by that seed; its draw is not published, so this one is ours.
     """
@@ -214,10 +211,10 @@ DECLARED: dict[str, Callable[[Path, Dataset], Table]] = {
 }
 
 
-def check_shape(path: Path, found: tuple[int, ...], expected: tuple[int, ...]) -> None:
+def check_shape(path: Path, shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
     """Raise unless a declared dataset has the declared rows and columns."""
-    if found != expected:
-        raise UserError(f"{path} is damaged: {found} rows and columns instead of {expected}")
+    if shape != expected:
+        raise UserError(f"{path} is damaged: {shape} rows and columns instead of {expected}")
 
 
 def from_frame(
@@ -247,11 +244,11 @@ def from_frame(
     names = tuple(map(str, [*numbers, *words]))
     notes = {} if labelled.all() else {"rows without a class": int((~labelled).sum())}
     table = Table(numeric, categorical, names, y, tuple(map(str, classes)), starts, notes)
-    check(table)
+    check_table(table)
     return table
 
 
-def check(table: Table) -> None:
+def check_table(table: Table) -> None:
     """Raise unless there is something to learn from and to classify."""
     if not table.names:
         raise UserError("the table has no column besides the classes")
@@ -266,8 +263,10 @@ def check(table: Table) -> None:
         raise UserError(f"all {len(table)} rows are of one class: there is nothing to classify")
     counts = np.bincount(table.y)
     if table.starts is None and counts.min() < 5:
-        few = f"class {table.classes[counts.argmin()]} has {counts.min()} rows, fewer than the 5 that three parts need"
-        raise UserError(f"{few}: is the target a column of classes?")
+        few = f"class {table.classes[counts.argmin()]} has {counts.min()} rows"
+        raise UserError(
+            f"{few}, fewer than the 5 that three parts need: is the target a column of classes?"
+        )
 
 
 def with_hash(table: Table) -> tuple[Table, str]:

@@ -1,9 +1,9 @@
 """Tables of numbers: RényiCL's protocol on any table, any registered loss in place of its own."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,11 @@ from torch import Tensor, nn
 from contrastbench.domains.base import Domain, Evaluation, generator
 from contrastbench.domains.declaration import TestPart
 from contrastbench.domains.model import Raw
-from contrastbench.domains.scoring.classifiers import CLASSIFIERS, Classifier, Labelled, accuracy
+from contrastbench.domains.scoring.boosting import boosting
+from contrastbench.domains.scoring.classifiers import Classifier, Labelled, accuracy
+from contrastbench.domains.scoring.linear import linear
+from contrastbench.domains.scoring.logistic import logistic
+from contrastbench.domains.scoring.pseudo_inverse import pseudo_inverse
 from contrastbench.domains.tabular import TabularRecipe
 from contrastbench.domains.tabular.data import load
 from contrastbench.domains.tabular.encoder import TabularModel
@@ -21,6 +25,12 @@ from contrastbench.losses.contrast import Contrast, both_views, query_key
 from contrastbench.losses.errors import UserError
 
 Model = TabularModel | Raw
+CLASSIFIERS: dict[str, Callable[[Labelled, Labelled, int], Classifier]] = {
+    "linear": linear,
+    "pseudo_inverse": pseudo_inverse,
+    "logistic": logistic,
+    "boosting": boosting,
+}
 LINEAR = ("linear", "pseudo_inverse", "logistic")
 CHUNK = 4096  # rows embedded at once
 
@@ -59,10 +69,8 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         self.test_part: TestPart = "redrawn" if table.starts is None else "fixed"
         check_rows(len(self.train.y), int(data.feature_of[-1]) + 1, recipe)
         if self.table_notes:
-            print(
-                f"{dataset}: {'; '.join(f'{what}: {found}' for what, found in self.table_notes.items())}",
-                file=sys.stderr,
-            )
+            notes = "; ".join(f"{name}: {value}" for name, value in self.table_notes.items())
+            print(f"{dataset}: {notes}", file=sys.stderr)
 
     def data_hash(self, trained: bool) -> str:
         """Training, validation and test rows are of one table."""
@@ -98,16 +106,16 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         return len(self.train.y) // self.recipe.batch_size
 
     def contrasts(self, model: Model, batch: Batch) -> list[Contrast]:
-        """MoCo v3's pairing with both views as queries, SimCLR's, or SCARF's with the clean rows as queries."""
+        """MoCo v3's pairing with both views as queries, SimCLR's, or SCARF's clean queries."""
         one, two, _ = batch
         if self.recipe.pairing == "both_views":
             return [both_views(model(one), model(two))]
         if self.recipe.pairing == "one_way":
             return [query_key(model(one), model(two))]
-        moco = cast(TabularModel, model)
-        moco.update_target()
-        key_one, key_two = moco.targets(one, two)
-        return [query_key(moco(one), key_two), query_key(moco(two), key_one)]
+        assert isinstance(model, TabularModel), "features as they are have no weights to train"
+        model.update_target()
+        key_one, key_two = model.targets(one, two)
+        return [query_key(model(one), key_two), query_key(model(two), key_one)]
 
     def classes(self, batch: Batch) -> Tensor:
         """The class of each row."""
@@ -118,7 +126,7 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         return embed(model.encoder.eval(), self.test)
 
     def evaluate(self, model: Model) -> Evaluation:
-        """Accuracy in percent on the test rows of classifiers fitted on the training rows' embeddings."""
+        """Percent on the test rows of classifiers fitted on the training rows' embeddings."""
         encoder = model.encoder.eval()
         train, validation = (embed(encoder, rows) for rows in (self.train, self.validation))
         names = ("boosting",) if self.recipe.probe == "boosting" else LINEAR

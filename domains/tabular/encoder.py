@@ -24,7 +24,7 @@ class Maxout(nn.Module):
 
 
 def perceptron(widths: Sequence[int], batch_norm: bool, maxout: int) -> nn.Sequential:
-    """Layers of those widths, the first being the inputs; the last is linear with maxout unless there is one set."""
+    """Layers of those widths, inputs first; the last is linear with maxout if it has sets."""
     hidden = widths if maxout == 1 else widths[:-1]
     layers = [module for a, b in pairwise(hidden) for module in layer(a, b, batch_norm)]
     if maxout > 1:

@@ -33,12 +33,12 @@ class Prepared:
     train: Labelled  # x is (rows, inputs)
     validation: Labelled
     test: Labelled
-    feature_of: Tensor  # (inputs,) the column of the table that each input comes from, numbered without gaps
+    feature_of: Tensor  # (inputs,) the table's column that each comes from, numbered without gaps
     notes: dict[str, Any]  # what was left out or filled in
 
 
 def split(table: Table, seed: int, limit: int | None = None) -> Parts:
-    """The table's own parts, or a stratified 60 / 20 / 20 split drawn by the seed; `limit` keeps so many rows of all.
+    """The table's own split, or a stratified 60 / 20 / 20 by the seed; `limit` thins it.
 
     Raises:
         UserError: the training rows are of one class.
@@ -92,15 +92,14 @@ def prepare(
     train, validation, test = (
         Labelled(torch.from_numpy(x[p]), torch.from_numpy(table.y[p]).long()) for p in parts
     )
-    found = {what: value for what, value in notes.items() if value}
-    return Prepared(train, validation, test, torch.from_numpy(features), found)
+    told = {name: value for name, value in notes.items() if value}
+    return Prepared(train, validation, test, torch.from_numpy(features), told)
 
 
 def encode(table: Table, fit: Array) -> tuple[list[Array], dict[str, Any]]:
-    """One block of inputs for each column that varies among the rows to fit on, and what to tell about the others."""
-    low, high = (
-        extreme.reduce(table.numeric[fit], axis=0) for extreme in (np.fmin, np.fmax)
-    )  # nan is passed over
+    """One block of inputs for each column that varies, and notes on the others."""
+    # nan is passed over
+    low, high = (extreme.reduce(table.numeric[fit], axis=0) for extreme in (np.fmin, np.fmax))
     varies = high > low
     names = np.array(table.names, dtype=object)
     numbers, words = names[: len(varies)], names[len(varies) :]
@@ -126,7 +125,7 @@ def encode(table: Table, fit: Array) -> tuple[list[Array], dict[str, Any]]:
 
 
 def scale(x: Array, fit: Array) -> Array:
-    """Numbers with the median for missing ones, scaled to mean 0 and variance 1 on the rows to fit on."""
+    """Numbers scaled to mean 0 and variance 1 of the rows to fit on; missing: the median."""
     with np.errstate(over="ignore", invalid="ignore"):  # what is too large is refused afterwards
         return (
             make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
@@ -136,7 +135,7 @@ def scale(x: Array, fit: Array) -> Array:
 
 
 def one_hot(column: Array, fit: Array) -> tuple[Array, int]:
-    """(rows, categories) and in how many rows stands a category that the rows to fit on do not have."""
+    """(rows, categories), and how many rows have a category that was not fitted on."""
     encoder = OneHotEncoder(
         handle_unknown="infrequent_if_exist",
         max_categories=MAX_CATEGORIES,

@@ -9,7 +9,7 @@ from contrastbench.domains.tabular import TabularRecipe
 def two_views(
     table: Tensor, rows: Tensor, feature_of: Tensor, recipe: TabularRecipe, rng: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Two views of some rows of a table; the first is the rows themselves if the pairing is `one_way`.
+    """Two views of rows of a table; the first is the rows themselves where it is `one_way`.
 
     Args:
         table: (n, inputs) all training rows.
@@ -39,7 +39,7 @@ def view(
 def corrupt(
     x: Tensor, table: Tensor, feature_of: Tensor, chosen: Tensor, rng: torch.Generator
 ) -> Tensor:
-    """Chosen features replaced by those of other rows, each of a row of its own: a draw from the empirical marginals.
+    """Chosen features replaced by draws from their empirical marginals, each on its own.
 
     Args:
         x: (b, inputs).
@@ -53,7 +53,7 @@ def corrupt(
 
 
 def choose(shape: tuple[int, int], recipe: TabularRecipe, rng: torch.Generator) -> Tensor:
-    """(b, features) which features change: each with the recipe's rate, or exactly int(rate * features) of each row."""
+    """(b, features) which features change: each by chance, or exactly int(rate * features)."""
     noise = torch.rand(shape, generator=rng, device=rng.device)
     if recipe.choice == "each":
         return noise < recipe.rate

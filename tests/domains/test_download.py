@@ -66,7 +66,7 @@ class Served:
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_sets: None) -> Iterator[Served]:
-    """A hub with SentEval's archive and a corpus, to which the datasets' addresses lead; an empty cache."""
+    """A hub with SentEval's archive and a corpus, at the datasets' addresses; empty cache."""
     served = Served()
     senteval.make(tmp_path / "made", [])
     with tarfile.open(tmp_path / "made.tar", "w") as tar:

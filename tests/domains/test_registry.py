@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 
 from contrastbench.benchmarks.cli import listing
+from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import read
-from contrastbench.benchmarks.running.runner import Request, run
-from contrastbench.benchmarks.sweeps import plan
-from contrastbench.benchmarks.tables import sweep_file
+from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.runner import run
+from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.domains import registry
 from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.losses import UserError
+from contrastbench.losses.spec import LossSpec
 
-PACKAGE = """
-import torch
-from contrastbench.domains.base import Evaluation, generator
+FACE = """
+from contrastbench.domains.declaration import Dataset, Declaration, by_name
 from contrastbench.domains.recipe import Recipe
-from contrastbench.losses import both_views
 
 
 class PointRecipe(Recipe):
@@ -31,54 +31,78 @@ class PointRecipe(Recipe):
         return "points/1"
 
 
-class PointDomain:
-    summary = "points of a plane"
-    recipe = PointRecipe
-    default = "plane"
-    tiny = {"epochs": 1}
-    threads = 1
+def declared(**changes):
+    plane = by_name(Dataset("plane", "embedded: points of a plane"))
+    values = {"adapter": "pointset_domain:PointDomain", "default": "plane", "tiny": {"epochs": 1}}
+    values |= {"summary": "points", "recipe": PointRecipe, "datasets": plane}
+    return Declaration(**{**values, **changes})
 
-    def __init__(self, dataset, recipe, seed, data_root, device):
-        self.data_hash, self.seed, self.recipe = "f" * 64, seed, recipe
 
-    def model(self, recipe):
-        torch.manual_seed(self.seed)
-        return torch.nn.Linear(2, 4)
+DECLARATION = declared()
+NO_DEFAULT = declared(default="sphere")
+NO_CLASS = declared(adapter="pointset_domain")
+NO_RECIPE = declared(recipe=dict)
+NO_MODULE = declared(adapter="pointset_domian:PointDomain")
+NO_ATTRIBUTE = declared(adapter="pointset_domain:Pointdomain")
+NO_LIBRARY = declared(adapter="pointset_library:PointDomain")
+NO_LIBRARY_OF_AN_EXTRA = declared(adapter="pointset_library:PointDomain", extra="pointset[all]")
+NO_IMPORT = declared(adapter="pointset_wrong:PointDomain")
+"""
+ADAPTER = """
+import torch
+from contrastbench.domains.base import Domain, Evaluation, generator
+from contrastbench.losses import both_views
 
-    def batches(self, recipe, epoch):
-        yield torch.randn(8, 2, generator=generator(torch.device("cpu"), self.seed, epoch))
 
-    def steps(self, recipe):
+class PointDomain(Domain):
+    def data_hash(self, trained):
+        return "f" * 64
+
+    def model(self):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            return torch.nn.Linear(2, 4)
+
+    def steps(self):
         return 1
 
+    def batches(self, epoch):
+        yield torch.randn(8, 2, generator=generator(torch.device("cpu"), self.seed, epoch))
+
     def contrasts(self, model, batch):
-        return [both_views(model(batch), model(batch + recipe_noise(self.recipe)))]
+        return [both_views(model(batch), model(batch + self.recipe.noise))]
 
     def evaluate(self, model):
-        return Evaluation({"accuracy": 50.0}, "accuracy", {"validation": 40.0})
-
-
-def recipe_noise(recipe):
-    return recipe.noise
+        return Evaluation({"accuracy": 50.0}, "accuracy", validation=40.0)
 """
 
 
 @pytest.fixture
 def points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An installed package with a domain."""
-    (tmp_path / "pointset.py").write_text(PACKAGE)
+    modules = {
+        "pointset": FACE,
+        "pointset_domain": ADAPTER,
+        "pointset_library": "import no_such_library",
+        "pointset_wrong": "1 / 0",
+    }
+    for name, code in modules.items():
+        (tmp_path / f"{name}.py").write_text(code)
+        monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "pointset", raising=False)
-    announce(monkeypatch, EntryPoint("points", "pointset:PointDomain", registry.ENTRY_POINTS))
+    announce(monkeypatch, points="pointset:DECLARATION")
 
 
-def announce(monkeypatch: pytest.MonkeyPatch, *entries: EntryPoint) -> None:
-    monkeypatch.setattr(registry, "entry_points", lambda group: entries)
+def announce(monkeypatch: pytest.MonkeyPatch, *others: EntryPoint, **values: str) -> None:
+    entries = [EntryPoint(name, value, registry.ENTRY_POINTS) for name, value in values.items()]
+    monkeypatch.setattr(registry, "entry_points", lambda group: (*others, *entries))
 
 
-def test_a_packages_domain_is_listed_without_its_code(points: None) -> None:
-    assert "points     announced by a package: pointset:PointDomain" in list(listing.domains())
-    assert "pointset" not in sys.modules
+def test_a_packages_domain_is_listed_without_its_adapter(points: None) -> None:
+    assert "points     points; embedded: plane" in list(listing.domains())
+    assert "plane            points    embedded: points of a plane" in list(listing.datasets())
+    assert "plane" in registry.known_data()
+    assert "pointset_domain" not in sys.modules
 
 
 def test_a_packages_domain_trains_like_ours(points: None, tmp_path: Path) -> None:
@@ -88,12 +112,11 @@ def test_a_packages_domain_trains_like_ours(points: None, tmp_path: Path) -> Non
         UserError, match="unknown recipe key of domain points 'nois': did you mean 'noise'"
     ):
         make_recipe("points", {"nois": 1})
-    record, path = run(Request("points", "plane", "adnce", {}, {"epochs": 2}, tmp_path), seed=0)
-    assert (record["status"], record["protocol"], record["recipe"]["noise"]) == (
-        "ok",
-        "points/1",
-        0.1,
-    )
+    experiment = Experiment("points", "plane", LossSpec("adnce"), {"epochs": 2})
+    record, path = run(experiment, 0, Options(tmp_path, device="cpu"))
+    found = (record["status"], record["protocol"], record["recipe"]["noise"])
+    assert found == ("ok", "points/1", 0.1)
+    assert record["details"]["validation"] == 40.0
     assert json.dumps(read(path)) == json.dumps(record)
 
 
@@ -102,33 +125,75 @@ def test_a_packages_domain_is_swept(points: None, tmp_path: Path) -> None:
     path.write_text(
         "domains: {points: {recipe: {noise: 0.2}}, graph: {}}\nlosses: [infonce]\nseeds: [0]\n"
     )
-    found = plan.places(sweep_file.load(str(path)))
-    assert [place.column for place in found] == ["plane", "motifs"]
-    assert found[0].experiment.full_recipe.model_dump()["noise"] == 0.2
+    tasks = make_plan(str(path), [], None, False, None, tmp_path, check_values=True).tasks()
+    assert [task.experiment.dataset for task in tasks] == ["plane", "motifs"]
+    assert tasks[0].experiment.full_recipe.model_dump()["noise"] == 0.2
+
+
+BROKEN = {  # what a package announces, and what is said of it
+    "no_such_module:B": r"cannot load domain new from no_such_module:B \(ModuleNotFoundError: No",
+    "json:B": r"cannot load domain new from json:B \(AttributeError: module 'json' has no",
+    "pointset_wrong:B": r"cannot load domain new from pointset_wrong:B \(ZeroDivisionError: div",
+    "json:JSONDecoder": "domain new: json:JSONDecoder is no Declaration: see contrastbench.dom",
+    "pointset:NO_DEFAULT": "NO_DEFAULT has the default 'sphere', which is none of its datasets$",
+    "pointset:NO_CLASS": "NO_CLASS has the adapter 'pointset_domain': write module:Class$",
+    "pointset:NO_RECIPE": "NO_RECIPE has the recipe dict: derive it from contrastbench's Recipe$",
+}
+
+
+@pytest.mark.parametrize("value", BROKEN)
+def test_a_broken_declaration_is_one_line_and_takes_no_other_domain_down(
+    value: str, points: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    announce(monkeypatch, new=value, points="pointset:DECLARATION")
+    with pytest.raises(UserError, match=BROKEN[value]) as error:
+        registry.domain_class("new")
+    assert "\n" not in str(error.value)
+    names = [line.split()[0] for line in listing.domains()]
+    assert names == [*registry.DOMAINS, "new", "points"]
+    assert f"new        BROKEN: {error.value}" in list(listing.domains())
+    assert {"plane", "motifs", "wiki1m"} < registry.known_data().keys()
+    assert "new" not in registry.datasets()
+    assert any(line.startswith("plane") for line in listing.data())
+
+
+@pytest.mark.parametrize(
+    ("attribute", "message"),
+    [
+        ("NO_MODULE", r"cannot import pointset_domian:PointDomain of domain new \(ModuleNotFound"),
+        ("NO_ATTRIBUTE", r"cannot import pointset_domain:Pointdomain of domain new \(AttributeErr"),
+        ("NO_IMPORT", r"cannot import pointset_wrong:PointDomain of domain new \(ZeroDivisionErr"),
+        ("NO_LIBRARY", "domain new needs no_such_library, .*: pip install no_such_library$"),
+        ("NO_LIBRARY_OF_AN_EXTRA", r'needs no_such_library, .*: pip install "pointset\[all\]"$'),
+    ],
+)
+def test_an_adapter_that_cannot_be_imported_is_one_line(
+    attribute: str, message: str, points: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    announce(monkeypatch, new=f"pointset:{attribute}")
+    with pytest.raises(UserError, match=message) as error:
+        registry.domain_class("new")
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
         (
-            [("graph", "theirs:Domain")],
-            "two domains are named graph: contrastbench.domains.graph:GraphDomain and theirs",
+            [("graph", "theirs:DECLARATION")],
+            "two domains are named graph: contrastbench.domains.graph:DECLARATION and theirs:DECL",
         ),
-        ([("new", "a:B"), ("new", "c:D")], "two domains are named new: a:B and c:D"),
-        ([("new", "no_such_module:B")], "domain new: cannot import no_such_module:B"),
-        ([("new", "json:B")], "domain new: cannot import json:B"),
-        ([("new", "json:JSONDecoder")], "domain new: json:JSONDecoder has no attribute summary"),
+        ([("new", "a:B"), ("new", "c:D")], "two domains are named new: a:B and c:D: uninstall one"),
     ],
 )
-def test_what_is_wrong_with_a_package_is_named(
-    monkeypatch, entries: list[tuple[str, str]], message: str
+def test_a_name_clash_is_refused(
+    monkeypatch: pytest.MonkeyPatch, entries: list[tuple[str, str]], message: str
 ) -> None:
-    announce(
-        monkeypatch, *(EntryPoint(name, value, registry.ENTRY_POINTS) for name, value in entries)
-    )
-    with pytest.raises(UserError, match=message) as error:
-        registry.domain_class("new")
-    assert "\n" not in str(error.value)
+    announce(monkeypatch, *(EntryPoint(*entry, registry.ENTRY_POINTS) for entry in entries))
+    for ask in (registry.domains, registry.datasets, lambda: list(listing.domains())):
+        with pytest.raises(UserError, match=message) as error:
+            ask()
+        assert "\n" not in str(error.value)
 
 
 def test_an_unknown_domain_answers_with_packages_too(points: None) -> None:

@@ -25,24 +25,24 @@ def test_the_seed_alone_decides_order_weights_and_views() -> None:
     for seed, same in ((0, True), (1, False)):
         a, b = domain(0), domain(seed)
         assert torch.equal(a.graphs.y, b.graphs.y) == same
-        weights = [d.model(d.recipe).encoder.mlps[0][0].weight for d in (a, b)]
+        weights = [d.model().encoder.mlps[0][0].weight for d in (a, b)]
         assert torch.equal(*weights) == same
-        views = [next(iter(d.batches(d.recipe, 3)))[1].edge_index for d in (a, b)]
+        views = [next(iter(d.batches(3)))[1].edge_index for d in (a, b)]
         assert torch.equal(*views) == same
 
 
 def test_making_a_model_leaves_the_global_random_state_alone() -> None:
     torch.manual_seed(5)
     before = torch.get_rng_state()
-    domain().model(GraphRecipe())
+    domain().model()
     assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_every_epoch_draws_new_views_of_the_same_batches() -> None:
     d = domain(batch_size=150)
-    first, second = (list(d.batches(d.recipe, epoch)) for epoch in (0, 1))
+    first, second = (list(d.batches(epoch)) for epoch in (0, 1))
     assert [len(graphs) for graphs, _ in first] == [150, 150, 100]
-    assert d.steps(d.recipe) == 3
+    assert d.steps() == 3
     for (a, view_a), (b, view_b) in zip(first, second, strict=True):
         assert torch.equal(a.edge_index, b.edge_index)
         assert len(a) == len(view_a)
@@ -51,8 +51,8 @@ def test_every_epoch_draws_new_views_of_the_same_batches() -> None:
 
 def test_a_last_graph_alone_is_left_out_of_training() -> None:
     d = domain(limit=101, batch_size=50)
-    assert [len(graphs) for graphs, _ in d.batches(d.recipe, 0)] == [50, 50]
-    assert d.steps(d.recipe) == 2
+    assert [len(graphs) for graphs, _ in d.batches(0)] == [50, 50]
+    assert d.steps() == 2
     assert len(d.graphs) == 101
 
 
@@ -66,16 +66,16 @@ def test_chunks_are_whole_batches_of_bounded_size(monkeypatch: pytest.MonkeyPatc
     assert all(start % 32 == 0 for start, _ in parts)
     monkeypatch.setattr(graph, "CHUNK_EDGES", 1)
     assert list(chunks(d.graphs, 300)) == [(0, 300), (300, 400)]
-    assert sum(len(graphs) for graphs, _ in d.batches(d.recipe, 0)) == 400
+    assert sum(len(graphs) for graphs, _ in d.batches(0)) == 400
 
 
 def test_training_lowers_the_loss() -> None:
     d = domain(limit=128)
-    model, loss = d.model(d.recipe).train(), get_loss("infonce", temperature=0.2)
+    model, loss = d.model().train(), get_loss("infonce", temperature=0.2)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     values = []
     for epoch in range(30):
-        for batch in d.batches(d.recipe, epoch):
+        for batch in d.batches(epoch):
             (contrast,) = d.contrasts(model, batch)
             value = loss(contrast)
             optimizer.zero_grad()
@@ -110,13 +110,14 @@ def test_a_class_with_fewer_members_than_folds_is_named() -> None:
 
 def test_evaluation_says_what_it_measured() -> None:
     d = domain(limit=80, folds=4)
-    evaluation = d.evaluate(d.model(d.recipe))
+    evaluation = d.evaluate(d.model())
     assert evaluation.main == "accuracy"
-    assert evaluation.metrics["accuracy"] == pytest.approx(np.mean(evaluation.details["folds"]))
-    assert evaluation.metrics["accuracy_std_over_folds"] == pytest.approx(
-        np.std(evaluation.details["folds"])
-    )
+    assert evaluation.metrics["accuracy"] == pytest.approx(np.mean(evaluation.folds))
+    assert evaluation.metrics["accuracy_std_over_folds"] == pytest.approx(np.std(evaluation.folds))
     assert (evaluation.details["folds_n"], evaluation.details["folds_ddof"]) == (4, 0)
+    assert (len(evaluation.folds), evaluation.test_part) == (4, "folds")
+    assert evaluation.samples == {"train": 80}
+    assert 0 < evaluation.validation <= 100
 
 
 def test_graphs_of_torch_geometric() -> None:

@@ -16,7 +16,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(scope="module")
 def graphs() -> Graphs:
-    """Some motif graphs with loops, an edgeless graph and an empty one among them; features are node numbers."""
+    """Some motif graphs with loops, an edgeless and an empty one; features: node numbers."""
     motifs, _ = load("motifs")
     part = motifs[:40]
     nodes = torch.cat([part.node_ptr[:20], part.node_ptr[20:] + 3, part.node_ptr[-1:] + 3])
@@ -44,7 +44,7 @@ def view(graphs: Graphs, seed: int = 0, **recipe: object) -> Graphs:
 def linked(
     nodes: set[int], edges: set[tuple[int, int]], all_edges: set[tuple[int, int]]
 ) -> set[int]:
-    """The nodes that keep an edge or a loop, by the released rule; all of a graph that never had one."""
+    """The nodes that keep an edge or a loop; all of a graph that never had one."""
     return {n for n in nodes if any(n in edge for edge in edges)} if all_edges else nodes
 
 

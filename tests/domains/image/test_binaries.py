@@ -24,7 +24,7 @@ def tar(path: Path, files: dict[str, bytes]) -> None:
 
 
 def cifar_files(hundred: bool) -> dict[str, bytes]:
-    """Records whose pixels are seeded noise and whose class is the record's number modulo the classes."""
+    """Records of seeded noise whose class is the record's number modulo the classes."""
 
     def part(count: int, seed: int) -> bytes:
         rows = np.concatenate(

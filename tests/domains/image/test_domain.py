@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 import torch
 
+from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import training
-from contrastbench.benchmarks.running.runner import Request, run
+from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.runner import run
 from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.image import domain as image
 from contrastbench.domains.image import evaluation
@@ -22,6 +24,7 @@ from contrastbench.domains.image.views import Policy, normalise
 from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.domains.scoring.classifiers import Classifier
 from contrastbench.losses import UserError, get_loss
+from contrastbench.losses.spec import LossSpec
 
 CPU = torch.device("cpu")
 SMALL = {**declaration("image").tiny, "precision": "float32"}
@@ -34,33 +37,31 @@ def domain(
 
 
 def contrasts(d: ImageDomain):
-    return d.contrasts(d.model(d.recipe), next(iter(d.batches(d.recipe, 0))))
+    return d.contrasts(d.model(), next(iter(d.batches(0))))
 
 
 def test_the_seed_alone_decides_split_weights_and_views() -> None:
     for seed, same in ((0, True), (1, False)):
         a, b = domain(0), domain(seed)
         assert torch.equal(a.parts["validation"].pixels, b.parts["validation"].pixels) == same
-        weights = [d.model(d.recipe).encoder[0].weight for d in (a, b)]
+        weights = [d.model().encoder[0].weight for d in (a, b)]
         assert torch.equal(*weights) == same
         images = a.parts["train"].pixels[:4]
-        views = [d.views(images, next(iter(d.batches(d.recipe, 3))).rng)[1] for d in (a, b)]
+        views = [d.views(images, next(iter(d.batches(3))).rng)[1] for d in (a, b)]
         assert torch.equal(*views) == same
 
 
 def test_making_a_model_leaves_the_global_random_state_alone() -> None:
     before = torch.get_rng_state()
     d = domain()
-    d.model(d.recipe)
+    d.model()
     assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_every_epoch_shuffles_the_images_anew_into_full_batches() -> None:
     d = domain()
-    first, second = (
-        [batch.rows.tolist() for batch in d.batches(d.recipe, epoch)] for epoch in (0, 1)
-    )
-    assert [len(rows) for rows in first] == [32] * d.steps(d.recipe) == [32] * 5
+    first, second = ([batch.rows.tolist() for batch in d.batches(epoch)] for epoch in (0, 1))
+    assert [len(rows) for rows in first] == [32] * d.steps() == [32] * 5
     assert len({row for rows in first for row in rows}) == 160
     assert first != second
 
@@ -110,7 +111,7 @@ def test_views_are_augmented_by_the_recipes_policies_one_after_the_other(
 
 
 def test_the_views_of_renyicl_on_imagenet_are_those_of_b3_and_its_code() -> None:
-    """A colour jitter of 0.4, 0.4, 0.2, 0.1; blur and solarisation differ between the views; local crops have less."""
+    """Jitter of 0.4, 0.4, 0.2, 0.1; blur and solarisation differ; local crops have less."""
 
     def found(**values: object) -> list[Policy]:
         return image.policies(make_recipe("image", {"preset": "renyicl-imagenet", **values}))
@@ -137,7 +138,7 @@ def test_other_recipes_have_one_policy_for_all_views() -> None:
 def test_multi_crop_meets_the_keys_of_the_other_view_and_its_own_instance() -> None:
     """Written out: queries of all views but one, against the target's keys of that one."""
     d = domain(pairing="query_key", local_crops=1, local_size=8)
-    net, batch = d.model(d.recipe).eval(), next(iter(d.batches(d.recipe, 0)))
+    net, batch = d.model().eval(), next(iter(d.batches(0)))
     state = batch.rng.get_state()
     found = d.contrasts(net, batch)
     batch.rng.set_state(state)
@@ -154,7 +155,7 @@ def test_multi_crop_meets_the_keys_of_the_other_view_and_its_own_instance() -> N
 def test_supervised_positives_are_the_class_and_labels_of_validation_are_not_seen() -> None:
     d = domain(pairing="supervised")
     (contrast,) = contrasts(d)
-    labels = d.parts["train"].labels[next(iter(d.batches(d.recipe, 0))).rows].repeat(2)
+    labels = d.parts["train"].labels[next(iter(d.batches(0))).rows].repeat(2)
     assert torch.equal(contrast.anchor_id, labels)
     assert (~contrast.padding).sum(dim=1).tolist() == [
         int((labels == label).sum()) - 1 for label in labels
@@ -184,7 +185,7 @@ def test_unlabelled_images_are_trained_on_beside_the_training_part() -> None:
 @pytest.mark.parametrize("pairing", ["both_views", "query_key", "supervised"])
 def test_training_lowers_the_loss(pairing: str) -> None:
     d = domain(pairing=pairing, epochs=8, limit=128, lr=3e-3)
-    _, history = train(d, d.recipe, get_loss("infonce", temperature=0.2))
+    _, history = train(d, get_loss("infonce", temperature=0.2))
     assert np.mean(history.loss_by_epoch[-2:]) < history.loss_by_epoch[0] - 0.2
 
 
@@ -201,7 +202,7 @@ def test_a_killed_training_goes_on_bit_for_bit(
 ) -> None:
     recipe = {"epochs": 2, "limit": 80, "batch_size": 32, **KILLED[name]}
     whole = domain(**recipe)
-    expected, history = train(whole, whole.recipe, get_loss("adnce"))
+    expected, history = train(whole, get_loss("adnce"))
     path, update = tmp_path / "it.safetensors", training.Run.update
 
     def kill(run: training.Run, value: torch.Tensor) -> None:
@@ -213,9 +214,9 @@ def test_a_killed_training_goes_on_bit_for_bit(
         patch.setattr(training.Run, "update", kill)
         interrupted = domain(**recipe)
         with pytest.raises(SystemExit):
-            train(interrupted, interrupted.recipe, get_loss("adnce"), path)
+            train(interrupted, get_loss("adnce"), path)
     again = domain(**recipe)
-    resumed, later = train(again, again.recipe, get_loss("adnce"), path)
+    resumed, later = train(again, get_loss("adnce"), path)
     assert later == history
     names = set(expected.state_dict())
     assert ("target.0.1.running_var" in names) == (name == "moco")
@@ -226,11 +227,13 @@ def test_a_killed_training_goes_on_bit_for_bit(
 
 def test_evaluation_says_what_it_measured() -> None:
     d = domain(probe="knn")
-    evaluation = d.evaluate(d.model(d.recipe))
+    evaluation = d.evaluate(d.model())
     assert set(evaluation.metrics) == {"accuracy", "lbfgs", "knn"}
     assert evaluation.metrics["accuracy"] == evaluation.metrics["knn"]
+    assert evaluation.samples == {"train": 181, "validation": 19, "test": 200}
+    assert evaluation.test_part == "fixed"
     details = evaluation.details
-    assert details["images"] == {"train": 181, "validation": 19, "test": 200}
+    assert evaluation.validation == details["validation_accuracy"]["knn"]
     assert details["classifiers"]["knn"] == {"k": 20}
     assert set(details["validation_accuracy"]) == {"lbfgs", "knn"}
     assert 10 <= details["largest_class"] < 20
@@ -238,7 +241,7 @@ def test_evaluation_says_what_it_measured() -> None:
 
 def test_a_trained_probe_stands_beside_the_others() -> None:
     d = domain(probe="strict")
-    evaluation = d.evaluate(d.model(d.recipe))
+    evaluation = d.evaluate(d.model())
     assert set(evaluation.metrics) == {"accuracy", "lbfgs", "knn", "strict"}
     assert set(evaluation.details["validation_accuracy"]) == {"lbfgs", "knn", "strict"}
     assert evaluation.metrics["accuracy"] == evaluation.metrics["strict"]
@@ -254,14 +257,14 @@ def test_a_trained_probe_gets_the_blur_of_the_training(monkeypatch: pytest.Monke
         return model, Classifier(lambda x: torch.zeros(len(x)))
 
     monkeypatch.setattr(Probe, "train", record)
-    d.evaluate(d.model(d.recipe))
+    d.evaluate(d.model())
     assert seen == [0.3]
 
 
 def test_test_images_may_be_larger_than_the_crops_of_the_training(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """STL-10 by the released codes: crops of 32 pixels for encoder and probe, whole images for kNN and score."""
+    """STL-10 as released: crops for encoder and probe, whole images for kNN and score."""
     whole = {
         name: torch.randint(0, 256, (n, 3, 96, 96), dtype=torch.uint8)
         for name, n in (("train", 12), ("test", 8))
@@ -282,9 +285,9 @@ def test_test_images_may_be_larger_than_the_crops_of_the_training(
     }
     d, seen = domain(dataset="STL-10", **values), []
     assert "preset=cpu" not in capsys.readouterr().err, "these crops are what the recipe wants"
-    net = d.model(d.recipe)
+    net = d.model()
     net.encoder.register_forward_pre_hook(lambda _, x: seen.append((x[0].shape[0], x[0].shape[-1])))
-    d.contrasts(net, next(iter(d.batches(d.recipe, 0))))
+    d.contrasts(net, next(iter(d.batches(0))))
     assert seen == [(4, 32)] * 2
     seen.clear()
     metrics = d.evaluate(net).metrics
@@ -297,9 +300,9 @@ def test_test_images_may_be_larger_than_the_crops_of_the_training(
 
 def test_pixels_are_a_reference() -> None:
     raw = domain(encoder="raw", limit=None)
-    assert raw.evaluate(raw.model(raw.recipe)).metrics["lbfgs"] > 93
+    assert raw.evaluate(raw.model()).metrics["lbfgs"] > 93
     with pytest.raises(UserError, match="no weights to train: give --loss none"):
-        run(Request("image", "digits", "adnce", {}, {"encoder": "raw"}), 0)
+        run(Experiment("image", "digits", LossSpec("adnce"), {"encoder": "raw"}), 0, Options())
 
 
 def test_test_images_change_no_number_but_the_score(tmp_path: Path) -> None:
@@ -308,7 +311,7 @@ def test_test_images_change_no_number_but_the_score(tmp_path: Path) -> None:
     spoiled.parts["test"].pixels.random_(0, 256)
     seen = []
     for d in (clean, spoiled):
-        model, history = train(d, d.recipe, get_loss("infonce"))
+        model, history = train(d, get_loss("infonce"))
         seen.append((history, d.evaluate(model)))
     (one, first), (two, second) = seen
     assert one == two
@@ -319,14 +322,14 @@ def test_test_images_change_no_number_but_the_score(tmp_path: Path) -> None:
 
 def test_the_best_step_is_chosen_by_validation_images() -> None:
     d = domain(epochs=1, eval_every=2)
-    model, history = train(d, d.recipe, get_loss("infonce"))
+    model, history = train(d, get_loss("infonce"))
     assert [step for step, _ in history.dev_curve] == [2, 4, 5]
     assert d.validate(model) == history.best[1]
 
 
 def test_a_compiled_encoder_keeps_its_names_and_its_numbers() -> None:
     plain, compiled = domain(), domain(compile=True)
-    a, b = (d.model(d.recipe) for d in (plain, compiled))
+    a, b = (d.model() for d in (plain, compiled))
     assert set(a.state_dict()) == set(b.state_dict())
     assert b.encoder._compiled_call_impl is not None
     assert a.encoder._compiled_call_impl is None

@@ -1,4 +1,4 @@
-"""ResNets against torchvision's, heads as published, and chunks that leave the gradient as it is."""
+"""ResNets against torchvision's, heads as published, chunks with the same gradient."""
 
 import math
 

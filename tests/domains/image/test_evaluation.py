@@ -7,14 +7,14 @@ from torch import nn
 from contrastbench.domains.image import evaluation
 from contrastbench.domains.image.domain import published
 from contrastbench.domains.image.encoder import ImageModel
-from contrastbench.domains.image.evaluation import PROBES, Reader, split
+from contrastbench.domains.image.evaluation import PROBES, Preprocessing, split
 from contrastbench.domains.image.images import Images
 from contrastbench.domains.image.views import Policy
 from contrastbench.domains.model import Raw
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import UserError
 
-READER = Reader((0.5,) * 3, (0.25,) * 3, 8)
+PREPROCESSING = Preprocessing((0.5,) * 3, (0.25,) * 3, 8)
 
 
 def images(n: int = 40, classes: int = 4) -> Images:
@@ -55,12 +55,12 @@ def test_without_a_share_there_is_no_validation_part_and_a_limit_keeps_so_many()
 
 def test_features_are_those_of_single_images_in_order() -> None:
     net, whole = model(), images(300)
-    found = READER.features(net, whole)
+    found = PREPROCESSING.features(net, whole)
     assert torch.equal(found.y, whole.labels)
     x = (whole.pixels[-1:].float() / 255 - 0.5) / 0.25
     with torch.no_grad():
         assert torch.allclose(found.x[-1:], net.eval().encoder(x), atol=1e-5)
-    raw = READER.features(Raw(), whole)
+    raw = PREPROCESSING.features(Raw(), whole)
     assert torch.allclose(raw.x[-1:], x.flatten(1), atol=1e-6)
 
 
@@ -69,7 +69,7 @@ def test_features_that_are_no_numbers_are_said() -> None:
     with torch.no_grad():
         net.encoder[0].weight.fill_(float("nan"))
     with pytest.raises(UserError, match="features are not finite"):
-        READER.features(net, images())
+        PREPROCESSING.features(net, images())
 
 
 def plain(size: int) -> Policy:
@@ -80,9 +80,9 @@ def plain(size: int) -> Policy:
 @pytest.mark.parametrize("name", PROBES)
 def test_probes_learn_on_views_and_leave_the_encoder_alone(name: str) -> None:
     net, whole = model(), images(64)
-    columns = READER.features(net, whole).x.shape[1]
+    columns = PREPROCESSING.features(net, whole).x.shape[1]
     before = {key: tensor.clone() for key, tensor in net.state_dict().items()}
-    moved, classifier = PROBES[name].train(net, whole, columns, READER, plain(8), 0)
+    moved, classifier = PROBES[name].train(net, whole, columns, PREPROCESSING, plain(8), 0)
     assert all(torch.equal(tensor, before[key]) for key, tensor in net.state_dict().items())
     statistics = [
         key for key, tensor in moved.state_dict().items() if not torch.equal(tensor, before[key])
@@ -90,7 +90,7 @@ def test_probes_learn_on_views_and_leave_the_encoder_alone(name: str) -> None:
     assert bool(statistics) == (name == "paper")
     assert all("running" in key or "num_batches" in key for key in statistics)
     assert not any("projector" in key for key in statistics), "what is not scored is not run"
-    held = READER.features(moved, whole)
+    held = PREPROCESSING.features(moved, whole)
     assert (classifier.predict(held.x) == held.y).float().mean() > (
         0.4 if "renyicl" not in name else 0.9
     )
@@ -122,7 +122,7 @@ PUBLISHED: dict[str, tuple[type[torch.optim.Optimizer], dict[str, float], dict[s
 
 @pytest.mark.parametrize("name", PROBES)
 def test_probes_have_the_published_numbers(name: str) -> None:
-    """linear.py of DCL, HCL and ADNCE; RényiCL's B.4, and its B.3: 0.1 for 256 images, linearly scaled to 1024."""
+    """linear.py of DCL, HCL and ADNCE; RényiCL's B.4 and B.3 (0.1 for 256, scaled to 1024)."""
     probe, (kind, numbers, others) = PROBES[name], PUBLISHED[name]
     optimizer = probe.optimizer([nn.Parameter(torch.zeros(1))])
     assert type(optimizer) is kind
@@ -132,16 +132,16 @@ def test_probes_have_the_published_numbers(name: str) -> None:
 
 
 def test_a_probe_is_the_loop_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`strict`, written out: Adam 1e-3 with decay 1e-6 on the cross-entropy of features of the epoch's order."""
+    """`strict`, written out: Adam 1e-3 with decay 1e-6 on the cross-entropy of features."""
     monkeypatch.setattr(evaluation, "augment", lambda images, kind, rng: images.float() / 255)
     net, whole = model().eval(), images(24)
     probe = evaluation.Probe(PROBES["strict"].optimizer, 10, 3, "base")
-    columns = READER.features(net, whole).x.shape[1]
-    _, classifier = probe.train(net, whole, columns, READER, plain(8), 7)
+    columns = PREPROCESSING.features(net, whole).x.shape[1]
+    _, classifier = probe.train(net, whole, columns, PREPROCESSING, plain(8), 7)
     torch.manual_seed(7)
     head = nn.Linear(columns, 4)
     optimizer = torch.optim.Adam(head.parameters(), lr=1e-3, weight_decay=1e-6)
-    x = READER.features(net, whole).x
+    x = PREPROCESSING.features(net, whole).x
     for epoch in range(3):
         rng = evaluation.generator(torch.device("cpu"), 7, epoch)
         order = torch.randperm(24, generator=rng)

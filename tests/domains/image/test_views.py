@@ -1,4 +1,4 @@
-"""Every image operation against torchvision's on one image with the same parameters, and what is drawn."""
+"""Every image operation against torchvision's with the same parameters, and the draws."""
 
 import inspect
 import math
@@ -28,7 +28,7 @@ def rng(seed: int = 0) -> torch.Generator:
 
 
 def picture(height: int = 32, width: int = 32, n: int = N, seed: int = 0) -> Tensor:
-    """(n, 3, height, width) uint8: smooth colours with noise, a grey image, a black one and a white one."""
+    """(n, 3, height, width) uint8: smooth colours with noise; a grey, a black, a white one."""
     small = torch.rand(n, 3, 5, 5, generator=rng(seed))
     smooth = torch.nn.functional.interpolate(small, (height, width), mode="bilinear")
     images = ((smooth + 0.2 * torch.rand(smooth.shape, generator=rng(seed + 1))) * 215).byte()
@@ -217,7 +217,7 @@ def test_crops_are_drawn_as_torchvisions_are(
 
 
 def same_distribution(one: Tensor, two: Tensor) -> None:
-    """Means within 4.5 standard errors, largest distance of distribution functions below 2.2 of its scale."""
+    """Means within 4.5 standard errors, distribution functions within 2.2 of their scale."""
     error = (one.var(dim=0) / len(one) + two.var(dim=0) / len(two)).sqrt()
     assert bool(((one.mean(dim=0) - two.mean(dim=0)).abs() < 4.5 * error).all())
     for a, b in zip(one.T.contiguous(), two.T.contiguous(), strict=True):

@@ -45,7 +45,7 @@ def test_identical_to_grid_search_on_real_graphs(name: str, shared: Callable[...
     root = shared("data", "tudataset", f"{name}.zip").parent
     domain = GraphDomain(name, GraphRecipe(), 0, root, torch.device("cpu"))
     with torch.no_grad():
-        x = domain.model(domain.recipe).encoder.eval()(domain.graphs).numpy()
+        x = domain.model().encoder.eval()(domain.graphs).numpy()
     y = domain.graphs.y.numpy()
     scores = svm_folds(x, y)
     accuracy, c, _ = by_scikit_learn(x.astype(np.float64), y, 10, 0)

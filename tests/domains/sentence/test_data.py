@@ -6,7 +6,7 @@ import pytest
 
 from contrastbench.domains.sentence.data import (
     STS_YEARS,
-    Reader,
+    TextFiles,
     corpus_file,
     corpus_sentences,
     senteval,
@@ -28,7 +28,7 @@ def write(root: Path, name: str, text: str | bytes) -> None:
 def test_rows_without_a_gold_score_are_counted_and_left_out(tmp_path: Path) -> None:
     write(tmp_path, "STS/STS15-en-test/STS.input.belief.txt", "a\tb\nc\td\ne\x85x\tf\n")
     write(tmp_path, "STS/STS15-en-test/STS.gs.belief.txt", "1.5\n\n5\n")
-    found = year_pairs(Reader(tmp_path), "STS15", "belief")
+    found = year_pairs(TextFiles(tmp_path), "STS15", "belief")
     assert (found.first, found.second, found.gold, found.unscored) == (
         ["a", "e x"],
         ["b", "f"],
@@ -37,7 +37,7 @@ def test_rows_without_a_gold_score_are_counted_and_left_out(tmp_path: Path) -> N
     )
     write(tmp_path, "STS/STS15-en-test/STS.gs.belief.txt", "1.5\n")
     with pytest.raises(UserError, match=r"STS\.gs\.belief\.txt is damaged: 3 pairs for 1 scores"):
-        year_pairs(Reader(tmp_path), "STS15", "belief")
+        year_pairs(TextFiles(tmp_path), "STS15", "belief")
 
 
 def test_stsb_and_sick_columns(tmp_path: Path) -> None:
@@ -46,17 +46,17 @@ def test_stsb_and_sick_columns(tmp_path: Path) -> None:
         "STS/STSBenchmark/sts-dev.csv",
         'g\tf\ty\t1\t2.5\ta "b\tc\ng\tf\ty\t1\t0\td\te\tsource\n',
     )
-    found = stsb_pairs(Reader(tmp_path), "dev")
+    found = stsb_pairs(TextFiles(tmp_path), "dev")
     assert (found.first, found.second, found.gold) == (['a "b', "d"], ["c", "e"], [2.5, 0.0])
     write(
         tmp_path,
         "SICK/SICK_test_annotated.txt",
         "head\r\n6\ta\tb\t3.3\tN\tM\r\n7\tc\td\t4\tN\tM\r\n",
     )
-    assert sick_pairs(Reader(tmp_path)).gold == [3.3, 4.0]
+    assert sick_pairs(TextFiles(tmp_path)).gold == [3.3, 4.0]
     write(tmp_path, "SICK/SICK_test_annotated.txt", "head\n6\ta\n")
     with pytest.raises(UserError, match=r"pair 1 is damaged"):
-        sick_pairs(Reader(tmp_path))
+        sick_pairs(TextFiles(tmp_path))
 
 
 def test_a_missing_folder_and_bad_text_are_one_line(tmp_path: Path, offline: None) -> None:
@@ -79,17 +79,18 @@ def test_a_missing_folder_and_bad_text_are_one_line(tmp_path: Path, offline: Non
 def test_the_seven_sets_in_full(shared) -> None:
     root = shared("data", "senteval", "downstream")
     assert {senteval(path) for path in (root, root.parent, root.parents[1])} == {root}
-    sets = sts_sets(Reader(root))
+    sets = sts_sets(TextFiles(root))
     sizes = {name: sum(map(len, parts)) for name, parts in sets.items()}
     assert sizes == {
-        "STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186, "STSB": 1379, "SICKR": 4927,
+        "STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186,
+        "STSB": 1379, "SICKR": 4927,
     }  # fmt: skip
     assert [*sets] == [*STS_YEARS, "STSB", "SICKR"]
     assert sum(part.unscored for part in sets["STS15"]) > 0
 
 
 def test_the_seven_transfer_tasks_in_full(shared) -> None:
-    found = {task.name: task for task in tasks(Reader(shared("data", "senteval", "downstream")))}
+    found = {task.name: task for task in tasks(TextFiles(shared("data", "senteval", "downstream")))}
     assert [*found] == ["MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC"]
     assert len(found["MR"].train.y) == 10662
     assert [

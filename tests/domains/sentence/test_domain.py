@@ -3,7 +3,6 @@
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,8 @@ from scipy.stats import spearmanr
 from transformers import BartConfig, BartModel, CamembertModel, MPNetModel, RobertaModel
 
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.running.runner import Request, run
+from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.runner import run
 from contrastbench.domains.registry import make_recipe
 from contrastbench.domains.sentence import SentenceRecipe, checkpoint, graded
 from contrastbench.domains.sentence.checkpoint import load_checkpoint
@@ -25,6 +25,7 @@ from contrastbench.domains.sentence.encoder import SentenceModel
 from contrastbench.domains.sentence.encoding import Embeddings, encode, pad
 from contrastbench.domains.sentence.scoring import evaluate, whitened
 from contrastbench.losses import UserError, get_loss
+from contrastbench.losses.spec import LossSpec
 
 CPU = torch.device("cpu")
 
@@ -47,9 +48,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_seed_alone_decides_weights_order_and_dropout() -> None:
     for seed, same in ((0, True), (1, False)):
         a, b = domain(0, pooler="cls"), domain(seed, pooler="cls")
-        batches = [next(iter(d.batches(d.recipe, 1))) for d in (a, b)]
+        batches = [next(iter(d.batches(1))) for d in (a, b)]
         assert (batches[0] == batches[1]) == same
-        models = [d.model(d.recipe).train() for d in (a, b)]
+        models = [d.model().train() for d in (a, b)]
         assert torch.equal(*(m.head.dense.weight for m in models)) == same
         contrasts = [d.contrasts(m, batches[0])[0] for d, m in zip((a, b), models, strict=True)]
         assert torch.equal(contrasts[0].anchor, contrasts[1].anchor) == same
@@ -57,7 +58,7 @@ def test_the_seed_alone_decides_weights_order_and_dropout() -> None:
 
 def test_both_views_are_dropout_passes_of_the_same_sentences() -> None:
     d = domain(max_length=8)
-    model, batch = d.model(d.recipe), next(iter(d.batches(d.recipe, 0)))
+    model, batch = d.model(), next(iter(d.batches(0)))
     torch.manual_seed(5)
     before = torch.get_rng_state()
     (views,) = d.contrasts(model.train(), batch)
@@ -71,8 +72,8 @@ def test_both_views_are_dropout_passes_of_the_same_sentences() -> None:
 def test_the_last_partial_batch_is_kept_but_not_a_lone_sentence() -> None:
     for limit, sizes in ((130, [64, 64, 2]), (129, [64, 64])):
         d = domain(limit=limit)
-        assert [len(batch.sentences) for batch in d.batches(d.recipe, 0)] == sizes
-        assert d.steps(d.recipe) == len(sizes)
+        assert [len(batch.sentences) for batch in d.batches(0)] == sizes
+        assert d.steps() == len(sizes)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,7 @@ def test_the_last_partial_batch_is_kept_but_not_a_lone_sentence() -> None:
 )
 def test_poolers_and_encode_agree_with_one_sentence_at_a_time(pooler: str) -> None:
     d = domain(pooler=pooler)
-    model = d.model(d.recipe).eval()
+    model = d.model().eval()
     sentences = ["babace kaba ban", "ban", "", "babace kaba ban", "gugu " * 40]
     found = encode(model, d.checkpoint, sentences, batch_tokens=64)
     assert found.odd == {"distinct_sentences": 4, "truncated": 0, "empty": 1, "with_nul": 0}
@@ -102,7 +103,7 @@ def test_poolers_and_encode_agree_with_one_sentence_at_a_time(pooler: str) -> No
 
 def test_encoding_changes_no_model_and_sees_its_newest_weights() -> None:
     d = domain()
-    model = d.model(d.recipe)
+    model = d.model()
     before = {
         name: (type(module), weight)
         for name, module in model.named_modules()
@@ -112,9 +113,7 @@ def test_encoding_changes_no_model_and_sees_its_newest_weights() -> None:
     assert before == {
         n: (type(m), weight) for n, m in model.named_modules() for weight in m.parameters()
     }
-    get_loss("infonce")(
-        d.contrasts(model.train(), next(iter(d.batches(d.recipe, 0))))[0]
-    ).backward()
+    get_loss("infonce")(d.contrasts(model.train(), next(iter(d.batches(0))))[0]).backward()
     with torch.no_grad():
         model.encoder.encoder.layer[0].output.dense.weight.mul_(2)
     assert not torch.allclose(d.encode(model, ["ban", "kale"]).z, first)
@@ -122,13 +121,13 @@ def test_encoding_changes_no_model_and_sees_its_newest_weights() -> None:
 
 def test_the_head_is_for_training_and_never_scored_untrained() -> None:
     d = domain(pooler="cls")
-    model = d.model(d.recipe)
+    model = d.model()
     with pytest.raises(
         UserError,
         match=r"head that is newly initialised: train it, or give pooler=cls_before_pooler",
     ):
         d.validate(model)
-    d.contrasts(model.train(), next(iter(d.batches(d.recipe, 0))))
+    d.contrasts(model.train(), next(iter(d.batches(0))))
     assert -100 <= d.validate(model) <= 100
     tokens = pad([[2, 5, 3]], 0, CPU)
     before = SentenceModel(model.encoder, "cls_before_pooler", model.head).eval()(tokens)
@@ -139,7 +138,7 @@ def test_the_head_is_for_training_and_never_scored_untrained() -> None:
 
 def test_odd_sentences_are_counted_or_refused() -> None:
     d = domain()
-    model = d.model(d.recipe)
+    model = d.model()
     found = d.encode(model, ["", " ", "ban\0ban", "babace " * 15000])
     assert found.odd == {"distinct_sentences": 4, "truncated": 1, "empty": 2, "with_nul": 1}
     assert torch.isfinite(found.z).all()
@@ -149,14 +148,14 @@ def test_odd_sentences_are_counted_or_refused() -> None:
 
 def test_a_batch_of_one_sentence_repeated_trains() -> None:
     d = domain()
-    model = d.model(d.recipe).train()
-    batch = type(next(iter(d.batches(d.recipe, 0))))(["ban ban"] * 8, 0)
+    model = d.model().train()
+    batch = type(next(iter(d.batches(0))))(["ban ban"] * 8, 0)
     get_loss("adnce")(d.contrasts(model, batch)[0]).backward()
     assert all(p.grad is None or torch.isfinite(p.grad).all() for p in model.parameters())
 
 
 class Hub:
-    """The hub's library: what it is asked, and the folder that it gives or the error that it raises."""
+    """The hub's library: its questions, and the folder it gives or the error it raises."""
 
     def __init__(
         self, monkeypatch: pytest.MonkeyPatch, answer: Path | Exception, reached: Exception | None
@@ -316,7 +315,7 @@ def test_positions_of_roberta_s_kind_begin_behind_the_padding(
     found = load_checkpoint(str(copy), None)
     assert found.max_length == 38
     d = domain(encoder=str(copy), pooler="avg", max_length=38)
-    assert torch.isfinite(d.encode(d.model(d.recipe), ["ban " * 100]).z).all()
+    assert torch.isfinite(d.encode(d.model(), ["ban " * 100]).z).all()
 
 
 def test_equal_checkpoints_are_equal_wherever_they_lie(folder: Path, tmp_path: Path) -> None:
@@ -336,8 +335,8 @@ def test_equal_checkpoints_are_equal_wherever_they_lie(folder: Path, tmp_path: P
     d = domain(encoder=str(folder), pooler="avg")
     tiny = domain()
     sentences = d.dev.first[:5]
-    assert torch.equal(*(x.encode(x.model(x.recipe), sentences).z for x in (d, tiny)))
-    assert d.data_hash != tiny.data_hash
+    assert torch.equal(*(x.encode(x.model(), sentences).z for x in (d, tiny)))
+    assert d.data_hash(trained=True) != tiny.data_hash(trained=True)
 
 
 def test_a_path_is_no_part_of_a_record(folder: Path, tmp_path: Path) -> None:
@@ -350,7 +349,10 @@ def test_a_path_is_no_part_of_a_record(folder: Path, tmp_path: Path) -> None:
     for path, text in zip((folder, copy), texts, strict=True):
         recipe = SentenceRecipe(encoder=str(path), corpus=str(text), pooler="avg")
         found.append(
-            (domain(encoder=str(path), pooler="avg").data_hash, recipe.contents(None, trained=True))
+            (
+                domain(encoder=str(path), pooler="avg").data_hash(trained=True),
+                recipe.contents(None, trained=True),
+            )
         )
     assert found[0] == found[1]
     assert [value[:7] for value in found[0][1].values()] == ["sha256:"] * 2
@@ -364,15 +366,15 @@ def test_a_path_is_no_part_of_a_record(folder: Path, tmp_path: Path) -> None:
         "the data root's names stay: tables use them"
     )
     assert SentenceRecipe().contents(None, trained=True) == {}
-    request = Request(
-        "sentence", "graded", "none", {}, {"encoder": str(copy), "pooler": "avg"}, tmp_path
-    )
-    record, where = run(request, seed=0)
+    experiments = [
+        Experiment("sentence", "graded", LossSpec("none"), {"encoder": str(path), "pooler": "avg"})
+        for path in (copy, folder)
+    ]
+    record, where = run(experiments[0], 0, Options(tmp_path))
     assert str(tmp_path) not in json.dumps(record)
     assert record["details"]["encoder"]["name"] == "copy"
-    recipe = {"encoder": str(folder), "pooler": "avg"}
-    assert run(replace(request, recipe=recipe), seed=0) == (record, where)
-    assert Experiment("sentence", "graded", "none", {}, recipe).ok_by_seed(tmp_path) == {0: record}
+    assert run(experiments[1], 0, Options(tmp_path)) == (record, where)
+    assert experiments[1].ok_by_seed(tmp_path) == {0: record}
 
 
 def test_whitening_gives_identity_covariance() -> None:
@@ -426,7 +428,8 @@ def test_training_improves_the_embedded_score(tmp_path: Path) -> None:
     recipe = {"epochs": 3, "limit": 1024, "schedule": "constant", "eval_every": 16}
     scores = {}
     for loss, params in (("none", {}), ("adnce", {"temperature": 0.05})):
-        record, _ = run(Request("sentence", "graded", loss, params, recipe, tmp_path), seed=0)
+        experiment = Experiment("sentence", "graded", LossSpec(loss, params), recipe)
+        record, _ = run(experiment, 0, Options(tmp_path))
         scores[loss] = record["metrics"]["spearman"]
     assert scores["adnce"] > scores["none"] + 10
     details = record["details"]
@@ -443,13 +446,13 @@ def test_graded_pairs_share_as_many_words_as_they_say() -> None:
         content = [{word for word in s.split() if len(word) == 6} for s in (first, second)]
         assert len(content[0] & content[1]) == gold
     d = domain()
-    embeddings = d.encode(d.model(d.recipe), pairs.first + pairs.second)
+    embeddings = d.encode(d.model(), pairs.first + pairs.second)
     cosine = torch.cosine_similarity(embeddings.of(pairs.first), embeddings.of(pairs.second))
-    evaluation = d.evaluate(d.model(d.recipe))
+    evaluation = d.evaluate(d.model())
     assert evaluation.metrics["spearman"] == pytest.approx(
         100 * spearmanr(cosine, pairs.gold).statistic, abs=0.1
     )
-    assert np.isfinite(d.validate(d.model(d.recipe)))
+    assert np.isfinite(d.validate(d.model()))
 
 
 def test_defaults_are_simcse_but_for_the_tiny_encoder() -> None:

@@ -7,10 +7,13 @@ import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-from contrastbench.benchmarks.running.runner import Request, run
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.runner import run
 from contrastbench.domains.registry import make_recipe
 from contrastbench.domains.sentence.domain import SentenceDomain
 from contrastbench.losses import UserError
+from contrastbench.losses.spec import LossSpec
 
 SENTENCES = ["babace kaba ban", "", "gugu dida ban ban ban", "cekaba"]
 RECIPE = {"epochs": 1, "limit": 32, "batch_size": 16}
@@ -26,9 +29,9 @@ def domain(**recipe: object) -> SentenceDomain:
 def exported(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str, torch.Tensor]:
     """A trained encoder's folder, its pooler and its embeddings."""
     d = domain(pooler=request.param)
-    model = d.model(d.recipe).train()
+    model = d.model().train()
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    (contrast,) = d.contrasts(model, next(iter(d.batches(d.recipe, 0))))
+    (contrast,) = d.contrasts(model, next(iter(d.batches(0))))
     (contrast.anchor @ contrast.keys.T).sum().backward()
     optimizer.step()
     d.export(model, tmp_path / "out")
@@ -67,29 +70,22 @@ def test_what_was_exported_is_an_encoder_here(exported: tuple[Path, str, torch.T
     folder, pooler, expected = exported
     head = {"head": "checkpoint"} if pooler == "cls" else {}
     d = domain(encoder=str(folder), pooler=pooler, **head)
-    assert torch.equal(d.encode(d.model(d.recipe), SENTENCES).of(SENTENCES), expected)
+    assert torch.equal(d.encode(d.model(), SENTENCES).of(SENTENCES), expected)
 
 
 def test_a_run_exports_the_encoder_that_it_scored(tmp_path: Path) -> None:
-    request = Request(
-        "sentence", "graded", "infonce", {}, RECIPE, tmp_path, export=tmp_path / "out"
-    )
-    record, path = run(request, seed=0)
-    again = Request(
-        "sentence",
-        "graded",
-        "none",
-        {},
-        {"encoder": str(tmp_path / "out"), "pooler": "avg"},
-        tmp_path,
-    )
-    assert run(again, seed=0)[0]["metrics"] == record["metrics"]
-    assert json.loads((tmp_path / "out" / "modules.json").read_text())[1]["path"] == "1_Pooling"
+    out = tmp_path / "out"
+    trained = Experiment("sentence", "graded", LossSpec("infonce"), RECIPE)
+    record, path = run(trained, 0, Options(tmp_path, export=out))
+    recipe = {"encoder": str(out), "pooler": "avg"}
+    again = Experiment("sentence", "graded", LossSpec("none"), recipe)
+    assert run(again, 0, Options(tmp_path))[0]["metrics"] == record["metrics"]
+    assert json.loads((out / "modules.json").read_text())[1]["path"] == "1_Pooling"
     with pytest.raises(
         UserError,
         match=r"is finished and its model was not kept: train it anew in another --results",
     ):
-        run(request, seed=0)
+        run(trained, 0, Options(tmp_path, export=out))
     assert path.exists()
 
 
@@ -110,9 +106,9 @@ def test_what_cannot_be_exported_is_said_before_the_training(
             r"pooler=avg_top2 cannot be exported",
         ),
         ("sentence", "graded", {}, "full", r"full is not empty: name another folder"),
-        ("graph", "motifs", {}, "new", r"domain graph exports no models"),
+        ("graph", "motifs", {}, "new", r"GraphDomain exports no models"),
     ]
     for name, dataset, recipe, folder, message in cases:
-        request = Request(name, dataset, "infonce", {}, recipe, tmp_path, export=tmp_path / folder)
+        experiment = Experiment(name, dataset, LossSpec("infonce"), recipe)
         with pytest.raises(UserError, match=message):
-            run(request, seed=0)
+            run(experiment, 0, Options(tmp_path, export=tmp_path / folder))

@@ -5,11 +5,21 @@ from pathlib import Path
 import pytest
 
 import senteval
-from contrastbench.benchmarks.running.runner import Request, run
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.runner import run
 from contrastbench.domains.sentence import transfer
 from contrastbench.losses import UserError
+from contrastbench.losses.spec import LossSpec
 
 TRAINING = {"epochs": 1, "batch_size": 8, "eval_every": 3}
+
+
+def score(root: Path, dataset: str, loss: str = "none", recipe: dict | None = None) -> Record:
+    """The record of a run on the files of a folder; results stand beside them."""
+    experiment = Experiment("sentence", dataset, LossSpec(loss), recipe or {})
+    return run(experiment, 0, Options(root / "results", root, "cpu"))[0]
 
 
 def test_odd_sentences_are_trained_on_scored_and_counted(tmp_path: Path, small_sets: None) -> None:
@@ -17,9 +27,7 @@ def test_odd_sentences_are_trained_on_scored_and_counted(tmp_path: Path, small_s
     corpus = ["one and the same"] * 16 + senteval.ODD + [senteval.sentence(i) for i in range(20)]
     (tmp_path / "corpus.txt").write_text("\n".join(corpus) + "\n", encoding="utf-8")
     recipe = {**TRAINING, "corpus": "corpus.txt"}
-    record, _ = run(
-        Request("sentence", "sts", "adnce", {}, recipe, tmp_path / "results", tmp_path), seed=0
-    )
+    record = score(tmp_path, "sts", "adnce", recipe)
     assert record["status"] == "ok", record["details"]
     assert {*record["metrics"]} == {
         "STS12",
@@ -42,9 +50,7 @@ def test_transfer_tasks_are_scored(
 ) -> None:
     monkeypatch.setattr(transfer, "FOLDS", 3)
     senteval.make(tmp_path, [])
-    record, _ = run(
-        Request("sentence", "transfer", "none", {}, {}, tmp_path / "results", tmp_path), seed=0
-    )
+    record = score(tmp_path, "transfer")
     assert record["status"] == "ok", record["details"]
     assert {*record["metrics"]} == {"MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC", "avg"}
     assert len(record["details"]["tasks"]["MR"]) == 3
@@ -59,12 +65,12 @@ def test_data_that_are_not_there_are_named(
         UserError,
         match=r"cannot download https://.*/senteval\.tar .*: put senteval\.tar into a folder",
     ):
-        run(Request("sentence", dataset, "none", {}, {}, tmp_path / "results", tmp_path), seed=0)
+        score(tmp_path, dataset)
     senteval.make(tmp_path, [])
     with pytest.raises(
         UserError, match=r"cannot download https://.*/wiki1m_for_simcse\.txt .*--data-root"
     ):
-        run(Request("sentence", dataset, "infonce", {}, {}, tmp_path / "results", tmp_path), seed=0)
+        score(tmp_path, dataset, "infonce")
     assert not (tmp_path / "results").exists()
 
 
@@ -72,7 +78,7 @@ def test_data_that_are_not_there_are_named(
 def test_a_truncated_set_is_no_smaller_set(dataset: str, tmp_path: Path) -> None:
     senteval.make(tmp_path, [])
     with pytest.raises(UserError, match=r"downstream: STSB dev has 12 rows, not 1500: get https"):
-        run(Request("sentence", dataset, "none", {}, {}, tmp_path / "results", tmp_path), seed=0)
+        score(tmp_path, dataset)
 
 
 def test_a_corpus_that_is_not_simcse_s_is_not_taken_for_it(
@@ -83,7 +89,7 @@ def test_a_corpus_that_is_not_simcse_s_is_not_taken_for_it(
     with pytest.raises(
         UserError, match=r"wiki1m_for_simcse.txt is not SimCSE's file .*--recipe corpus="
     ):
-        run(Request("sentence", "sts", "infonce", {}, {}, tmp_path / "results", tmp_path), seed=0)
+        score(tmp_path, "sts", "infonce")
 
 
 @pytest.mark.parametrize(
@@ -109,7 +115,5 @@ def test_what_would_be_ignored_or_fail_later_is_refused(
 ) -> None:
     senteval.make(tmp_path, [])
     with pytest.raises(UserError, match=message):
-        run(
-            Request("sentence", dataset, "none", {}, recipe, tmp_path / "results", tmp_path), seed=0
-        )
+        score(tmp_path, dataset, recipe=recipe)
     assert not (tmp_path / "results").exists()

@@ -7,11 +7,15 @@ import numpy as np
 import pytest
 import torch
 
-from contrastbench.benchmarks.running.runner import Request, run, train
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.runner import run
+from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.domains.tabular import TabularRecipe
 from contrastbench.domains.tabular.domain import TabularDomain
 from contrastbench.losses import UserError, get_loss
+from contrastbench.losses.spec import LossSpec
 
 CPU = torch.device("cpu")
 
@@ -27,23 +31,23 @@ def test_the_seed_alone_decides_split_weights_and_views() -> None:
     for seed, same in ((0, True), (1, False)):
         a, b = domain(0), domain(seed)
         assert torch.equal(a.test.y, b.test.y) == same
-        weights = [d.model(d.recipe).encoder[0].weight for d in (a, b)]
+        weights = [d.model().encoder[0].weight for d in (a, b)]
         assert torch.equal(*weights) == same
-        views = [next(iter(d.batches(d.recipe, 3)))[1] for d in (a, b)]
+        views = [next(iter(d.batches(3)))[1] for d in (a, b)]
         assert torch.equal(*views) == same
 
 
 def test_making_a_model_leaves_the_global_random_state_alone() -> None:
     before = torch.get_rng_state()
-    domain().model(TabularRecipe())
+    domain().model()
     assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_every_epoch_shuffles_the_rows_anew_into_full_batches() -> None:
     d = domain(views="none")
-    first, second = (list(d.batches(d.recipe, epoch)) for epoch in (0, 1))
+    first, second = (list(d.batches(epoch)) for epoch in (0, 1))
     assert [len(one) for one, _, _ in first] == [32, 32, 32]
-    assert d.steps(d.recipe) == 3
+    assert d.steps() == 3
     rows = [
         {tuple(row) for one, _, _ in epoch for row in one.tolist()} for epoch in (first, second)
     ]
@@ -54,7 +58,7 @@ def test_every_epoch_shuffles_the_rows_anew_into_full_batches() -> None:
 
 def test_query_key_meets_targets_of_the_other_view() -> None:
     d = domain()
-    model, batch = d.model(d.recipe), next(iter(d.batches(d.recipe, 0)))
+    model, batch = d.model(), next(iter(d.batches(0)))
     first, second = d.contrasts(model, batch)
     unit = torch.nn.functional.normalize
     one, two, _ = batch
@@ -67,7 +71,7 @@ def test_query_key_meets_targets_of_the_other_view() -> None:
 
 def test_the_target_is_moved_before_it_is_asked() -> None:
     d = domain(ema=0.0)
-    model, batch = d.model(d.recipe).eval(), next(iter(d.batches(d.recipe, 0)))
+    model, batch = d.model().eval(), next(iter(d.batches(0)))
     with torch.no_grad():
         model.encoder[0].weight.add_(1)
     (contrast, _) = d.contrasts(model, batch)
@@ -80,7 +84,7 @@ def test_the_target_is_moved_before_it_is_asked() -> None:
 @pytest.mark.parametrize(("pairing", "shape"), [("both_views", (64, 64)), ("one_way", (32, 32))])
 def test_pairings_without_a_target(pairing: str, shape: tuple[int, int]) -> None:
     d = domain(pairing=pairing)
-    (contrast,) = d.contrasts(d.model(d.recipe), next(iter(d.batches(d.recipe, 0))))
+    (contrast,) = d.contrasts(d.model(), next(iter(d.batches(0))))
     assert (len(contrast.anchor), len(contrast.keys)) == shape
     assert contrast.keys.requires_grad
 
@@ -88,24 +92,26 @@ def test_pairings_without_a_target(pairing: str, shape: tuple[int, int]) -> None
 @pytest.mark.parametrize("pairing", ["query_key", "both_views", "one_way"])
 def test_training_lowers_the_loss(pairing: str) -> None:
     d = domain(pairing=pairing, epochs=15, rate=0.4)
-    _, history = train(d, d.recipe, get_loss("infonce", temperature=0.2))
+    _, history = train(d, get_loss("infonce", temperature=0.2))
     curve = history.loss_by_epoch
     assert np.mean(curve[-3:]) < curve[0] - 0.3
 
 
 def test_the_target_is_trained_by_nobody_but_its_average() -> None:
     d = domain(epochs=1, ema=1.0)
-    before = [p.clone() for p in d.model(d.recipe).target.parameters()]
-    model, _ = train(d, d.recipe, get_loss("infonce"))
+    before = [p.clone() for p in d.model().target.parameters()]
+    model, _ = train(d, get_loss("infonce"))
     assert all(torch.equal(a, b) for a, b in zip(before, model.target.parameters(), strict=True))
 
 
 def test_evaluation_says_what_it_measured() -> None:
     d = domain(probe="logistic")
-    evaluation = d.evaluate(d.model(d.recipe))
+    evaluation = d.evaluate(d.model())
     assert set(evaluation.metrics) == {"accuracy", "linear", "pseudo_inverse", "logistic"}
     assert evaluation.metrics["accuracy"] == evaluation.metrics["logistic"]
-    assert evaluation.details["rows"] == {"train": 106, "validation": 36, "test": 36}
+    assert evaluation.samples == {"train": 106, "validation": 36, "test": 36}
+    assert evaluation.test_part == "redrawn"
+    assert evaluation.validation == evaluation.details["validation_accuracy"]["logistic"]
     assert evaluation.details["largest_class"] == pytest.approx(100 * 14 / 36)
     assert evaluation.details["classifiers"]["linear"]["lr"] in (1.0, 3.0, 5.0)
     assert all(50 < score <= 100 for score in evaluation.details["validation_accuracy"].values())
@@ -113,9 +119,9 @@ def test_evaluation_says_what_it_measured() -> None:
 
 def test_raw_features_and_gradient_boosting_are_references() -> None:
     raw = domain(encoder="raw", batch_size=200)
-    assert raw.evaluate(raw.model(raw.recipe)).metrics["linear"] > 90
+    assert raw.evaluate(raw.model()).metrics["linear"] > 90
     boosted = domain(encoder="raw", probe="boosting")
-    metrics = boosted.evaluate(boosted.model(boosted.recipe)).metrics
+    metrics = boosted.evaluate(boosted.model()).metrics
     assert set(metrics) == {"accuracy", "boosting"}
     assert metrics["accuracy"] > 85
 
@@ -132,7 +138,7 @@ def csv(path: Path, rows: int, test_rows: set[int] = frozenset()) -> str:
 
 
 def test_test_rows_change_no_number_but_the_score(tmp_path: Path) -> None:
-    """The split is found by its effect: the test rows are spoiled, and training and selection must not notice."""
+    """The test rows are spoiled, and training and selection must not notice."""
     pytest.importorskip("pandas")
     from contrastbench.domains.tabular.data import load
     from contrastbench.domains.tabular.preprocessing import split
@@ -147,7 +153,8 @@ def test_test_rows_change_no_number_but_the_score(tmp_path: Path) -> None:
     name = csv(tmp_path / "clean.csv", 200)
     spoiled = csv(tmp_path / "spoiled.csv", 200, set(split(load(name, "kind")[0], 7).test.tolist()))
     records = [
-        run(Request("tabular", n, "infonce", {}, values, tmp_path), 7)[0] for n in (name, spoiled)
+        run(Experiment("tabular", n, LossSpec("infonce"), values), 7, Options(tmp_path))[0]
+        for n in (name, spoiled)
     ]
     clean, changed = (record["details"] for record in records)
     assert records[0]["data_hash"] != records[1]["data_hash"]
@@ -168,11 +175,14 @@ def test_what_was_left_out_is_told_and_recorded(
         "\n".join([*lines[:50], lines[50].replace(lines[50].split(",")[0], "", 1), *lines[51:], ""])
     )
     d = domain(0, name, target="kind")
-    assert d.notes == {"missing numbers": 1, "constant columns": ["constant"]}
+    notes = {"missing numbers": 1, "constant columns": ["constant"]}
+    assert d.notes(trained=True) == d.notes(trained=False) == {"data": notes}
     assert (
         capsys.readouterr().err == f"{name}: missing numbers: 1; constant columns: ['constant']\n"
     )
-    assert d.evaluate(d.model(d.recipe)).details["data"] == d.notes
+    recipe = {"target": "kind", "batch_size": 32}
+    record, _ = run(Experiment("tabular", name, LossSpec("none"), recipe), 0, Options(tmp_path))
+    assert record["details"]["data"] == notes
 
 
 def test_requests_that_cannot_be_met() -> None:
@@ -188,17 +198,19 @@ def test_requests_that_cannot_be_met() -> None:
 
 def test_a_loss_needs_weights(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no weights to train: give --loss none"):
-        run(Request("tabular", "wine", "infonce", {}, {"encoder": "raw"}, tmp_path), 0)
+        run(
+            Experiment("tabular", "wine", LossSpec("infonce"), {"encoder": "raw"}),
+            0,
+            Options(tmp_path),
+        )
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("loss", ["cpc", "mlcpc", "rmlcpc", "adnce"])
 def test_the_same_seed_gives_the_same_record(loss: str, tmp_path: Path) -> None:
-    request = [
-        Request("tabular", "digits-table", loss, {}, declaration("tabular").tiny, tmp_path / str(i))
-        for i in range(2)
-    ]
-    first, second = (run(r, 3)[0] for r in request)
+    tiny = declaration("tabular").tiny
+    experiment = Experiment("tabular", "digits-table", LossSpec(loss), tiny)
+    first, second = (run(experiment, 3, Options(tmp_path / str(i)))[0] for i in range(2))
     assert first["status"] == "ok"
     assert first["metrics"] == second["metrics"]
     assert first["details"]["loss_by_epoch"] == second["details"]["loss_by_epoch"]
@@ -207,7 +219,7 @@ def test_the_same_seed_gives_the_same_record(loss: str, tmp_path: Path) -> None:
 def test_scarfs_preset_trains() -> None:
     recipe = make_recipe("tabular", {"preset": "scarf", "epochs": 2, "batch_size": 64})
     d = TabularDomain("wine", recipe, 0, None, CPU)
-    model, history = train(d, recipe, get_loss("infonce", temperature=1.0))
+    model, history = train(d, get_loss("infonce", temperature=1.0))
     curve = history.loss_by_epoch
     assert curve[1] < curve[0]
     assert d.evaluate(model).metrics["accuracy"] > 60
@@ -218,4 +230,4 @@ def test_forest_cover_types_from_a_shorter_file(shared: Callable[..., Path]) -> 
     d = domain(0, "csv:covtype_first10000.csv", root, target="Cover_Type")
     assert [len(part.y) for part in (d.train, d.validation, d.test)] == [6000, 2000, 2000]
     assert d.train.x.shape[1] == 51
-    assert len(d.notes["constant columns"]) == 3
+    assert len(d.notes(trained=True)["data"]["constant columns"]) == 3

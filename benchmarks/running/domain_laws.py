@@ -1,0 +1,372 @@
+"""What every domain must satisfy, checked on any domain: one of ours or of somebody's package.
+
+Each check takes the domain under check and raises AssertionError: what is wrong, and what to do.
+The global random state is the same wherever a check does not ask whether it matters, so that a
+fault fails the one check that is about it. Everything runs on the CPU, on the domain's tiny recipe.
+"""
+
+import copy
+import json
+import math
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stderr, suppress
+from dataclasses import dataclass, fields, replace
+from io import StringIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, get_args
+
+import torch
+from joblib import cpu_count
+from torch import Tensor, nn
+
+from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.running.runner import as_details, open_domain
+from contrastbench.benchmarks.running.training import AnyDomain, History, Look, train
+from contrastbench.domains.base import Domain, Evaluation
+from contrastbench.domains.declaration import Declaration, TestPart
+from contrastbench.domains.registry import declaration, domain_class, domains, make_recipe
+from contrastbench.losses.contrast import Contrast
+from contrastbench.losses.errors import UserError, is_termination, users_code
+from contrastbench.losses.laws import CheckResult
+from contrastbench.losses.spec import LossSpec
+
+UNIT = 1e-3  # how far a row's length may be from 1: bfloat16 rounds by 4e-3 of a coordinate
+CPU = torch.device("cpu")
+IMPORTED = (  # prints whether a module, found where this process finds it, brings torch
+    "import importlib, json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "importlib.import_module(sys.argv[2]); print('torch' in sys.modules)"
+)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A domain under check."""
+
+    experiment: Experiment
+    data_root: Path | None
+
+    @property
+    def about(self) -> Declaration:
+        """What it says of itself."""
+        return declaration(self.experiment.domain)
+
+    def open(self, seed: int = 0, dataset: str | None = None) -> AnyDomain:
+        """One of its datasets read anew, without what it says to people."""
+        experiment = replace(self.experiment, dataset=dataset or self.experiment.dataset)
+        torch.manual_seed(0)
+        with redirect_stderr(StringIO()):
+            return open_domain(experiment, seed, self.data_root, CPU)
+
+    def train(
+        self, checkpoint: Path | None = None, look: Look | None = None
+    ) -> tuple[nn.Module, History]:
+        """A model after the recipe's epochs."""
+        domain, loss = self.open(), self.experiment.loss.make()
+        torch.manual_seed(0)
+        return train(domain, loss, checkpoint, look=look)
+
+
+Check = Callable[[Subject], None]
+
+
+def check_domain(
+    name: str,
+    dataset: str | None = None,
+    recipe: Mapping[str, Any] | None = None,
+    data_root: Path | None = None,
+) -> list[CheckResult]:
+    """Run every check on a domain.
+
+    Args:
+        name: as `bench list domains` has it.
+        dataset: one of its datasets; None: its default.
+        recipe: values in place of those of its tiny recipe.
+        data_root: a folder that already holds the data files.
+
+    Raises:
+        UserError: unknown names, or a recipe that trains nothing.
+    """
+    about = declaration(name)
+    values = {**about.tiny, **(recipe or {})}
+    experiment = Experiment(name, dataset or about.default, LossSpec("infonce"), values)
+    if not experiment.full_recipe.trainable or experiment.full_recipe.epochs == 0:
+        raise UserError("this recipe trains nothing: leave it to the domain's tiny one")
+    subject = Subject(experiment, data_root)
+    with users_code(f"open domain {name}"):
+        threads = subject.open().threads
+    torch.set_num_threads(min(threads, cpu_count()))  # as a run does
+    return [run(check, subject) for check in CHECKS]
+
+
+def run(check: Check, subject: Subject) -> CheckResult:
+    """The outcome of one check; whatever a user's domain raises is a failed check."""
+    title = check.__name__.removeprefix("check_").replace("_", " ")
+    try:
+        check(subject)
+    except AssertionError as error:
+        return CheckResult(title, False, str(error))
+    except (Exception, SystemExit) as error:
+        if is_termination(error):
+            raise
+        return CheckResult(title, False, f"{type(error).__name__}: {error}".split("\n")[0])
+    return CheckResult(title, True, (check.__doc__ or "").split("\n")[0])
+
+
+def check_declaration(subject: Subject) -> None:
+    """The default dataset is embedded; the tiny recipe has a protocol and fits a record."""
+    name, about = subject.experiment.domain, subject.about
+    url = about.datasets[about.default].url
+    assert not url, f"the default {about.default!r} is downloaded: embed a small dataset"
+    recipe = make_recipe(name, about.tiny)
+    protocol: object = recipe.protocol
+    assert isinstance(protocol, str), f"protocol is {protocol!r}: return a name and a version"
+    assert protocol, "protocol is empty: return a name and a version, such as 'tones/1'"
+    restored = make_recipe(name, json.loads(json.dumps(recipe.model_dump(mode="json"))))
+    assert restored == recipe, "the recipe read from a record is another: use plain field types"
+    kind = domain_class(name)
+    assert issubclass(kind, Domain), f"{kind.__name__} is no Domain: derive it from domains.base"
+
+
+def check_face(subject: Subject) -> None:
+    """Importing the declaration does not import torch."""
+    module = domains()[subject.experiment.domain].value.partition(":")[0]
+    command = [sys.executable, "-c", IMPORTED, json.dumps(sys.path), module]
+    outcome = subprocess.run(command, capture_output=True, text=True)
+    assert outcome.returncode == 0, f"{module} cannot be imported alone: {outcome.stderr[-200:]!r}"
+    fix = "import it in the adapter's module alone"
+    assert outcome.stdout.strip() == "False", f"{module} imports torch, which is slow: {fix}"
+
+
+def check_model(subject: Subject) -> None:
+    """The seed alone decides a model's weights."""
+    weights = []
+    for seed, disturbance in ((0, 1), (0, 2), (1, 1)):
+        domain = subject.open(seed)
+        torch.manual_seed(disturbance)
+        weights.append(domain.model().state_dict())
+    name = difference(weights[0], weights[1])
+    fix = "initialise under torch.random.fork_rng and manual_seed(self.seed)"
+    assert name is None, f"one seed gives two models ({name} differs): {fix}"
+    assert difference(weights[0], weights[2]), f"all seeds give one model: {fix}"
+
+
+def check_batches(subject: Subject) -> None:
+    """Batches depend on seed and epoch alone, whatever was asked for before."""
+    domain, again, other = subject.open(), subject.open(), subject.open(1)
+    model = domain.model()
+    epochs = [views(domain, model, epoch, 0) for epoch in (0, 1)]
+    fix = "draw from generator(device, seed, epoch)"
+    for epoch in (1, 1, 0):  # not as a training asks
+        same = equal(views(again, model, epoch, 1), epochs[epoch])
+        assert same, f"epoch {epoch} is not the same when asked for in another order: {fix}"
+    assert not equal(views(other, model, 0, 0), epochs[0]), f"all seeds give the same views: {fix}"
+    assert not equal(*epochs), f"all epochs give the same views: {fix}"
+
+
+def check_steps(subject: Subject) -> None:
+    """`steps` is the number of batches of every epoch."""
+    domain = subject.open()
+    for epoch in range(2):
+        steps, batches = domain.steps(), len(list(domain.batches(epoch)))
+        assert batches, f"epoch {epoch} has no batch: give the tiny recipe a smaller batch_size"
+        assert steps == batches, f"steps() is {steps}, but epoch {epoch} has {batches} batches"
+
+
+def check_contrasts(subject: Subject) -> None:
+    """Unit rows, valid ids, negatives for all anchors, gradients; no stray draws."""
+    model, contrasts = first_contrasts(subject, 0)
+    assert contrasts, "a batch gives no contrast"
+    for contrast in contrasts:
+        check_rows(contrast)
+        check_ids(contrast)
+    check_gradients(model, contrasts, subject.experiment.loss)
+    _, again = first_contrasts(subject, 1)
+    fix = "draw from a generator or seed that the batch carries"
+    assert equal(tensors(contrasts), tensors(again)), f"a batch gives two contrasts: {fix}"
+
+
+def check_resume(subject: Subject) -> None:
+    """A training that is interrupted and resumed ends in the same bits as one that is not."""
+    model, history = subject.train()
+    stop = max(1, subject.open().steps() // 2)
+    with TemporaryDirectory() as folder:
+        checkpoint = Path(folder) / "training.safetensors"
+        with suppress(KeyboardInterrupt):
+            subject.train(checkpoint, interrupt(stop))
+        assert checkpoint.exists(), "no checkpoint was written: check in a process's main thread"
+        resumed, later = subject.train(checkpoint)
+    name = difference(model.state_dict(), resumed.state_dict())
+    fix = "keep all that training changes in the model's parameters and buffers"
+    assert name is None, f"{name} differs after an interruption at step {stop}: {fix}"
+    assert later == history, f"the losses differ after an interruption at step {stop}: {fix}"
+
+
+def check_device(subject: Subject) -> None:
+    """Model and contrasts are on the domain's device, as far as a CPU can show it."""
+    model, contrasts = first_contrasts(subject, 0)
+    for name, tensor in model.state_dict().items():
+        assert tensor.device == CPU, f"{name} is on {tensor.device}: model() must use self.device"
+    for tensor in tensors(contrasts):
+        assert tensor.device == CPU, f"a contrast is on {tensor.device}: use self.device"
+
+
+def check_data_hash(subject: Subject) -> None:
+    """The data hash is a sha256 of the data alone, and differs between embedded datasets."""
+    domain, another = subject.open(0), subject.open(1)
+    hashes = data_hashes(domain)
+    for digest in hashes:
+        sha256 = len(digest) == 64 and not set(digest) - set("0123456789abcdef")
+        assert sha256, f"data_hash gives {digest!r}, which is no sha256: use hashlib.sha256"
+    fix = "hash the samples in a fixed order, not files, paths, times or draws"
+    assert data_hashes(another) == hashes, f"two openings give two data hashes: {fix}"
+    domain.model(), domain.steps(), list(domain.batches(0))
+    assert data_hashes(domain) == hashes, f"data_hash changes as the domain is used: {fix}"
+    for name in sorted(embedded(subject.about) - {subject.experiment.dataset}):
+        same = data_hashes(subject.open(dataset=name)) == hashes
+        assert not same, f"{name} and {subject.experiment.dataset} have one data hash: {fix}"
+
+
+def check_evaluation(subject: Subject) -> None:
+    """`evaluate` leaves the model alone and gives the same numbers again, fit for a record."""
+    model, _ = subject.train()
+    before = copy.deepcopy(model.state_dict())
+    first, second = (evaluated(subject, model, disturbance) for disturbance in (1, 2))
+    name = difference(before, model.state_dict())
+    assert name is None, f"evaluate changes {name}: score in eval mode, and train copies alone"
+    fix = "key all draws of the scoring by the seed"
+    assert first.metrics == second.metrics, f"a model has two scores: {fix}"
+    check_numbers(first)
+    store.canonical({**as_details(first), **subject.open().notes(trained=True)})
+
+
+CHECKS: list[Check] = [
+    check_declaration,
+    check_face,
+    check_model,
+    check_batches,
+    check_steps,
+    check_contrasts,
+    check_resume,
+    check_device,
+    check_data_hash,
+    check_evaluation,
+]
+
+
+def views(domain: AnyDomain, model: nn.Module, epoch: int, disturbance: int) -> list[Tensor]:
+    """What a copy of the model makes of an epoch's batches, which are drawn after a disturbance."""
+    torch.manual_seed(disturbance)
+    batches, model = list(domain.batches(epoch)), copy.deepcopy(model).train()
+    torch.manual_seed(0)
+    return [x for batch in batches for x in tensors(domain.contrasts(model, batch))]
+
+
+def first_contrasts(subject: Subject, disturbance: int) -> tuple[nn.Module, Sequence[Contrast]]:
+    """A new model and its contrasts of the first batch, made after a disturbance."""
+    domain = subject.open()
+    model, batch = domain.model().train(), next(iter(domain.batches(0)))
+    torch.manual_seed(disturbance)
+    return model, domain.contrasts(model, batch)
+
+
+def evaluated(subject: Subject, model: nn.Module, disturbance: int) -> Evaluation:
+    """The model's score by the domain opened anew, after a disturbance."""
+    domain = subject.open()
+    torch.manual_seed(disturbance)
+    return domain.evaluate(model)
+
+
+def interrupt(stop: int) -> Look:
+    """Presses Ctrl-C within the step of that number."""
+    seen = []
+
+    def look(contrasts: Sequence[Contrast], batch: Any) -> Sequence[Contrast]:
+        seen.append(len(contrasts))
+        if len(seen) == stop:
+            signal.raise_signal(signal.SIGINT)
+        return contrasts
+
+    return look
+
+
+def check_rows(contrast: Contrast) -> None:
+    """Fail unless all rows but padding are finite and of length one."""
+    mask = slice(None) if contrast.padding is None else ~contrast.padding
+    rows = {"anchor": contrast.anchor, "positive": contrast.positive[mask], "keys": contrast.keys}
+    for name, x in rows.items():
+        assert x.isfinite().all(), f"{name} has rows that are not finite"
+        error = (x.norm(dim=-1) - 1).abs().max().item()
+        fix = "make contrasts by a pairing such as losses.both_views"
+        assert error < UNIT, f"{name} has rows that are {error:.2g} off length one: {fix}"
+
+
+def check_ids(contrast: Contrast) -> None:
+    """Fail unless ids are valid and leave every anchor a negative."""
+    assert (contrast.anchor_id >= 0).all(), "an anchor's id is below 0: count samples from 0"
+    assert (contrast.key_id >= -1).all(), "a key's id is below -1: -1 is everybody's negative"
+    key = contrast.positive_key
+    in_range = key is None or bool(((key >= 0) & (key < len(contrast.keys))).all())
+    assert in_range, "positive_key is no key's number: give rows of keys"
+    negative = contrast.anchor_id.unsqueeze(1) != contrast.key_id
+    lonely = int((~negative.any(dim=1)).sum())
+    assert not lonely, f"{lonely} anchors have no negative: give samples ids of their own"
+
+
+def check_gradients(model: nn.Module, contrasts: Sequence[Contrast], loss: LossSpec) -> None:
+    """Fail unless a loss of the contrasts gives the model a finite gradient."""
+    infonce = loss.make()
+    assert infonce is not None
+    torch.stack([infonce(contrast) for contrast in contrasts]).sum().backward()
+    gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    for name, gradient in gradients.items():
+        assert gradient.isfinite().all(), f"the gradient of {name} is not finite"
+    moved = any(bool(gradient.any()) for gradient in gradients.values())
+    assert moved, "no gradient reaches the model: contrasts must not detach its embeddings"
+
+
+def check_numbers(evaluation: Evaluation) -> None:
+    """Fail unless the metrics are finite, the main one among them, and percents are percents."""
+    metrics, main = evaluation.metrics, evaluation.main
+    assert main in metrics, f"the main metric {main!r} is none of {', '.join(metrics)}"
+    for name, value in metrics.items():
+        assert math.isfinite(value), f"{name} is {value}"
+    validation = evaluation.validation
+    percent = validation is None or abs(validation) <= 100  # a correlation may be negative
+    assert percent, f"validation is {validation}: give percent"
+    assert evaluation.test_part in get_args(TestPart), f"test_part is {evaluation.test_part!r}"
+    mean = sum(evaluation.folds) / max(1, len(evaluation.folds))
+    agree = not evaluation.folds or math.isclose(mean, metrics[main], abs_tol=1e-6)
+    assert agree, f"{main} is {metrics[main]}, but its folds have the mean {mean}"
+
+
+def data_hashes(domain: AnyDomain) -> tuple[str, str]:
+    """Of a run that trains, and of one that does not."""
+    return domain.data_hash(trained=True), domain.data_hash(trained=False)
+
+
+def embedded(about: Declaration) -> set[str]:
+    """Datasets that need no file."""
+    return {name for name, dataset in about.datasets.items() if not dataset.url}
+
+
+def tensors(contrasts: Sequence[Contrast]) -> list[Tensor]:
+    """All tensors of contrasts."""
+    values = [getattr(contrast, f.name) for contrast in contrasts for f in fields(contrast)]
+    return [value for value in values if isinstance(value, Tensor)]
+
+
+def equal(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
+    """Whether tensors have the same bits."""
+    return len(one) == len(other) and all(map(torch.equal, one, other))
+
+
+def difference(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> str | None:
+    """The name of the first tensor that is not the same in both; None: all are."""
+    if one.keys() != other.keys():
+        return min(one.keys() ^ other.keys())
+    return next((name for name in one if not torch.equal(one[name], other[name])), None)

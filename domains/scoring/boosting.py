@@ -1,0 +1,13 @@
+"""Gradient boosting: what trees make of the rows, a reference for linear probes."""
+
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+from contrastbench.domains.scoring.classifiers import Classifier, Labelled, predicted
+
+
+def boosting(train: Labelled, validation: Labelled | None = None, seed: int = 0) -> Classifier:
+    """scikit-learn's histogram gradient boosting with its defaults."""
+    model = HistGradientBoostingClassifier(random_state=seed).fit(
+        train.x.cpu().numpy(), train.y.cpu().numpy()
+    )
+    return Classifier(lambda x: predicted(model, x))

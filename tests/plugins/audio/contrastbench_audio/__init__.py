@@ -1,0 +1,39 @@
+"""Sound: a small CNN on synthetic tones, scored by nearest neighbours.
+
+This is the domain's face: its recipe and its datasets. Lists, plans and tables import it, so it
+must not import torch; the adapter is in `domain.py`.
+"""
+
+from pydantic import Field
+
+from contrastbench.domains.declaration import Dataset, Declaration, by_name
+from contrastbench.domains.recipe import Recipe
+
+
+class AudioRecipe(Recipe):
+    """What besides data, loss and seed can change a number."""
+
+    epochs: int = Field(10, ge=0)
+    batch_size: int = Field(32, ge=2)
+    lr: float = Field(3e-3, gt=0)
+    noise: float = Field(0.3, ge=0, description="standard deviation of the noise in a view")
+    width: int = Field(16, ge=1, description="channels of the first layer")
+
+    @property
+    def protocol(self) -> str:
+        """Change it whenever code changes a number that the recipe's values do not show."""
+        return "tones/1"
+
+
+DATASETS = by_name(
+    Dataset("tones", "embedded: 400 tones of 4 timbres", citation="generated", licence="MIT")
+)
+
+DECLARATION = Declaration(
+    summary="a 1-D CNN on synthetic tones, nearest neighbours",
+    adapter="contrastbench_audio.domain:AudioDomain",
+    recipe=AudioRecipe,
+    datasets=DATASETS,
+    default="tones",
+    tiny={"epochs": 2, "limit": 120, "width": 4},
+)

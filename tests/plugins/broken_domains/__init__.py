@@ -1,0 +1,29 @@
+"""Faces of domains that are broken in one way each, announced by the names of attributes."""
+
+from dataclasses import replace
+
+from contrastbench_audio import DECLARATION
+
+from contrastbench.domains.declaration import Declaration
+
+
+def face(adapter: str) -> Declaration:
+    """The audio domain's, with an adapter that is broken."""
+    return replace(DECLARATION, adapter=f"broken_domains.domain:{adapter}")
+
+
+seedless = face("Seedless")
+global_draws = face("GlobalDraws")
+epochs_in_order = face("EpochsInOrder")
+wrong_steps = face("WrongSteps")
+long_rows = face("LongRows")
+stray_draws = face("StrayDraws")
+hidden_state = face("HiddenState")
+hash_of_a_draw = face("HashOfADraw")
+hash_of_use = face("HashOfUse")
+trains_on = face("TrainsOn")
+scores_by_chance = face("ScoresByChance")
+downloaded = replace(
+    DECLARATION,
+    datasets={"tones": replace(DECLARATION.datasets["tones"], url="https://example.org/tones.zip")},
+)

@@ -1,0 +1,49 @@
+"""The laws of domains hold for ours, and each names the fault that it is about."""
+
+import pytest
+
+from contrastbench.benchmarks.running.domain_laws import CHECKS, check_domain
+from contrastbench.domains.registry import DOMAINS
+
+FAULTS = {  # of a broken domain: the check that fails, and what it says
+    "downloaded": ("declaration", "the default 'tones' is downloaded: embed a small dataset"),
+    "heavy": ("face", "broken_domains.domain imports torch, which is slow: import it in the adapt"),
+    "seedless": ("model", "all seeds give one model: initialise under torch.random.fork_rng"),
+    "global_draws": ("batches", "epoch 1 is not the same when asked for in another order: draw "),
+    "epochs_in_order": ("batches", "epoch 1 is not the same when asked for in another order"),
+    "wrong_steps": ("steps", "steps() is 3, but epoch 0 has 4 batches"),
+    "long_rows": ("contrasts", "anchor has rows that are 1 off length one: make contrasts by a pa"),
+    "stray_draws": ("contrasts", "a batch gives two contrasts: draw from a generator or seed that"),
+    "hidden_state": (
+        "resume",
+        "encoder.1.weight differs after an interruption at step 1: keep all",
+    ),
+    "hash_of_a_draw": (
+        "data hash",
+        "two openings give two data hashes: hash the samples in a fixed",
+    ),
+    "hash_of_use": ("data hash", "data_hash changes as the domain is used: hash the samples in a"),
+    "trains_on": ("evaluation", "evaluate changes encoder.2.running_mean: score in eval mode, and"),
+    "scores_by_chance": (
+        "evaluation",
+        "a model has two scores: key all draws of the scoring by th",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_ours_are_lawful(name: str) -> None:
+    results = check_domain(name)
+    assert [result for result in results if not result.passed] == []
+    assert len(results) == len(CHECKS)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_fails_the_check_that_is_about_it(name: str, install) -> None:
+    module = "broken_domains.domain" if name == "heavy" else "broken_domains"
+    install("broken", f"{name} = {module}:{name}")
+    failed = [result for result in check_domain(name) if not result.passed]
+    check, message = FAULTS[name]
+    assert [result.name for result in failed] == [check], failed
+    assert failed[0].detail.startswith(message)
+    assert "\n" not in failed[0].detail
