@@ -125,6 +125,10 @@ class Exports(Protocol):
 class HasClasses(Protocol):
     """A domain whose samples have classes."""
 
+    @property
+    def class_count(self) -> int:
+        """How many classes the training samples have."""
+
     def classes(self, batch: Any) -> Tensor:
         """(N,) class of each sample of a batch, 0, 1, ...; -1 where it has none."""
 

@@ -297,7 +297,8 @@ def interrupt(stop: int) -> Look:
 def check_rows(contrast: Contrast) -> None:
     """Fail unless all rows but padding are finite and of length one."""
     mask = slice(None) if contrast.padding is None else ~contrast.padding
-    rows = {"anchor": contrast.anchor, "positive": contrast.positive[mask], "keys": contrast.keys}
+    positive = contrast.positives()[mask]
+    rows = {"anchor": contrast.anchor, "positive": positive, "keys": contrast.keys}
     for name, x in rows.items():
         assert x.isfinite().all(), f"{name} has rows that are not finite"
         error = (x.norm(dim=-1) - 1).abs().max().item()

@@ -75,6 +75,11 @@ class GraphDomain(Domain[GraphRecipe, GraphModel, tuple[Graphs, Graphs]]):
         graphs, views = batch
         return [other_view(model(graphs), model(views, symmetric=False))]
 
+    @property
+    def class_count(self) -> int:
+        """Classes are numbered 0, 1, ..."""
+        return int(self.graphs.y.max()) + 1
+
     def classes(self, batch: tuple[Graphs, Graphs]) -> Tensor:
         """The class of each graph."""
         return batch[0].y

@@ -123,6 +123,11 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
             return [same_class(one, two, labels)]
         return [both_views(one, two, positives)]
 
+    @property
+    def class_count(self) -> int:
+        """Classes are numbered 0, 1, ..."""
+        return int(self.parts["train"].labels.max()) + 1
+
     def classes(self, batch: Batch) -> Tensor:
         """The class of each image; -1 where it has none."""
         return torch.cat([part.labels[here] for part, here in self.pool.by_split(batch.rows)])

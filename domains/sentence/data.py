@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from contrastbench.domains.download import fetch, sha256
-from contrastbench.domains.sentence import CORPORA, DATASETS
+from contrastbench.domains.sentence.datasets import CORPORA, DATASETS
 from contrastbench.losses.errors import UserError, unknown
 
 STS_YEARS = {

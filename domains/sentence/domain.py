@@ -17,14 +17,7 @@ import torch
 from torch import nn
 
 from contrastbench.domains.base import Domain, Evaluation, generator
-from contrastbench.domains.sentence import (
-    DATASETS,
-    SentenceRecipe,
-    export,
-    graded,
-    scoring,
-    transfer,
-)
+from contrastbench.domains.sentence import SentenceRecipe, export, graded, scoring, transfer
 from contrastbench.domains.sentence.checkpoint import load_checkpoint
 from contrastbench.domains.sentence.data import (
     TextFiles,
@@ -36,6 +29,7 @@ from contrastbench.domains.sentence.data import (
     sts_sets,
     stsb_pairs,
 )
+from contrastbench.domains.sentence.datasets import DATASETS
 from contrastbench.domains.sentence.encoder import Head, SentenceModel
 from contrastbench.domains.sentence.encoding import Embeddings, check_head, encode, pad
 from contrastbench.losses.contrast import Contrast, whole_row

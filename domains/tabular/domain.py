@@ -117,6 +117,11 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         key_one, key_two = model.targets(one, two)
         return [query_key(model(one), key_two), query_key(model(two), key_one)]
 
+    @property
+    def class_count(self) -> int:
+        """Classes are numbered 0, 1, ..."""
+        return int(self.train.y.max()) + 1
+
     def classes(self, batch: Batch) -> Tensor:
         """The class of each row."""
         return batch.y

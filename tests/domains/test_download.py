@@ -15,7 +15,7 @@ import torch
 import senteval
 from contrastbench.domains import download
 from contrastbench.domains.registry import make_recipe
-from contrastbench.domains.sentence import CORPORA, DATASETS, SIMCSE_REVISION
+from contrastbench.domains.sentence.datasets import CORPORA, DATASETS, SIMCSE_REVISION
 from contrastbench.domains.sentence.domain import SentenceDomain
 from contrastbench.losses import UserError
 
