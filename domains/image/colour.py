@@ -94,12 +94,12 @@ def jitter(images: Tensor, factors: Tensor, order: Tensor) -> Tensor:
     others = order.gather(1, three + (three >= turn[:, None]))
     turn = torch.where(factors[:, HUE] == 0, 4, turn)
     by_turn = turn.argsort().split(torch.bincount(turn, minlength=5).tolist())
-    for turn in range(4):
-        rows = by_turn[turn]
+    for position in range(4):
+        rows = by_turn[position]
         if len(rows):
             images[rows] = hue(images[rows], factors[rows, HUE])
-        if turn < 3:
-            kind = others[:, turn]
+        if position < 3:
+            kind = others[:, position]
             linear_(images, kind, factors.gather(1, kind[:, None])[:, 0])
     return images
 
