@@ -66,8 +66,8 @@ def fault_of(announced: object) -> str:
         return f"has the default {announced.default!r}, which is none of its datasets"
     if not re.fullmatch(r"[\w.]+:\w+", announced.adapter):
         return f"has the adapter {announced.adapter!r}: write module:Class"
-    if not issubclass(announced.recipe, Recipe):
-        return f"has the recipe {announced.recipe.__name__}: derive it from contrastbench's Recipe"
+    if not (isinstance(announced.recipe, type) and issubclass(announced.recipe, Recipe)):
+        return f"has the recipe {announced.recipe!r}: give a class derived from domains.recipe"
     return ""
 
 

@@ -94,12 +94,12 @@ def jitter(images: Tensor, factors: Tensor, order: Tensor) -> Tensor:
     others = order.gather(1, three + (three >= turn[:, None]))
     turn = torch.where(factors[:, HUE] == 0, 4, turn)
     by_turn = turn.argsort().split(torch.bincount(turn, minlength=5).tolist())
-    for step in range(4):
-        rows = by_turn[step]
+    for position in range(4):
+        rows = by_turn[position]
         if len(rows):
             images[rows] = hue(images[rows], factors[rows, HUE])
-        if step < 3:
-            kind = others[:, step]
+        if position < 3:
+            kind = others[:, position]
             linear_(images, kind, factors.gather(1, kind[:, None])[:, 0])
     return images
 

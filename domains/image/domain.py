@@ -67,7 +67,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         self.image_notes = data.notes
         train, validation = split(data.train, recipe.validation, seed, recipe.limit)
         test, _ = split(data.test, 0.0, seed, recipe.limit)
-        self.parts = {
+        self.splits = {
             "train": train,
             **({"validation": validation} if validation else {}),
             "test": test,
@@ -146,7 +146,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 
     def features(self, model: Model, part: str) -> Labelled:
         """What classifiers of a part of the images see."""
-        return self.preprocessing.features(model, self.parts[part], f"features of {part} images")
+        return self.preprocessing.features(model, self.splits[part], f"features of {part} images")
 
     def embeddings(self, model: Model) -> Labelled:
         """The features of the test images."""
@@ -154,12 +154,12 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 
     def evaluate(self, model: Model) -> Evaluation:
         """Accuracies in percent on the test images of classifiers fitted on the training images."""
-        rows = {name: self.features(model, name) for name in self.parts}
+        rows = {name: self.features(model, name) for name in self.splits}
         fitted = {
             "lbfgs": regularised(rows["train"], rows.get("validation")),
             "knn": neighbours(rows["train"], self.recipe.knn_k, self.recipe.knn_temperature),
         }
-        held_out = [name for name in self.parts if name != "train"]
+        held_out = [name for name in self.splits if name != "train"]
         scores = {
             name: {key: accuracy(c, rows[name]) for key, c in fitted.items()} for name in held_out
         }
@@ -172,20 +172,19 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
     def trained_probe(self, model: Model, columns: int) -> tuple[Model, Classifier]:
         """The recipe's probe that sees views, and the encoder with its statistics."""
         probe = PROBES[self.recipe.probe]
-        policy = probe.policy(self.recipe)
-        images = self.parts["train"]
-        return probe.train(model, images, columns, self.preprocessing, policy, self.seed)
+        images, kind = self.splits["train"], probe.policy(self.recipe)
+        return probe.train(model, images, columns, self.preprocessing, kind, self.seed)
 
     def evaluation(
         self, scores: dict[str, dict[str, float]], fitted: dict[str, Classifier]
     ) -> Evaluation:
         """Scores of held-out parts by classifier, with what the record tells beside them."""
-        test, validation = self.parts["test"].labels, scores.get("validation")
+        test, validation = self.splits["test"].labels, scores.get("validation")
         return Evaluation(
             {"accuracy": scores["test"][self.recipe.probe], **scores["test"]},
             "accuracy",
             validation=validation[self.recipe.probe] if validation else None,
-            samples={name: len(part) for name, part in self.parts.items()},
+            samples={name: len(part) for name, part in self.splits.items()},
             details={
                 "training_images": len(self.pool),
                 "largest_class": 100 * test.bincount().max().item() / len(test),
@@ -198,22 +197,22 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 class Pool:
     """The images that an encoder trains on, as if they were one split."""
 
-    def __init__(self, parts: Sequence[Split]) -> None:
-        self.parts = parts
-        self.ends = list(accumulate(len(part) for part in parts))
+    def __init__(self, splits: Sequence[Split]) -> None:
+        self.splits = splits
+        self.ends = list(accumulate(len(part) for part in splits))
 
     def __len__(self) -> int:
         return self.ends[-1]
 
     def batch(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Images and labels of those numbers, part by part."""
+        """Images and labels of those numbers, split by split."""
         samples = [(part.batch(here), part.labels[here]) for part, here in self.by_split(rows)]
         images, labels = zip(*samples, strict=True)
         return torch.cat(images), torch.cat(labels)
 
     def by_split(self, rows: Tensor) -> Iterator[tuple[Split, Tensor]]:
-        """The parts that those numbers are in, and the numbers within each."""
-        for part, end in zip(self.parts, self.ends, strict=True):
+        """The splits that those numbers are in, and the numbers within each."""
+        for part, end in zip(self.splits, self.ends, strict=True):
             here = rows[(rows >= end - len(part)) & (rows < end)] - (end - len(part))
             if len(here):
                 yield part, here

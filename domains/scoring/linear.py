@@ -20,9 +20,9 @@ MEAN_SQUARE = 16
 def linear(train: Labelled, validation: Labelled, seed: int = 0) -> Classifier:
     """Softmax regression by SGD: 100 epochs, momentum 0.9, cosine, learning rate 1, 3 or 5.
 
-    The rate is the one that is best on the validation rows, the smallest of
-    equals. Columns are standardised and then scaled by one number, so that these rates suit
-    embeddings of any size and width. Batches of 256, weights from zero, rows shuffled by the seed.
+    The rate is the one that is best on the validation rows, the smallest of equals. Columns are
+    standardised and then scaled by one number, so that these rates suit embeddings of any size and
+    width. Batches of 256, weights from zero, rows shuffled by the seed.
     """
     standardise, share = standardiser(train.x), math.sqrt(MEAN_SQUARE / train.x.shape[1])
     heads = train_heads(Labelled(standardise(train.x) * share, train.y), seed)

@@ -18,7 +18,7 @@ from contrastbench.domains.scoring.classifiers import (
     standardiser,
 )
 
-MAX_ITERATIONS = 300  # three times scikit-learn's: with 100, wide embeddings do not converge
+MAX_ITERATIONS = 300  # three times scikit-learn's default
 C_GRID = tuple(10.0**power for power in range(-5, 3))
 
 

@@ -89,8 +89,7 @@ def svm_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScores:
     pool = Parallel(n_jobs=cpu_count(), prefer="threads", return_as="generator")
     results = []
     # a class with fewer members than inner folds is not a fault, see check_folds; filters are the
-    # whole process's, and
-    # threads that set and reset them each on its own undo one another
+    # whole process's, and threads that set and reset them each on its own undo one another
     with warnings.catch_warnings(), Progress(folds, "scoring folds") as progress:
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         for result in pool(delayed(score_fold)(x, y, distance, *split) for split in splits):

@@ -206,10 +206,11 @@ def checked(name: str, encoder: Any, tokenizer: Any, missing: set[str]) -> Check
         raise UserError(
             f"encoder {name!r} has weights that are not finite: it diverged when it was trained"
         )
-    pooler = getattr(getattr(encoder, "pooler", None), "dense", None)
-    if hasattr(encoder, "pooler"):
+    pooler = getattr(encoder, "pooler", None)
+    if pooler is not None:
         encoder.pooler = None  # it would run, untrained as it may be, on every batch
-    return Checkpoint(encoder, tokenizer, None if missing else pooler)
+    dense = getattr(pooler, "dense", None)
+    return Checkpoint(encoder, tokenizer, None if missing else dense)
 
 
 @contextmanager

@@ -46,8 +46,7 @@ def graded_pairs(part: str) -> Pairs:
     """Pairs (`dev` or `test`) that share 0 to 5 words with a meaning, the gold score.
 
     These words stand in any order among 4 to 19 fillers, which are drawn for each sentence anew and
-    are far more
-    frequent: an encoder must learn which words tell sentences apart.
+    are far more frequent: an encoder must learn which words tell sentences apart.
 
     >>> graded_pairs("dev").gold[:6]
     [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
@@ -127,7 +126,7 @@ def tokenizer() -> PreTrainedTokenizerFast:
 
 @cache
 def vocabulary() -> tuple[str, ...]:
-    """Special tokens, then sorted pieces: the trainer's order differs between processes."""
+    """Special tokens, then sorted pieces, since the trainer's order differs between processes."""
     special = list(SPECIAL.values())
     trainer = trainers.WordPieceTrainer(vocab_size=800, special_tokens=special, show_progress=False)
     made = with_words(models.WordPiece(unk_token="[UNK]"))

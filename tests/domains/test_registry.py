@@ -137,7 +137,7 @@ BROKEN = {  # what a package announces, and what is said of it
     "json:JSONDecoder": "domain new: json:JSONDecoder is no Declaration: see contrastbench.dom",
     "pointset:NO_DEFAULT": "NO_DEFAULT has the default 'sphere', which is none of its datasets$",
     "pointset:NO_CLASS": "NO_CLASS has the adapter 'pointset_domain': write module:Class$",
-    "pointset:NO_RECIPE": "NO_RECIPE has the recipe dict: derive it from contrastbench's Recipe$",
+    "pointset:NO_RECIPE": "NO_RECIPE has the recipe <class 'dict'>: give a class derived from ",
 }
 
 

@@ -43,10 +43,10 @@ def contrasts(d: ImageDomain):
 def test_the_seed_alone_decides_split_weights_and_views() -> None:
     for seed, same in ((0, True), (1, False)):
         a, b = domain(0), domain(seed)
-        assert torch.equal(a.parts["validation"].pixels, b.parts["validation"].pixels) == same
+        assert torch.equal(a.splits["validation"].pixels, b.splits["validation"].pixels) == same
         weights = [d.model().encoder[0].weight for d in (a, b)]
         assert torch.equal(*weights) == same
-        images = a.parts["train"].pixels[:4]
+        images = a.splits["train"].pixels[:4]
         views = [d.views(images, next(iter(d.batches(3))).rng)[1] for d in (a, b)]
         assert torch.equal(*views) == same
 
@@ -68,12 +68,12 @@ def test_every_epoch_shuffles_the_images_anew_into_full_batches() -> None:
 
 def test_parts_are_disjoint_and_validation_comes_from_training() -> None:
     d = domain(limit=None)
-    assert {name: len(part) for name, part in d.parts.items()} == {
+    assert {name: len(part) for name, part in d.splits.items()} == {
         "train": 1295,
         "validation": 143,
         "test": 359,
     }
-    seen = [{image.numpy().tobytes() for image in part.pixels} for part in d.parts.values()]
+    seen = [{image.numpy().tobytes() for image in part.pixels} for part in d.splits.values()]
     assert not seen[0] & seen[2]
     assert len(d.pool) == 1295
 
@@ -106,7 +106,7 @@ def test_views_are_augmented_by_the_recipes_policies_one_after_the_other(
         [],
     )
     monkeypatch.setattr(image, "augment", lambda x, kind, rng: seen.append(kind) or x / 255)
-    d.views(d.parts["train"].pixels[:2], torch.Generator())
+    d.views(d.splits["train"].pixels[:2], torch.Generator())
     assert seen == image.policies(d.recipe)
 
 
@@ -155,7 +155,7 @@ def test_multi_crop_meets_the_keys_of_the_other_view_and_its_own_instance() -> N
 def test_supervised_positives_are_the_class_and_labels_of_validation_are_not_seen() -> None:
     d = domain(pairing="supervised")
     (contrast,) = contrasts(d)
-    labels = d.parts["train"].labels[next(iter(d.batches(0))).rows].repeat(2)
+    labels = d.splits["train"].labels[next(iter(d.batches(0))).rows].repeat(2)
     assert torch.equal(contrast.anchor_id, labels)
     assert (~contrast.padding).sum(dim=1).tolist() == [
         int((labels == label).sum()) - 1 for label in labels
@@ -164,7 +164,7 @@ def test_supervised_positives_are_the_class_and_labels_of_validation_are_not_see
 
 def test_a_supervised_batch_of_one_class_is_said() -> None:
     d = domain(pairing="supervised")
-    d.parts["train"].labels.fill_(3)
+    d.splits["train"].labels.fill_(3)
     with pytest.raises(
         UserError, match=r"all 32 images of a batch are of one class: --recipe batch_size=64$"
     ):
@@ -293,7 +293,7 @@ def test_test_images_may_be_larger_than_the_crops_of_the_training(
     metrics = d.evaluate(net).metrics
     assert set(metrics) == {"accuracy", "lbfgs", "knn", "paper"}
     assert seen == [(12, 96), (8, 96), *[(6, 32)] * 4, (8, 96)]
-    wanted = normalise(d.parts["test"].pixels / 255, CIFAR_MEAN, CIFAR_STD)
+    wanted = normalise(d.splits["test"].pixels / 255, CIFAR_MEAN, CIFAR_STD)
     with torch.no_grad():
         assert torch.allclose(d.embeddings(net).x, net.eval().encoder(wanted), atol=1e-4)
 
@@ -308,7 +308,7 @@ def test_pixels_are_a_reference() -> None:
 def test_test_images_change_no_number_but_the_score(tmp_path: Path) -> None:
     """The test part is spoiled, and training and choosing must not notice."""
     clean, spoiled = domain(epochs=1, eval_every=2), domain(epochs=1, eval_every=2)
-    spoiled.parts["test"].pixels.random_(0, 256)
+    spoiled.splits["test"].pixels.random_(0, 256)
     seen = []
     for d in (clean, spoiled):
         model, history = train(d, get_loss("infonce"))
