@@ -20,7 +20,7 @@ NAMES = {"temperature": "tau"}
 
 
 def value(name: str, neg: Tensor, **params: object) -> Tensor:
-    """The loss of one anchor with the positive at 0, out of the denominator, and a mean over the negatives."""
+    """The loss of an anchor: positive 0, not in the denominator, mean over the negatives."""
     loss = get_loss(name, **params)
     assert isinstance(loss, ScoreLoss)
     count = torch.tensor([[float(neg.shape[1])]], dtype=neg.dtype)
@@ -28,7 +28,10 @@ def value(name: str, neg: Tensor, **params: object) -> Tensor:
 
 
 def weight_curves(axes: Axes) -> None:
-    """ADNCE's Figure 3: the weight that the gradient puts on a negative of a score, 1 on average."""
+    """ADNCE's Figure 3.
+
+    The weight that the gradient puts on a negative of a score, 1 on average.
+    """
     s = torch.linspace(-1, 1, 201, dtype=torch.float64).unsqueeze(0).requires_grad_()
     settings = [("infonce", {"temperature": t}) for t in (0.07, 0.2, 0.3)]
     settings += [

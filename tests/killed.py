@@ -1,4 +1,7 @@
-"""A training that kills its own process; a module of its own, so that a process can be started with it."""
+"""A training that kills its own process.
+
+A module of its own, so that a process can be started with it.
+"""
 
 import os
 import signal

@@ -19,7 +19,10 @@ ENVIRONMENT = {
 
 
 def made(results: Path, work: Experiment, seed: int, **change: Any) -> Path:
-    """The file of an ok record of an experiment; any field of its cell or of its outcome may be changed."""
+    """The file of an ok record of an experiment.
+
+    Any field of its cell or of its outcome may be changed.
+    """
     cell = {
         "domain": work.domain,
         "dataset": work.dataset,

@@ -1,4 +1,7 @@
-"""What each of two processes does in test_distributed.py; a module of its own, so that spawned processes find it."""
+"""What each of two processes does in test_distributed.py.
+
+A module of its own, so that spawned processes find it.
+"""
 
 from collections.abc import Sequence
 

@@ -1,1 +1,4 @@
-"""What papers show beside tables: scores in training, false negatives, t-SNE panels, heatmaps as CSV and plot."""
+"""What papers show beside tables.
+
+Scores in training, false negatives, t-SNE panels, heatmaps as CSV and plot.
+"""

@@ -12,8 +12,8 @@ Beside it stands how much of the loss lies on false negatives, which explains th
 the larger the share of what is similar to the anchor, false negatives among it. For any loss of
 scores Q* is taken as what the loss's gradient says:
 
-.. math:: q_{ij} = \frac{|\partial L / \partial s_{ij}|}{\sum_k |\partial L / \partial s_{ik}|}, \qquad
-   \text{share} = \frac1A \sum_i \sum_{j\ \mathrm{false}} q_{ij}
+.. math:: q_{ij} = \frac{|\partial L / \partial s_{ij}|}{\sum_k |\partial L / \partial s_{ik}|},
+   \qquad \text{share} = \frac1A \sum_i \sum_{j\ \mathrm{false}} q_{ij}
 
 which for InfoNCE is the softmax of s / tau over the negatives. It is averaged over the steps of the
 last epoch.
@@ -66,7 +66,7 @@ def analyse(
     temperatures: Sequence[float],
     folder: Path,
 ) -> Iterator[Path]:
-    """Train with each share of false negatives and each temperature, write and draw scores and shares.
+    """Train with each share of false negatives and each temperature; write and draw.
 
     Raises:
         UserError: no temperature, no classes or no scores, or every training diverged.
@@ -190,7 +190,7 @@ def value(loss: Loss, scores: Scores) -> Tensor:
 
 
 def weighted_share(loss: Loss, scores: Scores, false: Tensor) -> Tensor:
-    """Mean over the anchors of the share of the loss's gradient that lies on false negatives, a scalar."""
+    """Share of the loss's gradient that lies on false negatives, a scalar: mean over anchors."""
     with torch.enable_grad():
         neg = scores.neg.detach().requires_grad_()
         (pull,) = torch.autograd.grad(
@@ -217,7 +217,10 @@ def numbers(values: Iterable[float | None]) -> list[float]:
 
 
 def plot(points: Sequence[Point], metric: str, title: str) -> Figure:
-    """Relative scores, and shares weighted by the loss, against the temperature; a line for each share that is kept."""
+    """Relative scores, and shares weighted by the loss, against the temperature.
+
+    A line for each share that is kept.
+    """
     drawing, (left, right) = figure(title, 2)
     for k, kept in enumerate(dict.fromkeys(point.kept for point in points)):
         line = [point for point in points if point.kept == kept and point.score is not None]

@@ -1,4 +1,4 @@
-"""A loss's score over a grid of two of its parameters, from records alone: Figure 5 of AttentionNCE."""
+"""A loss's score over two of its parameters, from records alone: Figure 5 of AttentionNCE."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -57,7 +57,10 @@ def analyse(
     )
     missing = sum(len(found.scores) < len(seeds) for found in squares)
     if missing:
-        yield f"{missing} of {len(squares)} squares lack seeds: bench sweep {sweep} runs what is missing"
+        yield (
+            f"{missing} of {len(squares)} squares lack seeds: bench sweep {sweep} runs what is "
+            "missing"
+        )
 
 
 def pairs(grid: Grid) -> list[tuple[Any, Any]]:

@@ -1,4 +1,4 @@
-"""An opened domain in which losses are trained as `bench run` trains them, while somebody looks on."""
+"""An opened domain: losses are trained as by `bench run`, while somebody looks on."""
 
 from dataclasses import dataclass
 
@@ -52,7 +52,8 @@ class Laboratory:
         """
         if not isinstance(self.domain, HasClasses):
             raise UserError(
-                "this analysis needs classes, which this domain has not: try graph, image or tabular"
+                "this analysis needs classes, which this domain has not: try graph, image or "
+                "tabular"
             )
         return self.domain
 

@@ -1,4 +1,7 @@
-"""Where analyses go: a folder with a CSV and a plot of the same name. Brings neither torch nor matplotlib."""
+"""Where analyses go: a folder with a CSV and a plot of the same name.
+
+Brings neither torch nor matplotlib.
+"""
 
 import csv
 import tempfile

@@ -59,7 +59,7 @@ def choose(samples: int, points: int, seed: int) -> Tensor:
 
 
 def plane(x: Tensor, seed: int) -> Tensor:
-    """(n, 2) t-SNE of (n, d) embeddings (van der Maaten and Hinton 2008), scikit-learn's with its defaults."""
+    """(n, 2) t-SNE of (n, d) embeddings (van der Maaten and Hinton 2008) by scikit-learn."""
     if len(x) < 5:
         raise UserError(
             f"t-SNE needs at least 5 samples, got {len(x)}: give more --points or a larger limit"

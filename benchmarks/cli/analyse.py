@@ -60,7 +60,7 @@ def scores(
     threads: opt.Threads = None,
     out: Out = None,
 ) -> None:
-    """Mean and variance of the negatives' cosines and mean of the positives', at every step (ADNCE, Figure 2).
+    """Mean and variance of the negatives' cosines, mean of the positives' (ADNCE, Figure 2).
 
     Example: bench analyse scores --domain image --loss "infonce(temperature=0.2)" --loss
     "infonce(temperature=0.8)"
@@ -93,10 +93,10 @@ def false_negatives(
     threads: opt.Threads = None,
     out: Out = None,
 ) -> None:
-    """Score and weight of false negatives against the temperature, with a share r of them kept (ADNCE, Figure 1).
+    """Score and weight of false negatives against the temperature (ADNCE, Figure 1).
 
-    It trains once for each share and temperature. Example: bench analyse false-negatives --domain
-    graph --loss infonce
+    A share r of them is kept; it trains once for each share and temperature.
+    Example: bench analyse false-negatives --domain graph --loss infonce
     """
     shares, taus = (
         parse_numbers("--kept", kept, high=1),
@@ -129,7 +129,7 @@ def tsne(
     threads: opt.Threads = None,
     out: Out = None,
 ) -> None:
-    """Embeddings of the scored samples by the untrained and the trained encoders, by class (AttentionNCE, Figure 4).
+    """Embeddings of the scored samples, untrained and trained, by class (AttentionNCE, Figure 4).
 
     Example: bench analyse tsne --domain image --loss infonce --loss adnce
     """

@@ -97,8 +97,8 @@ def parse_grid(pairs: Iterable[str]) -> dict[str, list[Any]]:
 def parse_losses(texts: Sequence[str], shared: dict[str, Any]) -> list[LossSpec]:
     """Losses with their own parameters, and those shared ones that they have.
 
-    >>> parse_losses(["infonce(temperature=0.2)", "adnce"], {"mu": 0.6})
-    [LossSpec(name='infonce', params={'temperature': 0.2}), LossSpec(name='adnce', params={'mu': 0.6})]
+    >>> [loss.label for loss in parse_losses(["infonce(temperature=0.2)", "adnce"], {"mu": 0.6})]
+    ['infonce(temperature=0.2)', 'adnce(mu=0.6)']
     """
     losses: list[LossSpec] = []
     used: set[str] = set()
@@ -115,7 +115,8 @@ def parse_losses(texts: Sequence[str], shared: dict[str, Any]) -> list[LossSpec]
         raise unknown(f"parameter of {', '.join(texts)}", key, known_keys)
     if any(loss in losses[:i] for i, loss in enumerate(losses)):
         raise UserError(
-            "a loss is given twice: give each once, or with other parameters: infonce(temperature=0.2)"
+            "a loss is given twice: give each once, or with other parameters: "
+            "infonce(temperature=0.2)"
         )
     return losses
 

@@ -28,7 +28,10 @@ def check_domain(
     recipe: opt.Recipe = None,
     data_root: opt.DataRoot = None,
 ) -> None:
-    """The checks that every domain of ours passes, on your own: repeatable, resumable, true to its data."""
+    """The checks that every domain of ours passes, on your own.
+
+    Repeatable, resumable, true to its data.
+    """
     from contrastbench.benchmarks.running.domain_laws import check_domain
 
     check_data_root(data_root)

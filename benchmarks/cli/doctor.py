@@ -13,7 +13,10 @@ from contrastbench.domains.download import cache_folder
 
 
 def report() -> Iterator[str]:
-    """Lines for people: versions, devices, folders, and a pip line for each extra that is not complete."""
+    """Lines for people.
+
+    Versions, devices, folders, and a pip line for each extra that is not complete.
+    """
     yield f"Python {platform.python_version()} on {platform.platform()}, {os.cpu_count()} CPUs"
     yield f"contrastbench {importlib.metadata.version('contrastbench')}"
     yield from map(describe, requirements(extra=""))
@@ -28,7 +31,10 @@ def report() -> Iterator[str]:
 
 
 def requirements(extra: str) -> list[Requirement]:
-    """What the package needs, or what one of its extras adds; extras inside extras are left to their own line."""
+    """What the package needs, or what one of its extras adds.
+
+    Extras inside extras are left to their own line.
+    """
     found = map(Requirement, importlib.metadata.requires("contrastbench") or [])
     chosen = [r for r in found if r.name != "contrastbench" and bool(r.marker) == bool(extra)]
     return [r for r in chosen if r.marker is None or r.marker.evaluate({"extra": extra})]

@@ -1,4 +1,7 @@
-"""The command line: `bench`, also installed as `contrastbench`. Every command stands in a module of this room."""
+"""The command line: `bench`, also installed as `contrastbench`.
+
+Every command stands in a module of this room.
+"""
 
 import signal
 import sys

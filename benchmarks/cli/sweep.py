@@ -62,7 +62,7 @@ def plan(
     selection: opt.Selection = None,
     results: opt.Results = Path("results"),
 ) -> None:
-    """Cells of a table or a sweep file that are done, missing or failed, and what the rest will cost."""
+    """Cells that are done, missing or failed, and what the rest will cost."""
     from contrastbench.benchmarks.sweeps.costs import Costs
     from contrastbench.benchmarks.sweeps.plan import lines, make_plan
 
@@ -75,7 +75,10 @@ def merge(
     sources: Annotated[list[Path], typer.Argument(help="Folders that hold runs/ with records.")],
     results: opt.Results = Path("results"),
 ) -> None:
-    """Add the records of other folders; equal ones are kept as they are, unequal ones named and left out."""
+    """Add the records of other folders.
+
+    Equal ones are kept as they are, unequal ones named and left out.
+    """
     from contrastbench.benchmarks.records.merge import merge
 
     done = merge(sources, results)

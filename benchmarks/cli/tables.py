@@ -18,7 +18,8 @@ def table(
         bool,
         typer.Option(
             "--all",
-            help="Write every table, and those of YAML files there, as md and csv into the results.",
+            help="Write every table, and those of YAML files there, as md and csv into the "
+            "results.",
         ),
     ] = False,
     selection: opt.Selection = None,
@@ -43,7 +44,7 @@ def table(
 def audit(
     name: opt.Table, selection: opt.Selection = None, results: opt.Results = Path("results")
 ) -> None:
-    """Where the protocol behind our numbers deviates from the paper's, and what the paper leaves open."""
+    """Where our protocol deviates from the paper's, and what the paper leaves open."""
     from contrastbench.benchmarks.tables import audit, selections
     from contrastbench.benchmarks.tables.load import load
 
@@ -62,7 +63,10 @@ def compare(
     format_: Annotated[str, typer.Option("--format", help="md or csv.")] = "md",
     results: opt.Results = Path("results"),
 ) -> None:
-    """A table's rows against a baseline row: paired tests over shared seeds and folds, wins, ties and losses, ranks."""
+    """A table's rows against a baseline row.
+
+    Paired tests over shared seeds and folds, wins, ties and losses, ranks.
+    """
     from contrastbench.benchmarks.comparison import formats
     from contrastbench.benchmarks.tables import selections
     from contrastbench.benchmarks.tables.load import load
@@ -78,7 +82,10 @@ def report(
     output: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
     results: opt.Results = Path("results"),
 ) -> None:
-    """One self-contained HTML page: tables, comparisons, plots, and the records behind each number."""
+    """One self-contained HTML page.
+
+    Tables, comparisons, plots, and the records behind each number.
+    """
     from contrastbench.benchmarks import report
 
     typer.echo(report.write(names or [], results, output))

@@ -1,4 +1,7 @@
-"""Rows of a table against a baseline row: paired tests over shared seeds and folds, wins and losses, ranks."""
+"""Rows of a table against a baseline row.
+
+Paired tests over shared seeds and folds, wins and losses, ranks.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -90,7 +93,10 @@ def compare(
 
 
 def baseline_row(table: Table, name: str | None = None) -> Row:
-    """The row of that name; by default the first with InfoNCE, or else the first that can be run."""
+    """The row of that name.
+
+    By default the first with InfoNCE, or else the first that can be run.
+    """
     rows = {
         row.name: row
         for row in table.rows
@@ -140,7 +146,9 @@ def with_means(found: Comparison, values: Sequence[tuple[float, float]]) -> Comp
 
 
 def with_tests(found: Comparison, pairs: list[tuple[Record, Record]], metric: str) -> Comparison:
-    """Both tests; folds of one seed are the same samples for every loss, those of two seeds are not.
+    """Both tests.
+
+    Folds of one seed are the same samples for every loss, those of two seeds are not.
 
     One seed has no p, however many folds: they share its training.
     """
@@ -155,7 +163,10 @@ def with_tests(found: Comparison, pairs: list[tuple[Record, Record]], metric: st
 
 
 def differences_by_fold(a: Record, b: Record, metric: str) -> list[float]:
-    """Differences of the metric on folds that both share; empty where the metric is not a mean over such folds."""
+    """Differences of the metric on folds that both share.
+
+    Empty where the metric is not a mean over such folds.
+    """
     same = all(a["recipe"].get(key) == b["recipe"].get(key) for key in ("folds", "limit"))
     folds = [scored(record).folds for record in (a, b)]
     if not same or not folds[0] or len(folds[0]) != len(folds[1]):
@@ -170,7 +181,10 @@ def differences_by_fold(a: Record, b: Record, metric: str) -> list[float]:
 
 
 def redrawn(record: Record) -> float:
-    """Size of the test part over the training part where each seed draws them; 0 for parts of the set's own."""
+    """Size of the test part over the training part where each seed draws them.
+
+    0 for parts of the set's own.
+    """
     about = scored(record)
     return about.samples["test"] / about.samples["train"] if about.test_part == "redrawn" else 0.0
 

@@ -21,10 +21,11 @@ from contrastbench.losses.errors import UserError, unknown
 
 LEGEND = """\
 Pairs are the seeds that both have. Wilcoxon: signed-rank over seeds; {wilcoxon}.
-t: over the same folds of the same seeds, or over seeds where there are no folds, corrected for overlapping training
-sets by the ratio of test to training size (Nadeau and Bengio 2003; ratio 0: all seeds share one split).
-Holm: p of the {test} test over all {m} comparisons of this table. Win, loss: Holm p <= {alpha}; tie: above;
-untested: no p, or so few pairs that none could be that small."""
+t: over the same folds of the same seeds, or over seeds where there are no folds, corrected for
+overlapping training sets by the ratio of test to training size (Nadeau and Bengio 2003; ratio 0:
+all seeds share one split).
+Holm: p of the {test} test over all {m} comparisons of this table. Win, loss: Holm p <= {alpha};
+tie: above; untested: no p, or so few pairs that none could be that small."""
 
 
 def render(
@@ -46,7 +47,8 @@ def render(
     base = baseline_row(table, baseline).name
     if not found:
         raise UserError(
-            f"{table.name}: no row has a seed in common with {base} under {results}: run more, or --baseline"
+            f"{table.name}: no row has a seed in common with {base} under {results}: run more, "
+            "or --baseline"
         )
     if format_ == "csv":
         return comma_separated(table, base, found)

@@ -1,4 +1,4 @@
-"""Means with their spread, paired tests, Holm's correction and ranks over datasets, on plain numbers."""
+"""Means with spread, paired tests, Holm's correction and ranks over datasets: plain numbers."""
 
 import math
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ class Ranking:
 
     @property
     def groups(self) -> list[tuple[int, ...]]:
-        """Largest sets of methods, as positions from the best, whose ranks the Nemenyi test does not tell apart."""
+        """Largest sets of methods, as positions from the best, that Nemenyi's test leaves equal."""
         order = sorted(range(len(self.ranks)), key=lambda i: self.ranks[i])
         groups: list[tuple[int, ...]] = []
         for first in range(len(order)):
@@ -59,7 +59,9 @@ def mean_std(values: Sequence[float]) -> tuple[float, float | None]:
 
 
 def wilcoxon(differences: Sequence[float]) -> PValue:
-    """Signed-rank test of paired differences; zeros are split between both signs (Demšar 2006, section 3.1.3).
+    """Signed-rank test of paired differences.
+
+    Zeros are split between both signs (Demšar 2006, section 3.1.3).
 
     Exact over all signs up to 13 pairs. n pairs cannot give less than 2^(1-n): five give 0.0625 at
     best.
@@ -115,7 +117,9 @@ def too_few(n: int, smallest: float) -> PValue:
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """Holm's step-down p-values: the i-th smallest of m times m - i + 1, at least its predecessor's, at most 1.
+    """Holm's step-down p-values.
+
+    The i-th smallest of m times m - i + 1, at least its predecessor's, at most 1.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
@@ -128,7 +132,9 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 def rank(scores: Sequence[Sequence[float]], alpha: float = ALPHA) -> Ranking:
-    """Average ranks, Friedman's test and Nemenyi's critical difference q sqrt(k (k + 1) / (6 N)) (Demšar 2006).
+    """Average ranks, Friedman's test and Nemenyi's critical difference (Demšar 2006).
+
+    The difference is q sqrt(k (k + 1) / (6 N)).
 
     Args:
         scores: (N, k) of k methods on N datasets, higher is better; equal scores share their ranks.

@@ -1,4 +1,7 @@
-"""`bench perf graph`: where an epoch and an evaluation spend their time, measured side by side in one run."""
+"""`bench perf graph`.
+
+Where an epoch and an evaluation spend their time, measured side by side in one run.
+"""
 
 import time
 from collections.abc import Callable, Iterator
@@ -38,11 +41,14 @@ def report(datasets: list[str], data_root: Path | None) -> Iterator[str]:
         plain, ours, same = evaluation_times(domain, recipe)
         ratios = f"{views / epoch:.0%} | {epoch / passes:.2f}"
         times = f"{views * 1e3:.1f} ms | {passes * 1e3:.1f} ms | {epoch * 1e3:.1f} ms"
-        yield f"| {name} | {times} | {ratios} | {plain:.2f} s | {ours:.2f} s | {plain / ours:.1f} | {same} |"
+        yield (
+            f"| {name} | {times} | {ratios} | {plain:.2f} s | {ours:.2f} s | "
+            f"{plain / ours:.1f} | {same} |"
+        )
 
 
 def epoch_times(domain: GraphDomain, recipe: GraphRecipe) -> tuple[float, float, float]:
-    """Seconds for the views of an epoch, for the encoder's two passes over them, and for a whole training epoch."""
+    """Seconds for an epoch's views, for the encoder's two passes over them, and for it all."""
     model, loss = domain.model().train(), get_loss("adnce", temperature=0.2)
     optimizer = torch.optim.Adam(model.parameters(), lr=recipe.lr, fused=True)
     batches = list(domain.batches(0))
@@ -65,7 +71,7 @@ def epoch_times(domain: GraphDomain, recipe: GraphRecipe) -> tuple[float, float,
 
 
 def evaluation_times(domain: GraphDomain, recipe: GraphRecipe) -> tuple[float, float, str]:
-    """Seconds of scikit-learn's search and of ours on the untrained embedding, and how many folds agree."""
+    """Seconds of scikit-learn's search and of ours, and how many folds agree."""
     with torch.no_grad():
         x = domain.model().encoder.eval()(domain.graphs).numpy()
     y = domain.graphs.y.numpy()

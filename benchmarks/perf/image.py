@@ -1,4 +1,7 @@
-"""`bench perf image`: views against torchvision's on one Pillow image after the other, and a training step."""
+"""`bench perf image`.
+
+Views against torchvision's on one Pillow image after the other, and a training step.
+"""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -27,7 +30,10 @@ BATCH, SIZE, ROUNDS, STEPS = 256, 32, 15, 3
 
 
 def report(datasets: list[str], data_root: Path | None) -> Iterator[str]:
-    """Two Markdown tables, a line at a time: milliseconds, medians of alternating rounds, one thread."""
+    """Two Markdown tables, a line at a time.
+
+    Milliseconds, medians of alternating rounds, one thread.
+    """
     torch.set_num_threads(1)
     torch.empty(
         7 << 20
@@ -42,7 +48,10 @@ def report(datasets: list[str], data_root: Path | None) -> Iterator[str]:
             ours, theirs = (1e3 * time for time in view_times(images, policy(kind, SIZE)))
             yield f"| {name} | {kind} | {ours:.1f} ms | {theirs:.0f} ms | {theirs / ours:.1f} |"
     yield ""
-    yield f"| set | network, {BATCH} images | float32 | float32, channels last | bf16, channels last | ratio | views |"
+    yield (
+        f"| set | network, {BATCH} images | float32 | float32, channels last | bf16, channels "
+        "last | ratio | views |"
+    )
     yield "| --- | --- |" + " ---: |" * 5
     for name in datasets:
         images = load(name, SIZE, data_root, torch.device("cpu"))[0].train.batch(
@@ -50,7 +59,8 @@ def report(datasets: list[str], data_root: Path | None) -> Iterator[str]:
         )
         for width in WIDTHS:
             views, plain, last, half = (1e3 * time for time in step_times(images, width))
-            times = f"{plain:.0f} ms | {last:.0f} ms | {half:.0f} ms | {plain / half:.1f} | {views / (views + half):.1%}"
+            times = f"{plain:.0f} ms | {last:.0f} ms | {half:.0f} ms"
+            times += f" | {plain / half:.1f} | {views / (views + half):.1%}"
             yield f"| {name} | ResNet-18 x {width:g} | {times} |"
 
 
@@ -70,7 +80,10 @@ def view_times(images: Tensor, policy: Policy) -> tuple[float, float]:
 
 
 def step_times(images: Tensor, width: float) -> tuple[float, float, float, float]:
-    """Seconds of two views of the images, and of a step on them: float32, with channels last, in bfloat16 besides."""
+    """Seconds of two views of the images, and of a step on them.
+
+    Float32, with channels last, in bfloat16 besides.
+    """
     loss, rng = get_loss("infonce"), torch.Generator().manual_seed(0)
     layouts = (
         ("float32", torch.contiguous_format),

@@ -34,7 +34,10 @@ GIGABYTES = 8.0  # the limit of each cell
 def report(
     losses: list[str], _: Path | None = None, sizes: tuple[int, ...] = SIZES
 ) -> Iterator[str]:
-    """A Markdown table, a line at a time: units of three matrix products, growth of the peak memory; one thread."""
+    """A Markdown table, a line at a time.
+
+    Units of three matrix products, growth of the peak memory; one thread.
+    """
     for name in losses:
         if name not in PEERS:
             complete(name, {})  # an unknown one is named at once

@@ -1,4 +1,6 @@
-"""`bench perf sentence`: the whole STS suite encoded here and by sentence-transformers, side by side in one run.
+"""`bench perf sentence`.
+
+The whole STS suite encoded here and by sentence-transformers, side by side in one run.
 
 All ways pool by the mean and take as many threads. The suite is cut into rounds in which the ways
 take turns, so that a machine that is busy for a while is busy for all of them.
@@ -58,7 +60,10 @@ class Way:
 
 def report(encoders: list[str], data_root: Path | None) -> Iterator[str]:
     """A Markdown table, a line at a time: one run of the suite for each encoder and way."""
-    yield "| encoder | way | encoded | seconds | sentences/s | ratio | Spearman, farthest from float32 |"
+    yield (
+        "| encoder | way | encoded | seconds | sentences/s | ratio | Spearman, farthest from "
+        "float32 |"
+    )
     yield "| --- | --- |" + " ---: |" * 5
     for encoder in encoders:
         recipe = cast(
@@ -70,7 +75,10 @@ def report(encoders: list[str], data_root: Path | None) -> Iterator[str]:
 
 
 def table(name: str, domain: SentenceDomain) -> Iterator[str]:
-    """The lines of an encoder; rates count every sentence of the suite, encoded or found to be encoded already."""
+    """The lines of an encoder.
+
+    Rates count every sentence of the suite, encoded or found to be encoded already.
+    """
     pairs = [part for parts in domain.sets.values() for part in parts]
     suite = [sentence for part in pairs for sentence in part.first + part.second]
     ways = [*peer(domain, suite), ours(domain, suite, "float32"), ours(domain, suite, "bf16")]
@@ -81,7 +89,8 @@ def table(name: str, domain: SentenceDomain) -> Iterator[str]:
     for way in ways:
         found = way.scores(domain)
         far = max(abs(found[key] - exact[key]) for key in exact) / 100
-        rate = f"{way.seconds:.1f} | {len(suite) / way.seconds:.0f} | {ways[0].seconds / way.seconds:.2f}"
+        speed, ratio = len(suite) / way.seconds, ways[0].seconds / way.seconds
+        rate = f"{way.seconds:.1f} | {speed:.0f} | {ratio:.2f}"
         yield f"| {name} | {way.name} | {len(way.sentences)} | {rate} | {far:.5f} |"
 
 

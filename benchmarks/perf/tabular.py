@@ -1,4 +1,7 @@
-"""`bench perf tabular`: what views add to the step of the model alone, measured side by side in one run."""
+"""`bench perf tabular`.
+
+What views add to the step of the model alone, measured side by side in one run.
+"""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,9 +24,15 @@ STEPS = 40
 
 
 def report(datasets: list[str], data_root: Path | None) -> Iterator[str]:
-    """A Markdown table, a line at a time: milliseconds, medians of alternating steps, one thread."""
+    """A Markdown table, a line at a time.
+
+    Milliseconds, medians of alternating steps, one thread.
+    """
     torch.set_num_threads(TabularDomain.threads)
-    yield "| set | views | making them | model alone | row by row | model + ours | model + row by row |"
+    yield (
+        "| set | views | making them | model alone | row by row | model + ours | model + row "
+        "by row |"
+    )
     yield "| --- | --- |" + " ---: |" * 5
     for name in datasets:
         for views in VIEWS:
@@ -31,11 +40,14 @@ def report(datasets: list[str], data_root: Path | None) -> Iterator[str]:
             domain = TabularDomain(name, recipe, 0, data_root, torch.device("cpu"))
             model, ours, rows = (1e3 * seconds for seconds in step_times(domain, recipe))
             times = f"{ours:.2f} ms | {model:.2f} ms | {rows:.2f} ms"
-            yield f"| {name} | {views} | {times} | {(model + ours) / model:.3f} | {(model + rows) / model:.3f} |"
+            yield (
+                f"| {name} | {views} | {times} | {(model + ours) / model:.3f} | "
+                f"{(model + rows) / model:.3f} |"
+            )
 
 
 def step_times(domain: TabularDomain, recipe: TabularRecipe) -> tuple[float, float, float]:
-    """Seconds of a training step without views, of a batch's views, and of the same views row by row."""
+    """Seconds of a step without views, of a batch's views, and of the same row by row."""
     model, loss = domain.model().train(), get_loss("infonce")
     optimizer = torch.optim.SGD(model.parameters(), lr=recipe.lr, momentum=0.9, fused=True)
     rows = torch.arange(recipe.batch_size)

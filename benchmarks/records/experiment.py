@@ -1,4 +1,7 @@
-"""An experiment is what tables show and sweeps run; with a seed it is a cell, which has a record. Brings no torch."""
+"""An experiment is what tables show and sweeps run; with a seed it is a cell, which has a record.
+
+Brings no torch.
+"""
 
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
@@ -35,7 +38,10 @@ class Experiment:
 
     @cached_property
     def recorded_recipes(self) -> tuple[dict[str, Any], ...]:
-        """What records may have as the recipe: names of the data root as they are, paths as hashes."""
+        """What records may have as the recipe.
+
+        Names of the data root as they are, paths as hashes.
+        """
         named = self.full_recipe.model_dump(mode="json")
         return named, {**named, **self.full_recipe.contents(None, self.trained)}
 
@@ -56,11 +62,13 @@ class Experiment:
         return f"{self.domain} {self.dataset} {self.loss.label}"
 
     def folder(self, results: Path) -> Path:
-        """Where its records stand, among those of the same loss with other parameters or recipes."""
+        """Where its records stand, beside those with other parameters or recipes."""
         return store.folder(results, self.domain, self.dataset, self.loss.complete.name)
 
     def matches(self, record: Record) -> bool:
-        """Whether the record is of the same loss, parameters, recipe and protocol; seed and status may be any.
+        """Whether the record is of the same loss, parameters, recipe and protocol.
+
+        Seed and status may be any.
 
         A record older than a parameter or recipe key is taken to have its default, which must be
         what was done before.

@@ -1,4 +1,7 @@
-"""The union of folders of records: what is published in one is published in the other, and nothing is replaced."""
+"""The union of folders of records.
+
+What is published in one is published in the other, and nothing is replaced.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -78,7 +81,10 @@ def checked(path: Path, source: Path) -> Record:
 
 
 def agree(one: Record, other: Record) -> bool:
-    """Whether two runs of one cell found the same; a detail that only one release writes contradicts nothing."""
+    """Whether two runs of one cell found the same.
+
+    A detail that only one release writes contradicts nothing.
+    """
     shared = [
         key
         for key in one["details"].keys() & other["details"].keys()

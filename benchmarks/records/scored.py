@@ -1,4 +1,7 @@
-"""What a record says of its evaluation, typed; records of every release are understood here alone."""
+"""What a record says of its evaluation, typed.
+
+Records of every release are understood here alone.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

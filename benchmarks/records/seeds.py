@@ -34,7 +34,8 @@ def parse_seeds(text: str) -> list[int]:
 def wrong_seeds(text: str) -> UserError:
     """The error for what are no seeds."""
     return UserError(
-        f"--seeds {shortened(text)}: give distinct numbers from 0 on, below 2**32, such as 0-4 or 0,2,5"
+        f"--seeds {shortened(text)}: give distinct numbers from 0 on, below 2**32, such as 0-4 "
+        "or 0,2,5"
     )
 
 

@@ -1,4 +1,7 @@
-"""Records: one immutable JSON file for each finished cell, published atomically and never overwritten."""
+"""Records.
+
+One immutable JSON file for each finished cell, published atomically and never overwritten.
+"""
 
 import hashlib
 import json
@@ -44,7 +47,10 @@ def path(results: Path, record: Record, suffix: str = "") -> Path:
 
 
 def folder(results: Path, domain: str, dataset: str, loss: str) -> Path:
-    """The records of a loss on a dataset; characters that file systems dislike become underscores."""
+    """The records of a loss on a dataset.
+
+    Characters that file systems dislike become underscores.
+    """
     names = (
         "".join(c if c.isalnum() or c in "-_.+" else "_" for c in name)
         for name in (domain, dataset, loss)
@@ -127,7 +133,8 @@ def read(path: Path) -> Record:
         raise UserError(f"{path} is not a record: delete it and run its cell again")
     if schema > SCHEMA:
         raise UserError(
-            f"{path} is of record version {schema}, this contrastbench reads up to {SCHEMA}: upgrade it"
+            f"{path} is of record version {schema}, this contrastbench reads up to {SCHEMA}: "
+            "upgrade it"
         )
     if checksum != found:
         raise UserError(

@@ -96,7 +96,7 @@ class Shown:
 
     @property
     def name(self) -> str:
-        """The table's, which may be there a second time with parameters that validation data chose."""
+        """The table's, which may be there again with parameters that validation data chose."""
         return self.table.name + (
             ", validation selection" if self.table.selection.startswith("validation") else ""
         )
@@ -116,7 +116,8 @@ def read_groups(results: Path) -> list[Group]:
         group.paths.append(path.relative_to(results).as_posix())
     if not groups:
         raise UserError(
-            f"no records under {results / 'runs'}: bench run makes them, --results names another folder"
+            f"no records under {results / 'runs'}: bench run makes them, --results names another "
+            "folder"
         )
     return list(groups.values())
 
@@ -159,7 +160,10 @@ def place(table: Table, entry: Entry, results: Path, by_folder: dict[Path, list[
 
 
 def choose(names: Sequence[str], results: Path, groups: Sequence[Group]) -> list[Shown]:
-    """The named tables, or every one that has a record; under both selections where both have records."""
+    """The named tables, or every one that has a record.
+
+    Under both selections where both have records.
+    """
     loaded = [load(name) for name in names or catalogue.names()]
     shown = [
         (show(table, results, groups), first)
@@ -174,7 +178,7 @@ def choose(names: Sequence[str], results: Path, groups: Sequence[Group]) -> list
 
 
 def variants(table: Table, results: Path) -> Iterator[tuple[Table, bool]]:
-    """The table by its own selection, and by validation data where rows have grids to choose from."""
+    """The table by its own selection, and by validation data where rows have grids."""
     yield selections.resolve(table, None, results), True
     if selections.default(table) == "paper" and any(
         row.grid or row.grid_by_column for row in table.rows

@@ -181,7 +181,10 @@ def summary(what: Sensitivity) -> str:
 
 
 def critical_difference(names: Sequence[str], ranking: Ranking) -> str:
-    """Demšar's diagram: average ranks on an axis, 1 left; a bar joins methods that the Nemenyi test keeps together."""
+    """Demšar's diagram: average ranks on an axis, 1 left.
+
+    A bar joins methods that the Nemenyi test keeps together.
+    """
     order = sorted(range(len(names)), key=lambda i: ranking.ranks[i])
     half, k = (len(names) + 1) // 2, len(names)
     height = 0.7 + 0.22 * half + 0.12 * len(ranking.groups)
@@ -223,7 +226,7 @@ def critical_difference(names: Sequence[str], ranking: Ranking) -> str:
 
 
 def draw_scale(axes: Axes, k: int, difference: float) -> None:
-    """The axis of ranks, and the critical difference above it, cut where it is longer than the axis."""
+    """The axis of ranks, and the critical difference above it, cut at the axis's end."""
     axes.plot([1, k], [0.55, 0.55], color="black", linewidth=0.8, clip_on=False)
     for rank in range(1, k + 1):
         axes.plot([rank, rank], [0.5, 0.55], color="black", linewidth=0.8, clip_on=False)

@@ -1,4 +1,7 @@
-"""Checkpoints of a training that may be interrupted: one safetensors file, written whole or not at all."""
+"""Checkpoints of a training that may be interrupted.
+
+One safetensors file, written whole or not at all.
+"""
 
 import hashlib
 import json
@@ -17,7 +20,7 @@ Tensors = dict[str, Tensor]
 
 
 def write(path: Path, tensors: Tensors, state: dict[str, Any]) -> None:
-    """Replace the checkpoint by these tensors, a state of plain values, and the sha256 over both."""
+    """Replace the checkpoint by tensors, a state of plain values, and the sha256 over both."""
     path.parent.mkdir(parents=True, exist_ok=True)
     whole = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     text = json.dumps(state)

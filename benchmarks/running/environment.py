@@ -34,7 +34,10 @@ def installed(name: str) -> str | None:
 
 
 def commit() -> str | None:
-    """The checkout's commit, "+changes" behind it if files differ; None for an installed package."""
+    """The checkout's commit, "+changes" behind it if files differ.
+
+    None for an installed package.
+    """
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         return None
@@ -76,7 +79,10 @@ def device_name(device: torch.device) -> str:
 
 
 class PeakMemory:
-    """The most memory in use since it was made: of the device for CUDA, of the process for the CPU."""
+    """The most memory in use since it was made.
+
+    Of the device for CUDA, of the process for the CPU.
+    """
 
     def __init__(self, device: torch.device) -> None:
         self.device = device

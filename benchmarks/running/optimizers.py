@@ -20,7 +20,7 @@ def make_optimizer(
     Args:
         recipe: names the optimizer, its rate and its decay.
         parameters: of the model.
-        own_groups: of the loss, with rates of their own or the recipe's; a temperature is not decayed.
+        own_groups: of the loss, with rates of their own or the recipe's; they are not decayed.
     """
     trained = {"params": [p for p in parameters if p.requires_grad]}
     groups = [trained, *({"weight_decay": 0.0, **group} for group in own_groups)]
@@ -34,7 +34,7 @@ def make_optimizer(
 
 
 class LARS(optim.Optimizer):
-    """SGD with momentum whose rate is scaled for each weight matrix (You et al. 2017), as MoCo v3 uses it.
+    """SGD with momentum, its rate scaled for each matrix (You et al. 2017), as in MoCo v3.
 
     v <- momentum * v + trust * |w| / |g + decay * w| * (g + decay * w), w <- w - lr * v. Biases and
     the weights of batch norm are neither scaled nor decayed.
@@ -67,7 +67,10 @@ class LARS(optim.Optimizer):
 
 
 def scaled(weight: Tensor, decay: float, trust: float) -> Tensor:
-    """The gradient with decay, scaled to the weight's length; as it is for biases and weights of length zero."""
+    """The gradient with decay, scaled to the weight's length.
+
+    As it is for biases and weights of length zero.
+    """
     gradient = weight.grad
     assert gradient is not None
     if weight.ndim < 2:
@@ -80,7 +83,9 @@ def scaled(weight: Tensor, decay: float, trust: float) -> Tensor:
 def make_schedule(
     recipe: Recipe, optimizer: optim.Optimizer, steps: int, done: int = 0
 ) -> optim.lr_scheduler.LambdaLR:
-    """The recipe's learning rate over that many steps: constant, or half a cosine or a line down to zero.
+    """The recipe's learning rate over that many steps.
+
+    Constant, or half a cosine or a line down to zero.
 
     A warm-up is a line from zero up to the highest rate, from where the schedule starts.
 

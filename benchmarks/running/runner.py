@@ -237,7 +237,10 @@ class Training:
 
 
 def as_details(evaluation: Evaluation) -> dict[str, Any]:
-    """What `records.scored` reads, and the rest for people; what a domain does not have is left out."""
+    """What `records.scored` reads, and the rest for people.
+
+    What a domain does not have is left out.
+    """
     typed = {
         "validation": evaluation.validation,
         "folds": list(evaluation.folds) or None,

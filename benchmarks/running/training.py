@@ -1,4 +1,7 @@
-"""The training loop of all domains: batches become contrasts, a loss becomes a step; interrupted at will."""
+"""The training loop of all domains: batches become contrasts, a loss becomes a step.
+
+Interrupted at will.
+"""
 
 import math
 import signal

@@ -17,7 +17,10 @@ class Cost(NamedTuple):
 
 
 class Costs:
-    """Median seconds of the nearest records: of the same experiment, dataset and recipe, or dataset."""
+    """Median seconds of the nearest records.
+
+    Of the same experiment, dataset and recipe, or dataset.
+    """
 
     def __init__(self, results: Path) -> None:
         self.seconds: dict[str, list[float]] = defaultdict(list)
@@ -39,7 +42,10 @@ class Costs:
         self.add(seconds, *describe(experiment))
 
     def of(self, experiment: Experiment) -> Cost | None:
-        """The cost of one seed; None if its dataset has never been run: another one may take seconds or weeks."""
+        """The cost of one seed; None if its dataset has never been run.
+
+        Another one may take seconds or weeks.
+        """
         *same, other = levels(*describe(experiment))
         known = (
             Cost(median(self.seconds[name]), name in same)

@@ -1,4 +1,7 @@
-"""What a table or a sweep asks for, what of it is done, and what the rest will cost. Brings no torch."""
+"""What a table or a sweep asks for, what of it is done, and what the rest will cost.
+
+Brings no torch.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -33,7 +36,9 @@ KEYS = ("row", "column", "domain", "dataset", "loss")
 
 
 def places(table: Table, only: Sequence[str] = ()) -> list[Place]:
-    """The table's places that can be run here; those that every KEY=VALUE wants, where there are any.
+    """The table's places that can be run here.
+
+    Those that every KEY=VALUE wants, where there are any.
 
     Raises:
         UserError: what is wanted is not there.
@@ -46,7 +51,8 @@ def places(table: Table, only: Sequence[str] = ()) -> list[Place]:
     ]
     if not everything:
         raise UserError(
-            f"{table.name} is quoted only, nothing of it can be run here: bench list tables names others"
+            f"{table.name} is quoted only, nothing of it can be run here: bench list tables "
+            "names others"
         )
     found = everything
     for key, values in wanted(only).items():
@@ -57,7 +63,8 @@ def places(table: Table, only: Sequence[str] = ()) -> list[Place]:
         found = [place for place in found if place.label(key) in values]
     if not found:
         raise UserError(
-            f"{table.name}: --only {' --only '.join(only)} together select nothing: leave one of them out"
+            f"{table.name}: --only {' --only '.join(only)} together select nothing: leave one of "
+            "them out"
         )
     return found
 
@@ -81,7 +88,10 @@ def wanted(only: Sequence[str]) -> dict[str, list[str]]:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is asked for; what that means depends on the records, where parameters are chosen by them."""
+    """What is asked for.
+
+    What that means depends on the records, where parameters are chosen by them.
+    """
 
     table: Table
     places: Sequence[Place]
@@ -95,7 +105,10 @@ class Plan:
         return list(survey(work, self.results))
 
     def work(self, place: Place) -> list[tuple[Experiment, Sequence[int]]]:
-        """A place's experiments with their seeds: the published one, or trials and then the best of them."""
+        """A place's experiments with their seeds.
+
+        The published one, or trials and then the best of them.
+        """
         if self.selection == "paper":
             return [(place.experiment, self.seeds)]
         return selections.work(self.table, place.row, place.column, self.seeds, self.results)

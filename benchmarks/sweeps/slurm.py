@@ -1,4 +1,7 @@
-"""A sweep as Slurm jobs: each runs the whole sweep, and they share its cells by claims and published records."""
+"""A sweep as Slurm jobs.
+
+Each runs the whole sweep, and they share its cells by claims and published records.
+"""
 
 from collections.abc import Mapping
 from typing import Any

@@ -25,7 +25,10 @@ class Task(NamedTuple):
 
 
 def survey(work: Iterable[tuple[Experiment, Sequence[int]]], results: Path) -> Iterator[Task]:
-    """The tasks of experiments with their seeds, each once; every folder of records is read once."""
+    """The tasks of experiments with their seeds, each once.
+
+    Every folder of records is read once.
+    """
     folders: dict[Path, list[Record]] = {}
     seen: set[tuple[str, int]] = set()
     for experiment, seeds in work:

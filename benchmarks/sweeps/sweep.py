@@ -52,7 +52,9 @@ class Failure:
 
 
 def run(plan: Plan, options: Options, jobs: int = 1) -> Iterator[tuple[str, bool]]:
-    """Run what a plan asks for, and what follows from its records; lines to print, each with whether it is bad news.
+    """Run what a plan asks for, and what follows from its records.
+
+    Lines to print, each with whether it is bad news.
 
     Trials choose what is run after them, so there is another round until a round has nothing new.
     """
@@ -80,7 +82,10 @@ def diverged(work: Sequence[Task], reported: set[tuple[str, int]]) -> list[Failu
 
 
 def to_run(work: Sequence[Task]) -> list[Task]:
-    """What is unfinished, and what is done on a user's own file: only its reading shows whether it is the same file."""
+    """What is unfinished, and what is done on a user's own file.
+
+    Only its reading shows whether it is the same file.
+    """
     own = [task for task in work if task.state == "done" and ":" in task.experiment.dataset]
     return unfinished(work) + own
 
@@ -149,7 +154,10 @@ class Sweep:
             self.failures.append(Failure(task.experiment, task.seed, reason))
 
     def outlook(self) -> str:
-        """How long the rest will take, as far as records tell; what they say nothing of counts as the mean."""
+        """How long the rest will take, as far as records tell.
+
+        What they say nothing of counts as the mean.
+        """
         costs = [self.costs.of(task.experiment) for task, _ in list(self.waiting)]
         known = [cost.seconds for cost in costs if cost]
         failed = [f"{len(self.failures)} failed"] if self.failures else []
@@ -192,7 +200,10 @@ class Sweep:
         return None if error is None else {"status": "refused", "no_data": False, "error": error}
 
     def noted(self, task: Task, reply: Reply) -> Reply:
-        """The reply; a refusal holds for other tasks too, and a record that no disk took is printed."""
+        """The reply.
+
+        A refusal holds for other tasks too, and a record that no disk took is printed.
+        """
         if "record" in reply:
             with suppress(OSError):
                 tqdm.write(
@@ -235,7 +246,10 @@ def join(threads: Iterable[threading.Thread]) -> None:
 
 
 def scope(experiment: Experiment, no_data: bool) -> str:
-    """What a refusal holds for: the dataset with the recipe, or the experiment; never for one seed alone."""
+    """What a refusal holds for: the dataset with the recipe, or the experiment.
+
+    Never for one seed alone.
+    """
     recipe = experiment.full_recipe.model_dump(mode="json")
     return (
         store.canonical([experiment.domain, experiment.dataset, recipe])

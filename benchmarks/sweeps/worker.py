@@ -89,7 +89,9 @@ def to_options(values: Message) -> Options:
 
 @contextmanager
 def claim(path: Path, wait: bool) -> Iterator[None]:
-    """Hold the cell's lock, which spares other sweeps the work; what is published decides, not who held it.
+    """Hold the cell's lock, which spares other sweeps the work.
+
+    What is published decides, not who held it.
 
     The system takes the lock back when this process ends, however it ends.
 

@@ -1,4 +1,4 @@
-"""Where the protocol behind a table's numbers deviates from the paper's, and how, by declarations and records alone."""
+"""Where and how a table's protocol deviates from the paper's, by declarations and records."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -85,7 +85,9 @@ def places(table: Table, results: Path) -> Iterator[Audited]:
 
 
 def stated(table: Table, row: Row, column: str, work: Experiment) -> dict[str, Any]:
-    """What the paper says of a place's recipe: in general (of the table's own domain), of the column, of the method.
+    """What the paper says of a place's recipe.
+
+    In general (of the table's own domain), of the column, of the method.
 
     Raises:
         UserError: a key that the recipe does not have.
@@ -190,7 +192,8 @@ def summary(table: Table, every: list[Audited]) -> Iterator[str]:
     missing = sum(not place.found for place in every)
     few = sum(0 < len(place.found) < (wanted or 1) for place in every)
     yield (
-        f"{values} published values: {values - len(every)} quoted only, {len(every)} can be run here, of which "
+        f"{values} published values: {values - len(every)} quoted only, {len(every)} can be run "
+        "here, of which "
         f"{missing} are missing and {few} have too few seeds."
     )
 

@@ -1,4 +1,7 @@
-"""Which tables there are: ours, those of installed packages, and a user's own files. Reads no more than it must."""
+"""Which tables there are: ours, those of installed packages, and a user's own files.
+
+Reads no more than it must.
+"""
 
 from collections.abc import Iterable, Iterator
 from importlib.metadata import entry_points
@@ -7,7 +10,8 @@ from pathlib import Path
 
 from contrastbench.losses.errors import UserError, unknown
 
-ENTRY_POINTS = "contrastbench.tables"  # each names a package with YAML files in its folder, such as mine.tables
+# each entry point names a package with YAML files in its folder, such as mine.tables
+ENTRY_POINTS = "contrastbench.tables"
 
 ENDINGS = (".yaml", ".yml")  # of a user's own files; a name without is a published table's
 
@@ -56,7 +60,10 @@ def files() -> dict[str, Path]:
 
 
 def folders() -> Iterator[Path]:
-    """Where tables stand: here, and in packages that announce theirs; none of their code is run but a parent's."""
+    """Where tables stand: here, and in packages that announce theirs.
+
+    None of their code is run but a parent's.
+    """
     yield Path(__file__).parent
     for entry in entry_points(group=ENTRY_POINTS):
         try:

@@ -42,7 +42,10 @@ class Entry:
         return self.ours.mean - self.paper.mean if self.ours and self.paper else None
 
     def text(self, decimals: int) -> str:
-        """The place's text: paper / ours / difference, or the paper's value alone where it is quoted."""
+        """The place's text.
+
+        Paper / ours / difference, or the paper's value alone where it is quoted.
+        """
         return " / ".join(filter(None, self.parts(decimals)))
 
     def parts(self, decimals: int) -> tuple[str, str, str]:
@@ -81,7 +84,10 @@ def published(row: Row, column: str) -> Value | None:
 
 
 def average(table: Table, row: Row, line: list[Entry]) -> Entry:
-    """The last column; ours only if no column is missing, with the number of seeds of the column that has fewest."""
+    """The last column.
+
+    Ours only if no column is missing, with the number of seeds of the column that has fewest.
+    """
     assert table.average is not None, "there is a last column"
     values = [entry.ours for entry in line if entry.ours]
     fewest = min((value.n or 0 for value in values), default=0)
@@ -101,7 +107,9 @@ def average(table: Table, row: Row, line: list[Entry]) -> Entry:
 
 
 def ours(table: Table, row: Row, column: str, results: Path) -> Value | None:
-    """Mean and standard deviation over the seeds that have an ok record of exactly this cell; None without one.
+    """Mean and standard deviation over the seeds that have an ok record of exactly this cell.
+
+    None without one.
 
     Raises:
         UserError: no such metric in the records.

@@ -25,7 +25,8 @@ def render(table: Table, results: Path, format_: str) -> str:
 
 
 LEGEND = (
-    "Where we run the method: the paper's value, ours as mean ± std over seeds (number of seeds; of those behind the "
+    "Where we run the method: the paper's value, ours as mean ± std over seeds (number of seeds; "
+    "of those behind the "
     "paper's value, if fewer), the difference. In italics: quoted, not run here."
 )
 
@@ -101,7 +102,7 @@ def comma_separated(table: Table, lines: list[list[Entry]]) -> str:
 
 
 def for_papers(table: Table, lines: list[list[Entry]]) -> str:
-    """A table for LaTeX, with one row below the other for the paper's values, ours and the differences."""
+    """A table for LaTeX: the paper's values, ours and the differences below each other."""
     header = [latex.text(name) for name in ["Method", *(entry.column for entry in lines[0])]]
     body = [cells for line in lines for cells in stacked(table, line)]
     caption = (
@@ -125,7 +126,7 @@ def stacked(table: Table, line: list[Entry]) -> Iterator[list[str]]:
 
 
 def write_all(results: Path) -> Iterator[Path]:
-    """Every table, and those of YAML files in the results folder, as Markdown and CSV into that folder.
+    """Every table, and those of YAML files in the results, as Markdown and CSV in there.
 
     Raises:
         UserError: a table's file is wrong, or the folder cannot be written.

@@ -28,7 +28,7 @@ def settings(row: Row, column: str) -> list[dict[str, Any]]:
 
 
 def draw(grid: Grid, count: int) -> list[dict[str, Any]]:
-    """So many different settings, all if there are no more, each parameter's values about equally often.
+    """So many different settings, each parameter's values about equally often.
 
     A Latin hypercube on the grid: a plain draw of 5 from 80 leaves most values of most parameters
     untried.

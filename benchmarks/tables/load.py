@@ -1,4 +1,7 @@
-"""A table by name: a published one, a user's own, or a sweep file, which becomes a table without a paper."""
+"""A table by name.
+
+A published one, a user's own, or a sweep file, which becomes a table without a paper.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +18,7 @@ BUILT_IN = {"smoke": SMOKE}  # sweeps that need no file
 
 
 def load(name: str, check_values: bool = False) -> Table:
-    """A published table or a sweep, by name or by the path of a user's own file, which is read once.
+    """A published table or a sweep, by name or by a user's own file, which is read once.
 
     Args:
         name: see `bench list tables`; or the path of a YAML file.

@@ -59,7 +59,7 @@ def check(table: Table, document: Document) -> None:
 
 
 def check_places(table: Table, i: int, document: Document) -> None:
-    """Raise unless a row's loss exists and takes its parameters, and its recipes are some of their domains."""
+    """Raise unless a row's loss takes its parameters, and its recipes are of their domains."""
     row = table.rows[i]
     for column in table.columns:
         if table.runnable(row, column):

@@ -1,4 +1,6 @@
-"""Which parameters a table's numbers come from: the published ones, or those that validation data choose.
+"""Which parameters a table's numbers come from.
+
+The published ones, or those that validation data choose.
 
 `paper` takes the parameters that the paper names; most were chosen by the very score that is
 reported. `validation` tries settings of each row's grid, the same number for every row, with seeds
@@ -40,12 +42,14 @@ def check(table: Table, selection: str, seeds: Sequence[int] = ()) -> None:
         return
     if not any(row.grid or row.grid_by_column for row in table.rows):
         raise UserError(
-            f"{table.name} declares no grid to choose from: give its rows a grid, or --selection paper"
+            f"{table.name} declares no grid to choose from: give its rows a grid, or --selection "
+            "paper"
         )
     shared = sorted(set(seeds) & set(tune(table).seeds))
     if shared:
         raise UserError(
-            f"seeds {shared} choose the parameters, so they cannot confirm them: give others with --seeds"
+            f"seeds {shared} choose the parameters, so they cannot confirm them: give others "
+            "with --seeds"
         )
 
 
@@ -121,7 +125,10 @@ def read(tried: Sequence[Experiment], results: Path) -> list[Record]:
 
 
 def score(trial: Experiment, found: Sequence[Record], tune: Tune) -> float | None:
-    """Mean validation score over the tuning seeds; None while one is missing, -inf if one diverged."""
+    """Mean validation score over the tuning seeds.
+
+    None while one is missing, -inf if one diverged.
+    """
     by_seed = {record["seed"]: record for record in found}
     if set(by_seed) != set(tune.seeds):
         return None
@@ -135,14 +142,18 @@ def validation(trial: Experiment, record: Record) -> float:
     validation = scored(record).validation
     if validation is None:
         raise UserError(
-            f"{trial.label}, seed {record['seed']}: the record has no details.validation to choose by: domain "
-            f"{trial.domain} does not give one, or the record is older than that and has to be deleted"
+            f"{trial.label}, seed {record['seed']}: the record has no details.validation to "
+            "choose by: domain "
+            f"{trial.domain} does not give one, or the record is older than that and has to be "
+            "deleted"
         )
     return validation
 
 
 def trials(table: Table, row: Row, column: str) -> list[Experiment]:
-    """The settings that are tried: so many of the row's grid as every row of the column gets, drawn at random.
+    """The settings that are tried.
+
+    So many of the row's grid as every row of the column gets, drawn at random.
 
     Raises:
         UserError: the grid has fewer.
@@ -154,7 +165,8 @@ def trials(table: Table, row: Row, column: str) -> list[Experiment]:
     count = tune(table).trials or min(filter(None, sizes))
     if size < count:
         raise UserError(
-            f"{table.name}: the grid of {row.name} has {size} settings for {count} trials: extend it"
+            f"{table.name}: the grid of {row.name} has {size} settings for {count} trials: "
+            "extend it"
         )
     drawn = draw(grid_of(row, column), count)
     base = row.model_copy(update={"params_by_column": {}, "undecided": {}})
@@ -182,7 +194,8 @@ def budget(table: Table, rows: Iterable[Row]) -> str:
     """The label of a resolved table: what choosing cost, and what came of it."""
     seeds = ", ".join(map(str, tune(table).seeds))
     parts = [
-        f"validation: for each method and column the best of its trials by validation score over seeds {seeds}, which "
+        "validation: for each method and column the best of its trials by validation score over "
+        f"seeds {seeds}, which "
         "no shown number is of; as many trials for each method"
     ]
     for before, row in zip(table.rows, rows, strict=True):

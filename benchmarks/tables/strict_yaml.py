@@ -70,8 +70,8 @@ def read(path: Path) -> Document:
     """A YAML file: texts, numbers, truth values, lists and mappings.
 
     Raises:
-        UserError: no such file, no YAML, a key that is given twice or is no text, a value of another
-            kind.
+        UserError: no such file, no YAML, a key that is given twice or is no text, or a value
+            of another kind.
     """
     try:
         loader = SafeLoader(path.read_text(encoding="utf-8"))
@@ -101,13 +101,19 @@ def describe(found: Any, where: list[int | str], model: type[BaseModel]) -> str:
     if found["type"] == "missing":
         return f"the key {where[-1]!r} is missing"
     value = "" if isinstance(found["input"], (dict, list)) else f"={found['input']!r}"
-    return f"{'.'.join(map(str, where)) or 'the file'}{value}: {found['msg'][:1].lower()}{found['msg'][1:]}"
+    return (
+        f"{'.'.join(map(str, where)) or 'the file'}{value}: "
+        f"{found['msg'][:1].lower()}{found['msg'][1:]}"
+    )
 
 
 def check(
     path: Path, node: yaml.Node, inside: tuple[int, ...] = (), done: set[int] | None = None
 ) -> None:
-    """Raise for what YAML takes without a word: keys given twice, dates, 12:30 for 750, a list inside itself."""
+    """Raise for what YAML takes without a word.
+
+    Keys given twice, dates, 12:30 for 750, a list inside itself.
+    """
     done = set() if done is None else done
     if id(node) in inside:
         raise wrong(path, node, "it contains itself")

@@ -126,7 +126,7 @@ def columns(file: SweepFile, document: Document) -> Iterator[tuple[str, Column]]
 
 
 def check_dataset(domain: str, dataset: str) -> None:
-    """Raise unless it is declared for the domain, a file such as csv:mine.csv, or of a package's domain."""
+    """Raise unless it is declared, a file such as csv:mine.csv, or of a package's domain."""
     known = declaration(domain).datasets
     if dataset not in known and ":" not in dataset and domain in DOMAINS:
         raise unknown(f"{domain} dataset", dataset, known)
@@ -149,7 +149,7 @@ def listed(entry: str | dict[str, Params], document: Document, i: int) -> Iterat
 
 
 def beside(loss: str, path: Path | None) -> str:
-    """The loss with its own Python files found beside the sweep file, or else as named from the current folder."""
+    """The loss with its own files beside the sweep file, or else from the current folder."""
 
     def found(match: re.Match[str]) -> str:
         here = path.parent / match[0] if path else Path(match[0])
@@ -203,7 +203,10 @@ def check_distinct(names: list[str], what: str) -> None:
 
 
 def check_cells(rows: list[Row]) -> None:
-    """Raise if two rows are the same cells under two names: an alias, or a default that is spelt out."""
+    """Raise if two rows are the same cells under two names.
+
+    An alias, or a default that is spelt out.
+    """
     seen: list[tuple[tuple[LossSpec, str, Any], Row]] = []
     for row in rows:
         loss = LossSpec(row.loss or "none", row.params)

@@ -48,7 +48,10 @@ class Row(Strict):
 
 
 class Protocol(Strict):
-    """How the published numbers came about, as far as the paper says; recipes of columns and rows are its too."""
+    """How the published numbers came about, as far as the paper says.
+
+    Recipes of columns and rows are its too.
+    """
 
     seeds: int | None = Field(None, ge=1, description="runs behind each value")
     selection: str = Field("", description="how parameters and epochs were chosen")
@@ -122,7 +125,10 @@ class Table(Strict):
         return Experiment(domain, about.dataset, loss, recipe)
 
     def records(self, row: Row, column: str, results: Path) -> dict[int, Record]:
-        """The ok records behind a place by seed; none while its parameters are still to be chosen."""
+        """The ok records behind a place by seed.
+
+        None while its parameters are still to be chosen.
+        """
         if column in row.undecided:
             return {}
         return self.experiment(row, column).ok_by_seed(results, but=self.tuning_seeds)

@@ -1,4 +1,7 @@
-"""Analyses: their formulas against plain loops, what they write, and a user's mistakes in one line."""
+"""Analyses.
+
+Their formulas against plain loops, what they write, and a user's mistakes in one line.
+"""
 
 import csv
 from pathlib import Path
@@ -406,7 +409,8 @@ def test_a_missing_matplotlib_is_named_before_the_training(
     code, _, error = bench("analyse", "scores", *GRAPH, "--loss", "infonce")
     assert code == 2
     assert error == (
-        'bench: the plot needs matplotlib, which is not installed: pip install "contrastbench[report]"\n'
+        "bench: the plot needs matplotlib, which is not installed: "
+        'pip install "contrastbench[report]"\n'
     )
 
 

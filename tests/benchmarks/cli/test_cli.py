@@ -1,4 +1,7 @@
-"""The command line as a user meets it: one line for a mistake, exit code 2, no traceback, no record."""
+"""The command line as a user meets it.
+
+One line for a mistake, exit code 2, no traceback, no record.
+"""
 
 import hashlib
 import json
@@ -323,8 +326,10 @@ def test_tables_go_to_the_results_folder(bench, tmp_path: Path) -> None:
 )
 def test_what_must_be_instant_imports_no_torch(words: list[str], tmp_path: Path) -> None:
     code = (
-        "import sys\nfrom contrastbench.benchmarks.cli import main as cli\nsys.argv = ['bench', *sys.argv[1:]]\n"
-        "try:\n    cli.main()\nexcept SystemExit:\n    print('torch' in sys.modules or 'numpy' in sys.modules)\n"
+        "import sys\nfrom contrastbench.benchmarks.cli import main as cli\nsys.argv = ['bench', "
+        "*sys.argv[1:]]\n"
+        "try:\n    cli.main()\nexcept SystemExit:\n    print('torch' in sys.modules or 'numpy' "
+        "in sys.modules)\n"
     )
     out = subprocess.check_output([sys.executable, "-c", code, *words], text=True, cwd=tmp_path)
     assert out.splitlines()[-1] == "False"

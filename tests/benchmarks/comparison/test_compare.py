@@ -269,8 +269,10 @@ def test_a_table_of_quotes_cannot_be_compared(tmp_path: Path) -> None:
 
 def test_the_command_prints_it_without_torch(filled: Path) -> None:
     code = (
-        "import sys\nfrom contrastbench.benchmarks.cli import main as cli\nsys.argv = ['bench', *sys.argv[1:]]\n"
-        "try:\n    cli.main()\nexcept SystemExit as end:\n    print(end.code, 'torch' in sys.modules)\n"
+        "import sys\nfrom contrastbench.benchmarks.cli import main as cli\nsys.argv = ['bench', "
+        "*sys.argv[1:]]\n"
+        "try:\n    cli.main()\nexcept SystemExit as end:\n    print(end.code, 'torch' in "
+        "sys.modules)\n"
     )
     words = [
         sys.executable,
@@ -286,5 +288,6 @@ def test_the_command_prints_it_without_torch(filled: Path) -> None:
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert done.stdout == "2 False\n"
     assert done.stderr == (
-        f"bench: adnce-table10: no row has a seed in common with ADNCE under {filled}: run more, or --baseline\n"
+        f"bench: adnce-table10: no row has a seed in common with ADNCE under {filled}: run more, "
+        "or --baseline\n"
     )

@@ -133,7 +133,10 @@ def test_corrected_t_without_a_ratio_is_the_paired_t_test() -> None:
 
 
 def test_corrected_t_keeps_its_level_where_the_plain_one_does_not() -> None:
-    """Splits that share most of their training rows: correlation ratio / (1 + ratio), the paper's assumption."""
+    """Splits that share most of their training rows.
+
+    Correlation ratio / (1 + ratio), the paper's assumption.
+    """
     rng, ratio = np.random.default_rng(0), 1 / 9
     rho = ratio / (1 + ratio)
     common = rng.normal(size=(2000, 1)) * math.sqrt(rho)

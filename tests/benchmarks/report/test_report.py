@@ -1,4 +1,7 @@
-"""The report: what it shows, what it says of what is missing, and that nothing in it is run or fetched."""
+"""The report.
+
+What it shows, what it says of what is missing, and that nothing in it is run or fetched.
+"""
 
 import json
 import re

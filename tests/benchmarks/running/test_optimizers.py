@@ -38,7 +38,7 @@ def test_the_learning_rate_follows_the_schedule(schedule: str, expected: list[fl
 
 
 def test_lars_is_the_loop_of_its_paper() -> None:
-    """You et al. 2017 with MoCo v3's exceptions, one weight and one step at a time, in plain Python."""
+    """You et al. 2017 with MoCo v3's exceptions, a weight and a step at a time, in Python."""
     lr, momentum, decay, trust = 0.7, 0.9, 0.1, 1e-3
     draw = torch.Generator().manual_seed(0)
     weights = [

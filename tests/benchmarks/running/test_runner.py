@@ -197,7 +197,8 @@ class Mine(ScoreLoss):
         self.scale = scale
 
     def terms(self, scores):
-        return (scores.log_denominator(scores.pos, scores.neg) - scores.pos).mean(dim=1) * self.scale
+        terms = scores.log_denominator(scores.pos, scores.neg) - scores.pos
+        return terms.mean(dim=1) * self.scale
 """
 
 

@@ -68,12 +68,14 @@ def test_states_and_cost_of_the_rest(tmp_path: Path) -> None:
         add(tmp_path, base, seed, status, seconds)
     lines = list(plan.lines(planned(tmp_path, 5), Costs(tmp_path)))
     assert lines == [
-        "graph MUTAG infonce(temperature=0.2)   2 done, 1 diverged, 1 failed, 1 missing, about 30 s",
+        "graph MUTAG infonce(temperature=0.2)   2 done, 1 diverged, 1 failed, 1 missing, about "
+        "30 s",
         "graph DD infonce(temperature=0.2)      0 done, 5 missing, 5 of unknown cost",
         "tabular wine infonce(temperature=0.2)  0 done, 5 missing, 5 of unknown cost",
         "graph DD infonce(temperature=0.3)      0 done, 5 missing, 5 of unknown cost",
         "tabular wine infonce                   0 done, 5 missing, 5 of unknown cost",
-        "all                                    2 done, 1 diverged, 1 failed, 21 missing, about 30 s, "
+        "all                                    2 done, 1 diverged, 1 failed, 21 missing, about "
+        "30 s, "
         "20 of unknown cost",
     ]
 

@@ -41,7 +41,7 @@ def run(work: list[Task], results: Path, jobs: int = 1) -> list[Failure]:
 
 @pytest.fixture
 def stub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
-    """Puts a script in the worker's place that notes each message and then does as the test says."""
+    """Puts a script in the worker's place that notes each message and does as it is told."""
 
     def install(body: str) -> Path:
         notes = tmp_path / "notes"
@@ -119,7 +119,8 @@ def test_a_record_that_cannot_be_written_is_printed_and_stops_no_other_seed(
 ) -> None:
     notes = stub("""
         if m["seed"] == 0:
-            say(status="failed", error="cannot write x.json: the record is printed above", record=dict(b=87.5, a=0))
+            error = "cannot write x.json: the record is printed above"
+            say(status="failed", error=error, record=dict(b=87.5, a=0))
         else:
             say(**ok)
     """)
@@ -167,7 +168,10 @@ def test_a_cell_that_another_sweep_has_comes_last_and_is_waited_for(stub, tmp_pa
 def test_the_last_cell_is_waited_for_however_late_its_claim_is_read(
     stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Reports are read when the threads have ended: none of them may leave a claimed cell behind."""
+    """Reports are read when the threads have ended.
+
+    None of them may leave a claimed cell behind.
+    """
     notes = stub('say(status="claimed") if not m["wait"] else say(**ok)')
     watch = Sweep.watch
 
@@ -197,7 +201,10 @@ def test_jobs_are_processes_and_share_the_cores(
     monkeypatch.setattr(sweep_module, "cpu_count", lambda: 8)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     stub(
-        'say(status="failed", error=os.environ["LOKY_MAX_CPU_COUNT"] + os.environ["OMP_NUM_THREADS"] + str(m["cores"]))'
+        """
+        threads = os.environ["LOKY_MAX_CPU_COUNT"] + os.environ["OMP_NUM_THREADS"]
+        say(status="failed", error=threads + str(m["cores"]))
+        """
     )
     assert {f.reason for f in run(tasks("infonce"), tmp_path, jobs=3)} == {"failed: 228"}
 
@@ -239,7 +246,8 @@ def test_an_interrupted_sweep_lets_its_workers_end(
         signal.pause()
     """
     script = (
-        "import sys; from contrastbench.benchmarks.cli import main as cli; from contrastbench.benchmarks.sweeps import sweep;"
+        "import sys; from contrastbench.benchmarks.cli import main as cli; from "
+        "contrastbench.benchmarks.sweeps import sweep;"
         "sweep.COMMAND = [sys.executable, '-c', sys.argv.pop()]; cli.main()"
     )
     os.mkfifo(tmp_path / "begun")
@@ -326,7 +334,10 @@ def test_a_sweep_of_ones_own(tmp_path: Path) -> None:
 
 
 def test_kills_lose_and_double_nothing(tmp_path: Path) -> None:
-    """SIGKILL of the sweep within its cells: what is published stays, and every cell is there in the end."""
+    """SIGKILL of the sweep within its cells.
+
+    What is published stays, and every cell is there in the end.
+    """
     (tmp_path / "kills.yaml").write_text(
         "seeds: 0-3\ndomains: {graph: {}}\nlosses: [infonce, none]\n"
     )

@@ -1,4 +1,7 @@
-"""The audit: what deviates from the paper's protocol is listed with both values, what does not is not."""
+"""The audit.
+
+What deviates from the paper's protocol is listed with both values, what does not is not.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -87,8 +90,8 @@ def test_the_head_says_how_the_numbers_came_about(tmp_path: Path) -> None:
     assert "- Published: mean over 2 runs; by chance.\n" in text
     assert "graph: the model after the last epoch.\n" in text
     assert (
-        "- 4 published values: 2 quoted only, 2 can be run here, of which 1 are missing and 1 have too few seeds."
-        in text
+        "- 4 published values: 2 quoted only, 2 can be run here, of which 1 are missing and 1 "
+        "have too few seeds." in text
     )
     assert "\n- in general\n" in text
     open_ = next(

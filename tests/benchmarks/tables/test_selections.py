@@ -1,4 +1,7 @@
-"""Selections: parameters as published, or chosen on validation data with the same budget for every method."""
+"""Selections.
+
+Parameters as published, or chosen on validation data with the same budget for every method.
+"""
 
 from collections import Counter
 from pathlib import Path
@@ -109,7 +112,10 @@ def test_nothing_is_chosen_before_all_trials_are_done(tmp_path: Path) -> None:
 
 
 def test_validation_chooses_and_other_seeds_are_shown(tmp_path: Path) -> None:
-    """The test accuracies of the trials say the opposite of their validation scores: they must not matter."""
+    """The test accuracies of the trials say the opposite of their validation scores.
+
+    They must not matter.
+    """
     worse, better = tune(tmp_path, BASE, [70.0, 60.0]), tune(tmp_path, NEW, [60.0, 61.0])
     add(tmp_path, worse[1], 0, 60.0, accuracy=99.0)
     add(tmp_path, worse[0], 0, 70.0, accuracy=81.0)
@@ -216,7 +222,8 @@ def test_grids_of_the_paper_hold_what_it_chose(name: str) -> None:
 def test_a_sweep_file_that_tunes(tmp_path: Path) -> None:
 
     path = tmp_path / "mine.yaml"
-    text = "domains: {graph: {}}\nlosses: [none, infonce, adnce]\ngrid: {temperature: [0.1, 0.2], mu: [0.3]}\ntune: {}\n"
+    text = "domains: {graph: {}}\nlosses: [none, infonce, adnce]\n"
+    text += "grid: {temperature: [0.1, 0.2], mu: [0.3]}\ntune: {}\n"
     path.write_text(text)
     table = load(str(path))
     assert [(row.name, row.grid) for row in table.rows] == [

@@ -170,7 +170,8 @@ def test_a_value_out_of_range_is_found_before_a_sweep(
 def test_a_value_out_of_range_in_a_table_of_ones_own(tmp_path: Path) -> None:
     path = tmp_path / "own.yaml"
     path.write_text(
-        "title: t\nsource: s\ndecimals: 1\ndomain: graph\ncolumns: {A: {dataset: MUTAG}, Q: {}}\nrows:\n"
+        "title: t\nsource: s\ndecimals: 1\ndomain: graph\ncolumns: "
+        "{A: {dataset: MUTAG}, Q: {}}\nrows:\n"
         "  - {name: quoted}\n  - name: ours\n    loss: infonce\n    params: {temperature: 0.1}\n"
         "    params_by_column:\n      Q: {temperature: -1}\n      A: {temperature: -2}\n"
     )

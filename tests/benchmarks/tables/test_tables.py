@@ -285,7 +285,7 @@ def test_records_of_different_data_are_not_averaged(seed: int, tmp_path: Path) -
     add(tmp_path, "A", seed, 86.0, data_hash="1" * 64)
     with pytest.raises(
         UserError,
-        match=r"records of different data \(data_hash \w+: seeds \[0\]; \w+: seeds \[\d\]\): delete those",
+        match=r"records of different data \(data_hash \w+: seeds \[0\]; \w+: seeds \[\d\]\): delete",
     ):
         render(SMALL, tmp_path, "md")
 
@@ -395,7 +395,8 @@ def test_names_and_formats_answer_with_the_closest(tmp_path: Path) -> None:
 def test_a_users_own_file_is_a_table(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(
         "title: t\nsource: s\ndecimals: 1\ndomain: graph\nmetric: accuracy\n"
-        "columns: {A: {dataset: MUTAG}}\nrows: [{name: ours, loss: infonce, params: {temperature: 0.2}}]\n"
+        "columns: {A: {dataset: MUTAG}}\nrows: "
+        "[{name: ours, loss: infonce, params: {temperature: 0.2}}]\n"
     )
     table = load(str(tmp_path / "mine.yaml"))
     assert table.name == "mine"
