@@ -151,28 +151,33 @@ class Thinned(Loss):
         self.loss, self.kept, self.seed = loss, kept, seed
         self.shares: list[Tensor] = []  # of each contrast: weighted, uniform
 
+    @property
+    def hole(self) -> float:
+        """What stands where a key is no negative; finite if a term of the loss needs it so."""
+        return max(cast(ScoreLoss, term).hole for _, term in summands(self.loss))
+
     def forward(self, contrast: Contrast) -> Tensor:
         same = cast(ClassedContrast, contrast).same_class
         assert same is not None, "look made it"
-        scores = block_scores(contrast, slice(None))
+        scores = block_scores(contrast, slice(None), self.hole)
         false = same & ~scores.hole
         if self.kept < 1:
             rng = generator(false.device, self.seed, len(self.shares))
             drawn = torch.rand(false.shape, generator=rng, device=false.device) < self.kept
-            scores, false = without(scores, false & ~drawn), false & drawn
+            scores, false = without(scores, false & ~drawn, self.hole), false & drawn
         uniform = (false.sum(dim=1, keepdim=True) / scores.count).mean()
         self.shares.append(torch.stack([weighted_share(self.loss, scores, false), uniform]))
         return value(self.loss, scores)
 
 
-def without(scores: Scores, dropped: Tensor) -> Scores:
+def without(scores: Scores, dropped: Tensor, hole: float) -> Scores:
     """The scores without some of the negatives.
 
     Raises:
         UserError: an anchor has none left.
     """
-    neg = scores.neg.masked_fill(dropped, -torch.inf)
-    count = (~neg.isneginf()).sum(dim=1, keepdim=True)
+    neg = scores.neg.masked_fill(dropped, hole)
+    count = (~scores.hole & ~dropped).sum(dim=1, keepdim=True)
     if not bool((count > 0).all()):
         raise UserError(
             "an anchor has no true negatives in its batch: give a larger --recipe batch_size"

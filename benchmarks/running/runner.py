@@ -50,7 +50,7 @@ def run(
     contents = recipe.contents(options.data_root, experiment.trained)
     cell = Cell(experiment, seed, domain.data_hash(experiment.trained), contents)
     path = cell.path(options.results)
-    check(options, domain, path)
+    check(options, experiment.domain, domain, path)
     if path.exists():
         return store.read(path), path
     if not experiment.trained or recipe.epochs == 0:
@@ -84,10 +84,10 @@ def make_loss(cell: Cell, domain: AnyDomain) -> Loss | None:
         return loss.to(domain.device)
 
 
-def check(options: Options, domain: AnyDomain, path: Path) -> None:
+def check(options: Options, name: str, domain: AnyDomain, path: Path) -> None:
     """Raise for what would fail after the training, or be missing."""
     if options.export:
-        check_export(domain, options.export, path)
+        check_export(name, domain, options.export, path)
     if options.tensorboard:
         tensorboard.check()
 
@@ -111,10 +111,10 @@ def open_domain(
         raise NoData(str(error)) from None
 
 
-def check_export(domain: AnyDomain, folder: Path, record: Path) -> None:
+def check_export(name: str, domain: AnyDomain, folder: Path, record: Path) -> None:
     """Raise if the model cannot be exported: before the training, not after it."""
     if not isinstance(domain, Exports):
-        raise UserError(f"{type(domain).__name__} exports no models: leave --export out")
+        raise UserError(f"domain {name} exports no models: leave --export out")
     domain.check_export()
     if record.exists():
         raise UserError(

@@ -86,7 +86,7 @@ def refusal(loss: LossSpec) -> UserError | None:
     if not loss.params:
         return None
     try:
-        loss.make()
+        loss.check()
     except UserError as error:
         return error
     return None

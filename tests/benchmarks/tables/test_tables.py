@@ -285,7 +285,7 @@ def test_records_of_different_data_are_not_averaged(seed: int, tmp_path: Path) -
     add(tmp_path, "A", seed, 86.0, data_hash="1" * 64)
     with pytest.raises(
         UserError,
-        match=r"records of different data \(data_hash \w+: seeds \[0\]; \w+: seeds \[\d\]\): delete",
+        match=r"records of different data \(data_hash \w+: seeds \[0\]; \w+: seeds \[\d\]\):",
     ):
         render(SMALL, tmp_path, "md")
 

@@ -1,0 +1,137 @@
+"""Losses with parameters of their own: trained, saved and moved like the model's."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.running import checkpoints, training
+from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.optimizers import make_optimizer
+from contrastbench.benchmarks.running.runner import run
+from contrastbench.benchmarks.running.training import train
+from contrastbench.domains.registry import domain_class, make_recipe
+from contrastbench.losses import UserError, get_loss
+from contrastbench.losses.spec import LossSpec
+
+LEARNED = """
+import torch
+from contrastbench.losses import Loss, ScoreLoss
+
+class Learned(ScoreLoss):
+    lr = 0.05
+
+    def __init__(self, temperature: float = 0.5) -> None:
+        super().__init__()
+        self.temperature = torch.nn.Parameter(torch.tensor(temperature))
+        self.register_buffer("calls", torch.zeros((), dtype=torch.long))
+
+    def terms(self, scores):
+        if self.training:
+            self.calls += 1
+        pos, neg = scores.pos / self.temperature, scores.neg / self.temperature
+        return -scores.mean_pos(scores.log_share(pos, neg))
+
+class Proxies(Loss):
+    needs_classes = True
+
+    def prepare(self, classes: int) -> None:
+        self.proxies = torch.nn.Parameter(torch.randn(classes, 96))
+
+    def forward(self, contrast):
+        unit = torch.nn.functional.normalize(self.proxies, dim=1).to(contrast.anchor)
+        return -torch.logsumexp(contrast.anchor @ unit.T, dim=1).mean()
+"""
+RECIPE = {"epochs": 2, "limit": 60, "folds": 3, "batch_size": 20}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "learned.py"
+    path.write_text(LEARNED)
+    return path
+
+
+def domain():
+    recipe = make_recipe("graph", RECIPE)
+    return domain_class("graph")("motifs", recipe, 0, None, torch.device("cpu"))
+
+
+def test_a_temperature_is_learned_with_a_rate_of_its_own(file: Path) -> None:
+    loss = get_loss(f"{file}:Learned")
+    train(domain(), loss)
+    assert loss.temperature.item() != 0.5
+    assert loss.calls == 6
+    assert loss.params == {"temperature": 0.5}, "a record holds what the constructor got"
+    optimizer = make_optimizer(
+        make_recipe("graph", {"weight_decay": 0.1}),
+        domain().model().parameters(),
+        loss.parameter_groups(),
+    )
+    assert [(group["lr"], group["weight_decay"]) for group in optimizer.param_groups] == [
+        (0.01, 0.1),
+        (0.05, 0.0),
+    ]
+
+
+@pytest.mark.parametrize("step", [1, 3, 5])
+def test_resume_equals_no_interruption_for_the_loss_too(
+    file: Path, step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def learned():
+        return get_loss(f"{file}:Learned", temperature=0.3)
+
+    whole = learned()
+    model, history = train(domain(), whole)
+    path, update = tmp_path / "c.safetensors", training.Run.update
+
+    def end(run: training.Run, value: torch.Tensor) -> None:
+        update(run, value)
+        if run.history.step == step:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training.Run, "update", end)
+        with pytest.raises(SystemExit):
+            train(domain(), learned(), path)
+    saved = checkpoints.read(path)
+    assert saved is not None
+    assert "loss.temperature" in saved[0]
+    resumed = learned()
+    again, same_history = train(domain(), resumed, path)
+    assert same_history == history
+    assert torch.equal(resumed.temperature, whole.temperature)
+    assert resumed.calls == whole.calls
+    for key, tensor in model.state_dict().items():
+        assert torch.equal(tensor, again.state_dict()[key]), key
+
+
+def test_proxies_are_drawn_by_the_seed_for_each_class(file: Path, tmp_path: Path) -> None:
+    experiment = Experiment("graph", "motifs", LossSpec(f"{file}:Proxies"), RECIPE)
+    first, second = (
+        run(experiment, 0, Options(tmp_path / name, device="cpu"))[0] for name in ("a", "b")
+    )
+    assert first["status"] == "ok", first["details"]
+    assert first["details"]["loss_by_epoch"] == second["details"]["loss_by_epoch"]
+
+
+def test_a_domain_without_classes_is_named(file: Path, tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    recipe = {"epochs": 1, "limit": 32, "batch_size": 16}
+    experiment = Experiment("sentence", "graded", LossSpec(f"{file}:Proxies"), recipe)
+    with pytest.raises(UserError, match=r"Proxies needs classes, which domain sentence has not"):
+        run(experiment, 0, Options(tmp_path, device="cpu"))
+
+
+def test_the_peak_of_a_cell_is_its_own(tmp_path: Path) -> None:
+    """A larger cell before it in the same process must not show."""
+    if not Path("/proc/self/clear_refs").exists():
+        pytest.skip("only Linux can forget a process's peak")
+    experiment = Experiment("graph", "motifs", LossSpec("infonce"), RECIPE)
+    small, _ = run(experiment, 0, Options(tmp_path, device="cpu"))
+    torch.ones(600 * 2**20, dtype=torch.uint8)  # is freed at once, but was held
+    after, _ = run(experiment, 1, Options(tmp_path, device="cpu"))
+    assert after["peak_memory_mib"] < small["peak_memory_mib"] + 300
