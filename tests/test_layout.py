@@ -126,7 +126,9 @@ def test_a_domain_knows_no_other(domain: str) -> None:
         assert not used & others
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "losses").rglob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "losses").rglob("*.py")), ids=lambda path: path.name
+)
 def test_losses_need_torch_alone(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text())):
         modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []

@@ -126,7 +126,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
     @property
     def class_count(self) -> int:
         """Classes are numbered 0, 1, ..."""
-        return int(self.parts["train"].labels.max()) + 1
+        return int(self.splits["train"].labels.max()) + 1
 
     def classes(self, batch: Batch) -> Tensor:
         """The class of each image; -1 where it has none."""

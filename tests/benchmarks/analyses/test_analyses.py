@@ -161,7 +161,7 @@ def test_classes_of_a_batch_are_those_of_its_samples(domain: str) -> None:
             "graphs are trained on in the order in which they are embedded"
         )
     if domain == "image":
-        pool = d.pool.parts[0]
+        pool = d.pool.splits[0]
         assert all(
             torch.equal(d.classes(b), pool.labels[b.rows]) for b in d.batches(laboratory.recipe, 0)
         )

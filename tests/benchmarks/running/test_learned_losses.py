@@ -9,8 +9,8 @@ import torch
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import checkpoints, training
-from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.optimizers import make_optimizer
+from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run
 from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.registry import domain_class, make_recipe

@@ -106,7 +106,7 @@ def test_what_cannot_be_exported_is_said_before_the_training(
             r"pooler=avg_top2 cannot be exported",
         ),
         ("sentence", "graded", {}, "full", r"full is not empty: name another folder"),
-        ("graph", "motifs", {}, "new", r"GraphDomain exports no models"),
+        ("graph", "motifs", {}, "new", r"domain graph exports no models"),
     ]
     for name, dataset, recipe, folder, message in cases:
         experiment = Experiment(name, dataset, LossSpec("infonce"), recipe)
