@@ -4,14 +4,11 @@ Interrupted at will.
 """
 
 import math
-import signal
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from types import FrameType, TracebackType
 from typing import Any
 
 import torch
@@ -20,6 +17,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
 from contrastbench.benchmarks.running import checkpoints
+from contrastbench.benchmarks.running.interruption import Interruption
 from contrastbench.benchmarks.running.optimizers import make_optimizer, make_schedule
 from contrastbench.domains.base import Domain, Validates
 from contrastbench.domains.progress import Progress
@@ -212,7 +210,7 @@ class Run:
         if wrong is not None:
             raise Diverged(f"the loss is {wrong} in epoch {len(self.history.loss_by_epoch) + 1}")
 
-    def save_now_and_then(self, interruption: "Interruption") -> None:
+    def save_now_and_then(self, interruption: Interruption) -> None:
         """Write a checkpoint if it is time or the user wants to stop, and then stop."""
         due = time.monotonic() - self.saved > SECONDS_BETWEEN_CHECKPOINTS
         if self.checkpoint and (due or interruption.signal):
@@ -265,40 +263,3 @@ def optimizer_tensors(optimizer: Optimizer) -> checkpoints.Tensors:
         for key, tensor in moments.items()
         if tensor is not None
     }
-
-
-class Interruption:
-    """Holds back SIGTERM and Ctrl-C until the step is done; a second one ends at once."""
-
-    def __init__(self) -> None:
-        self.signal: int | None = None
-        self.before: dict[int, Any] = {}
-
-    def __enter__(self) -> "Interruption":
-        if threading.current_thread() is threading.main_thread():
-            self.before = {
-                number: signal.signal(number, self.note)
-                for number in (signal.SIGTERM, signal.SIGINT)
-            }
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        for number, handler in self.before.items():
-            signal.signal(number, handler)
-
-    def note(self, number: int, frame: FrameType | None) -> None:
-        """The first signal is remembered."""
-        self.signal = number
-        self.__exit__(None, None, None)
-
-    def stop_if_asked(self) -> None:
-        """Raise what the signal stands for."""
-        if self.signal == signal.SIGINT:
-            raise KeyboardInterrupt
-        if self.signal is not None:
-            raise SystemExit(128 + self.signal)

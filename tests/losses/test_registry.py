@@ -226,7 +226,9 @@ def test_none_is_a_spec_without_a_loss() -> None:
     none = LossSpec("none")
     none.check()
     assert (none.complete, none.code, none.make(), none.label) == (none, "", None, "none")
-    with pytest.raises(UserError, match="the loss none has no parameters, got mu"):
+    with pytest.raises(
+        UserError, match="none is the untrained encoder and has no parameters, got mu"
+    ):
         LossSpec("none", {"mu": 1}).check()
 
 

@@ -153,7 +153,7 @@ def test_an_anchor_without_true_negatives_is_an_error() -> None:
 def test_classes_of_a_batch_are_those_of_its_samples(domain: str) -> None:
     laboratory = laboratory_of(domain)
     d = laboratory.domain
-    y = torch.cat([d.classes(batch) for batch in d.batches(laboratory.recipe, 0)])
+    y = torch.cat([d.classes(batch) for batch in d.batches(0)])
     x, scored = d.embeddings(d.model(laboratory.recipe))
     assert len(x) == len(scored)
     if domain == "graph":
@@ -162,17 +162,13 @@ def test_classes_of_a_batch_are_those_of_its_samples(domain: str) -> None:
         )
     if domain == "image":
         pool = d.pool.splits[0]
-        assert all(
-            torch.equal(d.classes(b), pool.labels[b.rows]) for b in d.batches(laboratory.recipe, 0)
-        )
+        assert all(torch.equal(d.classes(b), pool.labels[b.rows]) for b in d.batches(0))
         assert torch.equal(scored, d.parts["test"].labels)
     if domain == "tabular":
         order = {
             tuple(row): int(label) for row, label in zip(d.train.x.tolist(), d.train.y, strict=True)
         }
-        assert [
-            order[tuple(row)] for b in d.batches(laboratory.recipe, 0) for row in b.one.tolist()
-        ] == y.tolist()
+        assert [order[tuple(row)] for b in d.batches(0) for row in b.one.tolist()] == y.tolist()
 
 
 TINY = {
@@ -198,7 +194,7 @@ def test_scores_writes_a_row_for_each_step_and_loss_and_a_plot(bench) -> None:
     assert found.splitlines() == ["out/scores.csv", "out/scores.svg"]
     rows = read(Path("out/scores.csv"))
     steps = len(rows) // 2
-    assert [row["loss"] for row in rows] == ["infonce (temperature=0.2)"] * steps + [
+    assert [row["loss"] for row in rows] == ["infonce(temperature=0.2)"] * steps + [
         "infonce"
     ] * steps
     assert [int(row["step"]) for row in rows[:steps]] == list(range(1, steps + 1))
@@ -222,7 +218,7 @@ def test_looking_on_changes_no_training() -> None:
     laboratory = laboratory_of("graph")
     look = lambda contrasts, batch: [scores.moments(c) for c in contrasts] and contrasts  # noqa: E731
     weights = [laboratory.train(get_loss("adnce"), look).state_dict()]
-    weights.append(train(laboratory.domain, laboratory.recipe, get_loss("adnce"))[0].state_dict())
+    weights.append(train(laboratory.domain, get_loss("adnce"))[0].state_dict())
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
 

@@ -59,7 +59,7 @@ MISTAKES = [
     (["table", "adnce-table5", "--all"], "--all writes every table: leave adnce-table5 out"),
     (
         ["run", "--domain", "graph", "--loss", "none", "--set", "mu=1"],
-        "--loss none has no parameters",
+        "none is the untrained encoder and has no parameters, got mu",
     ),
     (["run", "--domain", "graph", "--loss", "x.py:Mine"], "no file x.py"),
     (["run", "--domain", "graph"], "Missing option '--loss'"),
@@ -192,7 +192,7 @@ def test_a_table_of_ones_own(bench, tmp_path: Path) -> None:
     assert (code, err) == (0, "")
     assert (record["dataset"], record["recipe"]["target"]) == ("csv:mine.csv", "kind")
     assert [record["recipe"][k] for k in ("pairing", "rate", "epochs")] == ["one_way", 0.5, 2]
-    assert record["details"]["rows"] == {"train": 120, "validation": 40, "test": 40}
+    assert record["details"]["samples"] == {"train": 120, "validation": 40, "test": 40}
 
 
 TABLE_FILE = """title: t

@@ -19,7 +19,7 @@ from contrastbench.benchmarks import report
 from contrastbench.benchmarks.comparison.statistics import Ranking
 from contrastbench.benchmarks.report import contents, plots
 from contrastbench.benchmarks.report.page import with_minus
-from contrastbench.benchmarks.tables import catalogue, sweep_file
+from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses import UserError
 
@@ -44,7 +44,7 @@ TABLE = Table(
 @pytest.fixture
 def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Records of three rows on two sets, two of a diverged and a failed try among them."""
-    monkeypatch.setattr(sweep_file, "load", lambda name: TABLE)
+    monkeypatch.setattr(contents, "load", lambda name: TABLE)
     monkeypatch.setattr(catalogue, "names", lambda: ["small"])
     for dataset, start in (("MUTAG", 80.0), ("DD", 70.0)):
         for seed in range(3):

@@ -66,7 +66,7 @@ def test_every_table_can_be_run_and_rendered(name: str, tmp_path: Path) -> None:
             assert set(table.protocol.recipe) <= set(type(work.full_recipe).model_fields)
         assert (
             row.loss == "none"
-            or get_loss(row.loss or "", **work.params).params == work.loss.complete.params
+            or get_loss(row.loss or "", **work.loss.params).params == work.loss.complete.params
         )
     assert ("missing" in render(table, tmp_path, "md")) == bool(places)
     lines = render(table, tmp_path, "csv").splitlines()
