@@ -154,7 +154,7 @@ def test_classes_of_a_batch_are_those_of_its_samples(domain: str) -> None:
     laboratory = laboratory_of(domain)
     d = laboratory.domain
     y = torch.cat([d.classes(batch) for batch in d.batches(0)])
-    x, scored = d.embeddings(d.model(laboratory.recipe))
+    x, scored = d.embeddings(d.model())
     assert len(x) == len(scored)
     if domain == "graph":
         assert torch.equal(y, scored), (
