@@ -41,4 +41,3 @@ Selection = Annotated[
         "or validation: chosen from grids by validation data."
     ),
 ]
-Format = typer.Option("--format", help="md, csv or latex.")

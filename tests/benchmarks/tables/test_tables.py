@@ -13,10 +13,12 @@ from contrastbench.benchmarks.tables import formats
 from contrastbench.benchmarks.tables.catalogue import names
 from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.formats import render
+from contrastbench.benchmarks.tables.grid import settings
 from contrastbench.benchmarks.tables.load import load
 from contrastbench.benchmarks.tables.table import Column, Row, Table
 from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.losses import UserError, get_loss
+from contrastbench.losses.spec import LossSpec
 
 SMALL = Table(
     name="small",
@@ -288,6 +290,17 @@ def test_records_of_different_data_are_not_averaged(seed: int, tmp_path: Path) -
         match=r"records of different data \(data_hash \w+: seeds \[0\]; \w+: seeds \[\d\]\):",
     ):
         render(SMALL, tmp_path, "md")
+
+
+@pytest.mark.parametrize("name", names())
+def test_published_parameters_and_grids_are_within_the_ranges_of_their_loss(name: str) -> None:
+    table = load(name)
+    for row in table.rows:
+        for column in table.columns:
+            if table.runnable(row, column):
+                table.experiment(row, column).loss.check()
+                for setting in settings(row, column):
+                    LossSpec(row.loss or "none", {**row.params, **setting}).check()
 
 
 RESULTS = Path(__file__).parents[3] / "results"
