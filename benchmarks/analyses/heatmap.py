@@ -44,18 +44,18 @@ def analyse(
     sweep.write_text(
         yaml.safe_dump(sweep_file(work, grid, seeds), sort_keys=False), encoding="utf-8"
     )
-    metric = next((found.metric for found in squares if found.metric), None)
+    metric = next((filled.metric for filled in squares if filled.metric), None)
     if metric is None:
         raise UserError(f"no records of {work.label} on this grid: bench sweep {sweep} runs it")
     columns = (*grid, f"{metric}_mean", f"{metric}_std", "n", "seeds_asked_for")
     rows = [
-        (*found.values, *mean_and_std(found.scores), len(found.scores), len(seeds))
-        for found in squares
+        (*filled.values, *mean_and_std(filled.scores), len(filled.scores), len(seeds))
+        for filled in squares
     ]
     yield from output.write(
         folder, "heatmap", columns, rows, plot(work, grid, squares, seeds, metric)
     )
-    missing = sum(len(found.scores) < len(seeds) for found in squares)
+    missing = sum(len(filled.scores) < len(seeds) for filled in squares)
     if missing:
         yield (
             f"{missing} of {len(squares)} squares lack seeds: bench sweep {sweep} runs what is "
@@ -86,10 +86,10 @@ def square(
     work: Experiment, values: Mapping[str, Any], seeds: Sequence[int], results: Path
 ) -> Square:
     """The scores of those values by the records."""
-    found = replace(work, loss=LossSpec(work.loss.name, {**work.loss.params, **values})).ok_by_seed(
-        results
-    )
-    records = [found[seed] for seed in seeds if seed in found]
+    records_by_seed = replace(
+        work, loss=LossSpec(work.loss.name, {**work.loss.params, **values})
+    ).ok_by_seed(results)
+    records = [records_by_seed[seed] for seed in seeds if seed in records_by_seed]
     first, second = values.values()
     scores = [record["metrics"][record["main"]] for record in records]
     return Square((first, second), records[0]["main"] if records else "", scores)
@@ -116,7 +116,7 @@ def plot(
 ) -> Figure:
     """The means as colours and numbers; where seeds are lacking their number is said."""
     (rows, down), (columns, across) = grid.items()
-    means = np.array([mean_and_std(found.scores)[0] for found in squares], dtype=float).reshape(
+    means = np.array([mean_and_std(filled.scores)[0] for filled in squares], dtype=float).reshape(
         len(down), len(across)
     )
     drawing, (axes,) = figure(work.label, 1)
@@ -130,8 +130,8 @@ def plot(
     names = ", ".join(map(str, seeds))
     drawing.colorbar(image, label=f"{metric} in percent, seed{'s' * (len(seeds) > 1)} {names}")
     middle = (np.nanmin(means) + np.nanmax(means)) / 2
-    for place, found in enumerate(squares):
-        write_number(axes, divmod(place, len(across)), found.scores, len(seeds), middle)
+    for place, filled in enumerate(squares):
+        write_number(axes, divmod(place, len(across)), filled.scores, len(seeds), middle)
     return drawing
 
 

@@ -82,14 +82,14 @@ def compare(
         for name in table.columns
         if table.runnable(base, name)
     }
-    found = [
+    comparisons = [
         compare_cell(table, row, column, theirs, runs(table, row, column, results))
         for row in table.rows
         for column, theirs in columns.items()
         if row is not base and table.runnable(row, column)
     ]
-    found = [comparison for comparison in found if comparison.seeds]
-    return decide(found, test, alpha)
+    comparisons = [comparison for comparison in comparisons if comparison.seeds]
+    return decide(comparisons, test, alpha)
 
 
 def baseline_row(table: Table, name: str | None = None) -> Row:
@@ -120,17 +120,21 @@ def compare_cell(table: Table, row: Row, column: str, base: Runs, ours: Runs) ->
     """One place of the table against the baseline's."""
     (their_work, theirs), (my_work, mine) = base, ours
     seeds = tuple(sorted(mine.keys() & theirs.keys()))
-    found = Comparison(row.name, column, my_work.domain, seeds, len(mine.keys() ^ theirs.keys()))
+    comparison = Comparison(
+        row.name, column, my_work.domain, seeds, len(mine.keys() ^ theirs.keys())
+    )
     if not seeds:
-        return found
+        return comparison
     if same_runs(their_work, my_work):
-        return replace(found, why="the same runs")
+        return replace(comparison, why="the same runs")
     pairs = [(theirs[seed], mine[seed]) for seed in seeds]
     metric = table.metric_of(column) or pairs[0][0]["main"]
-    found = with_means(found, [(a["metrics"][metric], b["metrics"][metric]) for a, b in pairs])
+    comparison = with_means(
+        comparison, [(a["metrics"][metric], b["metrics"][metric]) for a, b in pairs]
+    )
     if any(a["data_hash"] != b["data_hash"] for a, b in pairs):
-        return replace(found, why="other data or starting weights")
-    return with_tests(found, pairs, metric)
+        return replace(comparison, why="other data or starting weights")
+    return with_tests(comparison, pairs, metric)
 
 
 def same_runs(a: Experiment, b: Experiment) -> bool:
@@ -138,14 +142,16 @@ def same_runs(a: Experiment, b: Experiment) -> bool:
     return (a.loss.complete, a.full_recipe) == (b.loss.complete, b.full_recipe)
 
 
-def with_means(found: Comparison, values: Sequence[tuple[float, float]]) -> Comparison:
+def with_means(comparison: Comparison, values: Sequence[tuple[float, float]]) -> Comparison:
     """Means over the shared seeds."""
     baseline, ours = (fmean(column) for column in zip(*values, strict=True))
     difference, std = mean_std([b - a for a, b in values])
-    return replace(found, baseline=baseline, ours=ours, difference=difference, std=std)
+    return replace(comparison, baseline=baseline, ours=ours, difference=difference, std=std)
 
 
-def with_tests(found: Comparison, pairs: list[tuple[Record, Record]], metric: str) -> Comparison:
+def with_tests(
+    comparison: Comparison, pairs: list[tuple[Record, Record]], metric: str
+) -> Comparison:
     """Both tests.
 
     Folds of one seed are the same samples for every loss, those of two seeds are not.
@@ -158,7 +164,11 @@ def with_tests(found: Comparison, pairs: list[tuple[Record, Record]], metric: st
     if len(pairs) > 1 and all(by_fold):
         splits, ratio = [d for folds in by_fold for d in folds], 1 / (len(by_fold[0]) - 1)
     return replace(
-        found, n=len(splits), ratio=ratio, wilcoxon=wilcoxon(by_seed), t=corrected_t(splits, ratio)
+        comparison,
+        n=len(splits),
+        ratio=ratio,
+        wilcoxon=wilcoxon(by_seed),
+        t=corrected_t(splits, ratio),
     )
 
 
@@ -189,13 +199,13 @@ def redrawn(record: Record) -> float:
     return about.samples["test"] / about.samples["train"] if about.test_part == "redrawn" else 0.0
 
 
-def decide(found: list[Comparison], test: str, alpha: float) -> list[Comparison]:
+def decide(comparisons: list[Comparison], test: str, alpha: float) -> list[Comparison]:
     """Holm's p over all comparisons that have one, and what it says."""
-    chosen = [getattr(comparison, test) for comparison in found]
+    chosen = [getattr(comparison, test) for comparison in comparisons]
     adjusted = iter(holm([value.p for value in chosen if value.p is not None]))
     return [
         verdict(comparison, value, None if value.p is None else next(adjusted), alpha)
-        for comparison, value in zip(found, chosen, strict=True)
+        for comparison, value in zip(comparisons, chosen, strict=True)
     ]
 
 
@@ -215,10 +225,10 @@ def verdict(
     )
 
 
-def counts(found: list[Comparison]) -> dict[str, Counter[str]]:
+def counts(comparisons: list[Comparison]) -> dict[str, Counter[str]]:
     """Verdicts of each row."""
     rows: dict[str, Counter[str]] = {}
-    for comparison in found:
+    for comparison in comparisons:
         rows.setdefault(comparison.row, Counter())[comparison.verdict] += 1
     return rows
 

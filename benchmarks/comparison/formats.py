@@ -43,20 +43,20 @@ def render(
     """
     if format_ not in ("md", "csv"):
         raise unknown("format", format_, ["md", "csv"])
-    found = compare(table, results, baseline, test, alpha)
+    comparisons = compare(table, results, baseline, test, alpha)
     base = baseline_row(table, baseline).name
-    if not found:
+    if not comparisons:
         raise UserError(
             f"{table.name}: no row has a seed in common with {base} under {results}: run more, "
             "or --baseline"
         )
     if format_ == "csv":
-        return comma_separated(table, base, found)
+        return comma_separated(table, base, comparisons)
     return "\n".join(
         [
-            *markdown(table, base, found),
+            *markdown(table, base, comparisons),
             "",
-            legend(found, test, alpha),
+            legend(comparisons, test, alpha),
             "",
             *ranked(table, list(entries(table, results)), alpha),
             "",
@@ -64,7 +64,7 @@ def render(
     )
 
 
-def markdown(table: Table, base: str, found: list[Comparison]) -> Iterator[str]:
+def markdown(table: Table, base: str, comparisons: list[Comparison]) -> Iterator[str]:
     """For people."""
     yield from (f"### {table.name} against {base}", "")
     header = [
@@ -80,29 +80,35 @@ def markdown(table: Table, base: str, found: list[Comparison]) -> Iterator[str]:
         "Holm p",
         "",
     ]
-    yield from as_table([header, *(cells(comparison, table.decimals) for comparison in found)])
+    yield from as_table(
+        [header, *(cells(comparison, table.decimals) for comparison in comparisons)]
+    )
     yield ""
     names = ("win", "tie", "loss", "untested")
-    lines = [[row, *(str(count[name]) for name in names)] for row, count in counts(found).items()]
+    lines = [
+        [row, *(str(count[name]) for name in names)] for row, count in counts(comparisons).items()
+    ]
     yield from as_table([["Method", *names], *lines])
 
 
-def cells(found: Comparison, decimals: int) -> list[str]:
+def cells(comparison: Comparison, decimals: int) -> list[str]:
     """One comparison in words and numbers."""
-    pairs = f"{len(found.seeds)}" + (f" (+{found.unpaired} unpaired)" if found.unpaired else "")
-    spread = "" if found.std is None else f" ± {found.std:.{decimals}f}"
+    pairs = f"{len(comparison.seeds)}" + (
+        f" (+{comparison.unpaired} unpaired)" if comparison.unpaired else ""
+    )
+    spread = "" if comparison.std is None else f" ± {comparison.std:.{decimals}f}"
     return [
-        found.row,
-        found.column,
+        comparison.row,
+        comparison.column,
         pairs,
-        number(found.baseline, decimals),
-        number(found.ours, decimals),
-        "-" if found.difference is None else signed(found.difference, decimals) + spread,
-        p_text(found.wilcoxon.p),
-        p_text(found.t.p),
-        f"{found.n}, ratio {found.ratio:.2f}" if found.n else "-",
-        p_text(found.holm),
-        found.verdict + (f" ({found.why})" if found.why else ""),
+        number(comparison.baseline, decimals),
+        number(comparison.ours, decimals),
+        "-" if comparison.difference is None else signed(comparison.difference, decimals) + spread,
+        p_text(comparison.wilcoxon.p),
+        p_text(comparison.t.p),
+        f"{comparison.n}, ratio {comparison.ratio:.2f}" if comparison.n else "-",
+        p_text(comparison.holm),
+        comparison.verdict + (f" ({comparison.why})" if comparison.why else ""),
     ]
 
 
@@ -126,15 +132,15 @@ def p_text(p: float | None) -> str:
     return "-" if p is None else "< 0.0001" if p < 0.0001 else f"{p:.4f}"
 
 
-def legend(found: list[Comparison], test: str, alpha: float) -> str:
+def legend(comparisons: list[Comparison], test: str, alpha: float) -> str:
     """How to read it."""
-    sizes = sorted({len(comparison.seeds) for comparison in found})
+    sizes = sorted({len(comparison.seeds) for comparison in comparisons})
     smallest = ", ".join(
         f"{n} pairs cannot give less than {2.0 ** (1 - n):.4g}" for n in sizes if n > 1
     )
-    m = sum(comparison.holm is not None for comparison in found)
-    domains = ", ".join(sorted({comparison.domain for comparison in found}))
-    columns = len({comparison.column for comparison in found})
+    m = sum(comparison.holm is not None for comparison in comparisons)
+    domains = ", ".join(sorted({comparison.domain for comparison in comparisons}))
+    columns = len({comparison.column for comparison in comparisons})
     counted = f"Wins, ties and losses are over {columns} column{'s' * (columns > 1)} of: {domains}."
     return (
         counted
@@ -145,20 +151,20 @@ def legend(found: list[Comparison], test: str, alpha: float) -> str:
 
 def ranked(table: Table, lines: list[list[Entry]], alpha: float) -> Iterator[str]:
     """Average ranks with Friedman's test and Nemenyi's critical difference."""
-    found = ranks(table, lines, alpha)
-    if found.ranking is None:
-        yield f"Ranks: {found.why}."
+    placed = ranks(table, lines, alpha)
+    if placed.ranking is None:
+        yield f"Ranks: {placed.why}."
         return
-    order = sorted(zip(found.ranking.ranks, found.rows, strict=True))
+    order = sorted(zip(placed.ranking.ranks, placed.rows, strict=True))
     yield (
         "Average ranks over "
-        + ", ".join(found.columns)
+        + ", ".join(placed.columns)
         + ": "
         + ", ".join(f"{row} {r:.2f}" for r, row in order)
         + "."
     )
-    yield ranks_text(found.ranking, alpha) + (
-        f" Left out: {', '.join(found.left_out)}." if found.left_out else ""
+    yield ranks_text(placed.ranking, alpha) + (
+        f" Left out: {', '.join(placed.left_out)}." if placed.left_out else ""
     )
 
 
@@ -172,36 +178,36 @@ def ranks_text(ranking: Ranking, alpha: float) -> str:
     )
 
 
-def comma_separated(table: Table, base: str, found: list[Comparison]) -> str:
+def comma_separated(table: Table, base: str, comparisons: list[Comparison]) -> str:
     """For programs."""
     out = io.StringIO()
-    writer = csv.DictWriter(out, list(as_dict(table, base, found[0])), lineterminator="\n")
+    writer = csv.DictWriter(out, list(as_dict(table, base, comparisons[0])), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(as_dict(table, base, comparison) for comparison in found)
+    writer.writerows(as_dict(table, base, comparison) for comparison in comparisons)
     return out.getvalue()
 
 
-def as_dict(table: Table, base: str, found: Comparison) -> dict[str, Any]:
+def as_dict(table: Table, base: str, comparison: Comparison) -> dict[str, Any]:
     """One comparison, flat."""
     return {
         "table": table.name,
-        "method": found.row,
+        "method": comparison.row,
         "against": base,
-        "column": found.column,
-        "domain": found.domain,
-        "seeds": " ".join(map(str, found.seeds)),
-        "unpaired": found.unpaired,
-        "baseline_mean": rounded(found.baseline),
-        "method_mean": rounded(found.ours),
-        "difference": rounded(found.difference),
-        "difference_std": rounded(found.std),
-        "p_wilcoxon": rounded(found.wilcoxon.p),
-        "p_t": rounded(found.t.p),
-        "t_n": found.n,
-        "t_ratio": rounded(found.ratio),
-        "p_holm": rounded(found.holm),
-        "verdict": found.verdict,
-        "why": found.why,
+        "column": comparison.column,
+        "domain": comparison.domain,
+        "seeds": " ".join(map(str, comparison.seeds)),
+        "unpaired": comparison.unpaired,
+        "baseline_mean": rounded(comparison.baseline),
+        "method_mean": rounded(comparison.ours),
+        "difference": rounded(comparison.difference),
+        "difference_std": rounded(comparison.std),
+        "p_wilcoxon": rounded(comparison.wilcoxon.p),
+        "p_t": rounded(comparison.t.p),
+        "t_n": comparison.n,
+        "t_ratio": rounded(comparison.ratio),
+        "p_holm": rounded(comparison.holm),
+        "verdict": comparison.verdict,
+        "why": comparison.why,
     }
 
 

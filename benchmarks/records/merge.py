@@ -35,9 +35,9 @@ def merge(sources: Sequence[Path], results: Path) -> Merged:
         UserError: a source has no records, or one of them is not as it was published; nothing has
             been done then. Or results cannot be written; what was added before stays.
     """
-    found = [(path, checked(path, source)) for source in sources for path in paths(source)]
+    incoming = [(path, checked(path, source)) for source in sources for path in paths(source)]
     done = Merged()
-    for path, record in found:
+    for path, record in incoming:
         target = results / "runs" / path.relative_to(path.parents[3])
         if publish(record, target):
             done.added += 1
@@ -62,10 +62,10 @@ def publish(record: Record, target: Path) -> bool:
 
 def paths(source: Path) -> list[Path]:
     """The records of a results folder."""
-    found = sorted(source.glob("runs/*/*/*/*.json"))
-    if not found:
+    files = sorted(source.glob("runs/*/*/*/*.json"))
+    if not files:
         raise UserError(f"{source} holds no records: name a folder that holds runs/")
-    return found
+    return files
 
 
 def checked(path: Path, source: Path) -> Record:

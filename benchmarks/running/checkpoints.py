@@ -42,18 +42,18 @@ def read(path: Path) -> tuple[Tensors, dict[str, Any]] | None:
     try:
         with safe_open(path, "pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dict
-            found = file.metadata() or {}
+            metadata = file.metadata() or {}
     except (SafetensorError, OSError):
-        tensors, found = {}, {}
-    if digest(tensors, found.get("state", "")) != found.get("sha256"):
+        tensors, metadata = {}, {}
+    if digest(tensors, metadata.get("state", "")) != metadata.get("sha256"):
         print(f"{path} is damaged: the training starts anew", file=sys.stderr)
         return None
-    return tensors, json.loads(found["state"])
+    return tensors, json.loads(metadata["state"])
 
 
 def digest(tensors: Tensors, state: str) -> str:
     """Sha256 over names, bytes and state."""
-    found = hashlib.sha256(state.encode())
+    hasher = hashlib.sha256(state.encode())
     for name in sorted(tensors):
-        found.update(name.encode() + tensors[name].reshape(-1).numpy().tobytes())
-    return found.hexdigest()
+        hasher.update(name.encode() + tensors[name].reshape(-1).numpy().tobytes())
+    return hasher.hexdigest()

@@ -54,19 +54,19 @@ def places(table: Table, only: Sequence[str] = ()) -> list[Place]:
             f"{table.name} is quoted only, nothing of it can be run here: bench list tables "
             "names others"
         )
-    found = everything
+    chosen = everything
     for key, values in wanted(only).items():
         known = {place.label(key) for place in everything}
         for value in values:
             if value not in known:
                 raise unknown(f"{key} in {table.name}", value, known)
-        found = [place for place in found if place.label(key) in values]
-    if not found:
+        chosen = [place for place in chosen if place.label(key) in values]
+    if not chosen:
         raise UserError(
             f"{table.name}: --only {' --only '.join(only)} together select nothing: leave one of "
             "them out"
         )
-    return found
+    return chosen
 
 
 def wanted(only: Sequence[str]) -> dict[str, list[str]]:

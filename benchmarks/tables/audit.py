@@ -45,14 +45,14 @@ class Audited:
 def report(table: Table, results: Path) -> str:
     """The audit as Markdown."""
     every = list(places(table, results))
-    found = [deviation for place in every for deviation in deviations(table, place, results)]
+    listed = [deviation for place in every for deviation in deviations(table, place, results)]
     head = ["Method", "Column", "What", "Paper", "Ours"]
     return "\n".join(
         [
             f"### {table.name}: where ours is another protocol than the paper's",
             "",
             *(f"- {line}" for line in [*summary(table, every), *table.protocol.differs]),
-            *(["", *as_table([head, *lines(found, every)])] if found else []),
+            *(["", *as_table([head, *lines(listed, every)])] if listed else []),
             "",
             *unstated(every),
             f"Source: {table.source}.",
@@ -61,10 +61,10 @@ def report(table: Table, results: Path) -> str:
     )
 
 
-def lines(found: list[Deviation], every: list[Audited]) -> Iterator[list[str]]:
+def lines(listed: list[Deviation], every: list[Audited]) -> Iterator[list[str]]:
     """One for the columns of a method that deviate alike."""
     columns: dict[Deviation, list[str]] = {}
-    for deviation in found:
+    for deviation in listed:
         columns.setdefault(replace(deviation, column=""), []).append(deviation.column)
     for alike, names in columns.items():
         all_ = len(names) > 2 and names == [
@@ -80,8 +80,8 @@ def places(table: Table, results: Path) -> Iterator[Audited]:
         for column in row.paper:
             if column in table.columns and table.runnable(row, column):
                 work = table.experiment(row, column)
-                records_ = list(table.records(row, column, results).values())
-                yield Audited(row, column, work, stated(table, row, column, work), records_)
+                records = list(table.records(row, column, results).values())
+                yield Audited(row, column, work, stated(table, row, column, work), records)
 
 
 def stated(table: Table, row: Row, column: str, work: Experiment) -> dict[str, Any]:
@@ -141,29 +141,29 @@ def others(place: Audited, results: Path) -> Iterator[tuple[str, Any, Any]]:
         recipe = {**defaults, **record["recipe"]}
         changed = [key for key, value in place.recipe.items() if recipe[key] != value]
         if changed and {**params, **record["params"]} == params:
-            wanted, found = (
+            wanted, recorded = (
                 pairs({key: values[key] for key in changed}) for values in (place.recipe, recipe)
             )
-            groups[wanted, found] = groups.get((wanted, found), 0) + 1
-    for (wanted, found), n in groups.items():
-        yield f"records not counted ({n})", wanted, found
+            groups[wanted, recorded] = groups.get((wanted, recorded), 0) + 1
+    for (wanted, recorded), n in groups.items():
+        yield f"records not counted ({n})", wanted, recorded
 
 
-def circumstances(found: list[Record]) -> Iterator[tuple[str, Any, Any]]:
+def circumstances(records: list[Record]) -> Iterator[tuple[str, Any, Any]]:
     """What records tell of data, code and machines."""
-    notes = {pairs(record["details"].get("data") or {}) for record in found} - {""}
+    notes = {pairs(record["details"].get("data") or {}) for record in records} - {""}
     if notes:
         yield "data", "", "; ".join(sorted(notes))
     changed = [
         record["seed"]
-        for record in found
+        for record in records
         if str(record["environment"]["commit"]).endswith("+changes")
     ]
     if changed:
         yield "code", "", f"uncommitted changes with seeds {', '.join(map(str, changed))}"
     machines = {
         f"{r['environment']['device']}, torch {r['environment']['versions']['torch']}"
-        for r in found
+        for r in records
     }
     if len(machines) > 1:
         yield "machines", "", "; ".join(sorted(machines))

@@ -79,11 +79,11 @@ def resolve_row(table: Table, row: Row, results: Path) -> Row:
     chosen: dict[str, dict[str, Any]] = {}
     undecided: dict[str, str] = {}
     for column in table.columns:
-        found = choose(table, row, column, results) if table.runnable(row, column) else None
-        if isinstance(found, Experiment):
-            chosen[column] = found.loss.params
-        elif found is not None:
-            undecided[column] = found
+        choice = choose(table, row, column, results) if table.runnable(row, column) else None
+        if isinstance(choice, Experiment):
+            chosen[column] = choice.loss.params
+        elif choice is not None:
+            undecided[column] = choice
     return row.model_copy(update={"params": {}, "params_by_column": chosen, "undecided": undecided})
 
 
@@ -101,9 +101,9 @@ def choose(table: Table, row: Row, column: str, results: Path) -> Experiment | s
             if published
             else fixed(table, row, column)
         )
-    found = [record for record in read(tried, results) if record["seed"] in tune(table).seeds]
+    tuning = [record for record in read(tried, results) if record["seed"] in tune(table).seeds]
     scores = [
-        score(trial, [record for record in found if trial.matches(record)], tune(table))
+        score(trial, [record for record in tuning if trial.matches(record)], tune(table))
         for trial in tried
     ]
     done = [value for value in scores if value is not None]
@@ -124,12 +124,12 @@ def read(tried: Sequence[Experiment], results: Path) -> list[Record]:
     return list(store.read_all(results, work.domain, work.dataset, work.loss.complete.name))
 
 
-def score(trial: Experiment, found: Sequence[Record], tune: Tune) -> float | None:
+def score(trial: Experiment, records: Sequence[Record], tune: Tune) -> float | None:
     """Mean validation score over the tuning seeds.
 
     None while one is missing, -inf if one diverged.
     """
-    by_seed = {record["seed"]: record for record in found}
+    by_seed = {record["seed"]: record for record in records}
     if set(by_seed) != set(tune.seeds):
         return None
     return fmean(validation(trial, record) for record in by_seed.values())
@@ -178,9 +178,9 @@ def trials(table: Table, row: Row, column: str) -> list[Experiment]:
 
 def work(table: Table, row: Row, column: str, seeds: Sequence[int], results: Path) -> Work:
     """Trials with the tuning seeds, and what they have chosen with the others."""
-    found: Work = [(trial, tune(table).seeds) for trial in trials(table, row, column)]
+    planned: Work = [(trial, tune(table).seeds) for trial in trials(table, row, column)]
     chosen = choose(table, row, column, results)
-    return [*found, (chosen, seeds)] if isinstance(chosen, Experiment) else found
+    return [*planned, (chosen, seeds)] if isinstance(chosen, Experiment) else planned
 
 
 def is_open(table: Table, row: Row, column: str, results: Path) -> bool:
