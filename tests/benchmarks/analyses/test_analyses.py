@@ -163,7 +163,7 @@ def test_classes_of_a_batch_are_those_of_its_samples(domain: str) -> None:
     if domain == "image":
         pool = d.pool.splits[0]
         assert all(torch.equal(d.classes(b), pool.labels[b.rows]) for b in d.batches(0))
-        assert torch.equal(scored, d.parts["test"].labels)
+        assert torch.equal(scored, d.splits["test"].labels)
     if domain == "tabular":
         order = {
             tuple(row): int(label) for row, label in zip(d.train.x.tolist(), d.train.y, strict=True)
