@@ -163,7 +163,7 @@ def classmates(ids: Tensor) -> tuple[Tensor, Tensor]:
     column = torch.arange(int(size.max()) - 1, device=ids.device)
     padding = column >= (size[inverse] - 1).unsqueeze(1)
     # int32 halves the memory of the largest tensor here; a row skips itself
-    slot = (first + column.int()).add_(column >= rank).masked_fill_(padding, 0)
+    slot = (first.int() + column.int()).add_(column >= rank).masked_fill_(padding, 0)
     mates = order.index_select(0, slot.flatten()).view_as(slot)
     return torch.where(padding, rows(ids).unsqueeze(1), mates, out=mates), padding
 
