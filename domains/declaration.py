@@ -1,5 +1,6 @@
 """What a domain says of itself before anything of it is imported that needs torch."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -25,6 +26,8 @@ class Dataset:
     # checked where known; graphs, nodes, directed edges; or rows and columns of a table
     sizes: tuple[int, ...] = ()
     node_labels: bool = False
+    # what is known to go round under this name with other content, by its data hash
+    copies: Mapping[str, str] = field(default_factory=dict)
     revision: str = (
         ""  # commit of the hub's repository that the address names; the hub knows its files' sha256
     )

@@ -52,6 +52,11 @@ class Recipe(BaseModel):
         return True
 
     @property
+    def nested(self) -> bool:
+        """Whether folds turn, so that parameters are chosen fold by fold, by `Evaluation.inner`."""
+        return False
+
+    @property
     def pairs_by_class(self) -> bool:
         """Whether positives are samples of one class, so that no negative is a false one."""
         return False

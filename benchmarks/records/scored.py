@@ -16,6 +16,7 @@ class Scored:
     """What other parts read of an evaluation, see `contrastbench.domains.base.Evaluation`."""
 
     folds: Sequence[float]
+    inner: Sequence[float]  # none in early records
     samples: dict[str, int]
     test_part: TestPart
     validation: float | None
@@ -28,7 +29,8 @@ def scored(record: Record) -> Scored:
     # until 0.1 tables counted their rows and images their images, and neither said how it is split
     samples = details.get("samples") or details.get("rows") or details.get("images") or {}
     test_part = details.get("test_part") or ("folds" if folds else early_test_part(record))
-    return Scored(folds, samples, test_part, details.get("validation"))
+    inner = details.get("inner", [])
+    return Scored(folds, inner, samples, test_part, details.get("validation"))
 
 
 def early_test_part(record: Record) -> TestPart:

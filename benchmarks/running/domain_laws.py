@@ -241,6 +241,7 @@ def check_evaluation(subject: Subject) -> None:
     fix = "key all draws of the scoring by the seed"
     assert first.metrics == second.metrics, f"a model has two scores: {fix}"
     check_numbers(first)
+    check_folds(first, subject.experiment.full_recipe.nested)
     store.canonical({**as_details(first), **subject.open().notes(trained=True)})
 
 
@@ -343,6 +344,15 @@ def check_numbers(evaluation: Evaluation) -> None:
     mean = sum(evaluation.folds) / max(1, len(evaluation.folds))
     agree = not evaluation.folds or math.isclose(mean, metrics[main], abs_tol=1e-6)
     assert agree, f"{main} is {metrics[main]}, but its folds have the mean {mean}"
+
+
+def check_folds(evaluation: Evaluation, nested: bool) -> None:
+    """Fail unless each fold has the score that chooses for it, where choices are nested."""
+    folds, inner = len(evaluation.folds), len(evaluation.inner)
+    assert inner == (folds if nested else 0), (
+        f"{folds} folds, {inner} inner scores: a nested recipe gives one for each fold, others none"
+    )
+    assert folds or not nested, "the recipe is nested, but there are no folds"
 
 
 def data_hashes(domain: AnyDomain) -> tuple[str, str]:

@@ -244,6 +244,7 @@ def as_details(evaluation: Evaluation) -> dict[str, Any]:
     typed = {
         "validation": evaluation.validation,
         "folds": list(evaluation.folds) or None,
+        "inner": list(evaluation.inner) or None,
         "samples": evaluation.samples or None,
         "test_part": evaluation.test_part,
     }

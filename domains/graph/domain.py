@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
 from contrastbench.domains.base import Domain, Evaluation, generator
-from contrastbench.domains.graph import GraphRecipe
+from contrastbench.domains.graph import DATASETS, GraphRecipe
 from contrastbench.domains.graph.data import MAX_DEGREE, Graphs, load
 from contrastbench.domains.graph.encoder import GraphModel
 from contrastbench.domains.graph.views import add_loops, augment
@@ -46,6 +47,12 @@ class GraphDomain(Domain[GraphRecipe, GraphModel, tuple[Graphs, Graphs]]):
     def data_hash(self, trained: bool) -> str:
         """All graphs are trained on and scored."""
         return self.sha256
+
+    def notes(self, trained: bool) -> dict[str, Any]:
+        """Whether this is a known copy and not the collection's own file."""
+        known = DATASETS.get(self.dataset)
+        copy = known.copies.get(self.sha256) if known else None
+        return {"data": {"copy": copy}} if copy else {}
 
     def model(self) -> GraphModel:
         """GIN and projection, initialised by the seed."""
@@ -101,9 +108,10 @@ class GraphDomain(Domain[GraphRecipe, GraphModel, tuple[Graphs, Graphs]]):
         return Evaluation(
             {"accuracy": scores.mean, "accuracy_std_over_folds": scores.std},
             "accuracy",
-            # no test fold is scored, but the folds turn: every graph is in some training part
+            # the folds turn, every graph is in some training part: choices are nested, by `inner`
             validation=sum(scores.inner) / len(scores.inner),
             folds=scores.accuracy,
+            inner=scores.inner,
             samples={"train": len(self.graphs)},
             test_part="folds",
             details={"folds_ddof": 0, "folds_n": self.recipe.folds, "C": scores.c},

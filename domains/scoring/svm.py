@@ -107,7 +107,11 @@ def squared_distances(x: Array) -> Array:
 def score_fold(
     x: Array, y: Array, distance: Array, train: Array, test: Array
 ) -> tuple[float, float, float]:
-    """Percent on the test part with the C that the training part chose, C, percent there."""
+    """Percent on the test part with the C that the training part chose, C, percent there.
+
+    Percent there is the mean over the inner folds, and chose C: it says nothing of new samples, but
+    knows none of the test part.
+    """
     inner = StratifiedKFold(INNER_FOLDS).split(train, y[train])
     parts = ((train[fit], train[held]) for fit, held in inner)
     table = np.array([list(accuracies(x, y, distance, fit, held, C_GRID)) for fit, held in parts])

@@ -28,6 +28,10 @@ FAULTS = {  # of a broken domain: the check that fails, and what it says
         "evaluation",
         "a model has two scores: key all draws of the scoring by th",
     ),
+    "folds_without_inner": (
+        "evaluation",
+        "2 folds, 1 inner scores: a nested recipe gives one for each fold, others none",
+    ),
 }
 
 

@@ -1,12 +1,13 @@
 """The graph domain as the runner uses it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from contrastbench.domains.graph import GraphRecipe
+from contrastbench.domains.graph import DATASETS, GraphRecipe
 from contrastbench.domains.graph import domain as graph
 from contrastbench.domains.graph.data import Graphs, load
 from contrastbench.domains.graph.domain import GraphDomain, chunks, with_features
@@ -117,7 +118,8 @@ def test_evaluation_says_what_it_measured() -> None:
     assert (evaluation.details["folds_n"], evaluation.details["folds_ddof"]) == (4, 0)
     assert (len(evaluation.folds), evaluation.test_part) == (4, "folds")
     assert evaluation.samples == {"train": 80}
-    assert 0 < evaluation.validation <= 100
+    assert evaluation.validation == pytest.approx(np.mean(evaluation.inner))
+    assert (len(evaluation.inner), d.recipe.nested) == (4, True)
 
 
 def test_graphs_of_torch_geometric() -> None:
@@ -132,3 +134,11 @@ def test_graphs_of_torch_geometric() -> None:
     assert graphs.edge_index.tolist() == [[0, 1, 3, 4], [1, 0, 4, 3]]
     assert graphs.node_ptr.tolist() == [0, 3, 5]
     assert graphs.y.tolist() == [1, 0]
+
+
+def test_a_record_says_that_it_is_of_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    d = domain(limit=60, folds=3)
+    assert d.notes(trained=True) == {}
+    copied = replace(DATASETS["motifs"], copies={d.sha256: "typed off a screen"})
+    monkeypatch.setitem(DATASETS, "motifs", copied)
+    assert d.notes(trained=True) == {"data": {"copy": "typed off a screen"}}

@@ -27,3 +27,4 @@ downloaded = replace(
     DECLARATION,
     datasets={"tones": replace(DECLARATION.datasets["tones"], url="https://example.org/tones.zip")},
 )
+folds_without_inner = face("FoldsWithoutInner")

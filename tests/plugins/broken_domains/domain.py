@@ -117,3 +117,11 @@ class ScoresByChance(AudioDomain):
 
     def evaluate(self, model: AudioModel) -> Evaluation:
         return replace(super().evaluate(model), metrics={"accuracy": 100 * torch.rand(()).item()})
+
+
+class FoldsWithoutInner(AudioDomain):
+    """The folds turn, and nothing tells what each would choose."""
+
+    def evaluate(self, model: AudioModel) -> Evaluation:
+        scored = super().evaluate(model)
+        return replace(scored, folds=[scored.metrics[scored.main]] * 2, inner=[50.0])
