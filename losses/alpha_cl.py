@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from contrastbench.losses.base import ScoreLoss, Scores
-from contrastbench.losses.ranges import TEMPERATURE, Number, declare
+from contrastbench.losses.ranges import TEMPERATURE, Choice, Number, declare
 
 
 class AlphaCL(ScoreLoss):
@@ -19,9 +19,15 @@ class AlphaCL(ScoreLoss):
     https://arxiv.org/abs/2201.12680. The importances are detached; an anchor's add up to one, so
     that p = 2 has tau times the gradient of `decoupled`. ADNCE compares with p = 4 and tau = 0.5.
 
+    ADNCE's released code (image/model.py, estimator "a_cl") raises the squared distance to the
+    power instead: its alpha_j are proportional to exp(-(1 - s_j)^p / tau), so that its p = 4 is the
+    paper's p = 8. The estimator calls two members that its class lacks and so does not run as
+    released; all else of its formula is the one above.
+
     Args:
         temperature: tau > 0.
-        p: power of the distance, > 0.
+        p: power of the distance, > 0; in "adnce_code" of the squared one.
+        variant: "paper" or "adnce_code".
 
     Raises:
         ValueError: a parameter out of range.
@@ -35,15 +41,19 @@ class AlphaCL(ScoreLoss):
     ranges = declare(
         temperature=TEMPERATURE,
         p=Number(low=0, tune=(1, 8), log=True),
+        variant=Choice("paper", "adnce_code"),
     )
 
-    def __init__(self, temperature: float = 0.5, p: float = 4.0) -> None:
+    def __init__(self, temperature: float = 0.5, p: float = 4.0, variant: str = "paper") -> None:
         super().__init__()
         self.temperature = self.checked("temperature", temperature)
         self.p = self.checked("p", p)
+        self.variant = self.checked("variant", variant)
 
     def terms(self, scores: Scores) -> Tensor:
-        distance = (1 - scores.neg).clamp_min(0).sqrt()  # inf in the holes
+        distance = (1 - scores.neg).clamp_min(0)  # inf in the holes
+        if self.variant == "paper":
+            distance = distance.sqrt()
         alpha = torch.softmax(-(distance**self.p) / self.temperature, dim=1).detach()
         pushed = alpha * scores.neg.masked_fill(scores.hole, 0)
         return pushed.sum(dim=1) - scores.mean_pos(scores.pos)

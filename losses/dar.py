@@ -18,17 +18,22 @@ class DAR(Loss):
 
     Chen et al., "Robust Similarity Learning with Difference Alignment Regularization" (DASL), ICLR
     2024, https://openreview.net/forum?id=K9V7ugVuUz: the cross-total-variation norm of equation 4
-    in its stochastic form, divided here by its number of pairs. Appendix B.1 prints the chain,
-    footnote 1 the star, where the anchor cancels: D_j - D_k = z_k - z_j. z are the anchors of the
-    contrast in their order; as the paper aligns inter-class differences only, a difference between
-    two rows of one id is left out. Add it to a loss: `infonce + 0.5*dar` (equation 8, lambda =
-    0.5).
+    in its stochastic form. Appendix B.1 prints the chain, footnote 1 the star, where the anchor
+    cancels: D_j - D_k = z_k - z_j. z are the anchors of the contrast in their order; as the paper
+    aligns inter-class differences only, a difference between two rows of one id is left out. Add it
+    to a loss: `infonce + 0.5*dar` (equation 8, lambda = 0.5).
+
+    What lambda means depends on the scale. The paper's norm is the sum over pairs ("sum"), which
+    grows with the square of the batch: n = 511 differences, of 2 x 256 anchors, make 130,305
+    pairs. Divided by their number ("mean"), a weight means the same for every batch. z are unit
+    vectors here; the paper does not say whether its phi is normalised.
 
     Args:
         form: "chain" or "star".
+        reduction: "mean" or "sum" over the pairs.
 
     Raises:
-        ValueError: unknown form.
+        ValueError: unknown form or reduction.
 
     >>> import torch
     >>> from contrastbench.losses import get_loss, other_view
@@ -39,11 +44,12 @@ class DAR(Loss):
     ordered = True  # a chain is a chain of neighbours
     block_elements = 2**22  # numbers held at once; 16 MiB in float32
 
-    ranges = declare(form=Choice("chain", "star"))
+    ranges = declare(form=Choice("chain", "star"), reduction=Choice("mean", "sum"))
 
-    def __init__(self, form: str = "chain") -> None:
+    def __init__(self, form: str = "chain", reduction: str = "mean") -> None:
         super().__init__()
         self.form = self.checked("form", form)
+        self.reduction = self.checked("reduction", reduction)
 
     def forward(self, contrast: Contrast) -> Tensor:
         differences = first_order(contrast, self.form)
@@ -53,7 +59,8 @@ class DAR(Loss):
             checkpoint(total_norm, differences, start, step, use_reentrant=False)
             for start in range(0, n, step)
         ]
-        return torch.stack(norms).sum() / max(1, n * (n - 1) // 2)
+        total = torch.stack(norms).sum()
+        return total / max(1, n * (n - 1) // 2) if self.reduction == "mean" else total
 
 
 def first_order(contrast: Contrast, form: str) -> Tensor:

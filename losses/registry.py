@@ -191,8 +191,8 @@ def complete(name: str, params: Mapping[str, Any]) -> tuple[str, dict[str, Any]]
     Raises:
         UserError: unknown name or parameter.
 
-    >>> complete("infonce+0.5 * dar", {"temperature": 0.2})
-    ('infonce + 0.5*dar', {'infonce.temperature': 0.2, 'dar.form': 'chain'})
+    >>> complete("infonce+2 * decoupled", {"temperature": 0.2})
+    ('infonce + 2*decoupled', {'infonce.temperature': 0.2, 'decoupled.temperature': 0.2})
     """
     terms = read(name)
     if not all(term.registered for term in terms.values()):
@@ -274,7 +274,7 @@ def describe(name: str) -> Description:
     >>> describe("infonce").params
     {'temperature': 0.5}
     >>> describe("infonce + 0.5*dar").params
-    {'infonce.temperature': 0.5, 'dar.form': 'chain'}
+    {'infonce.temperature': 0.5, 'dar.form': 'chain', 'dar.reduction': 'mean'}
     >>> print(describe("rince").ranges["q"])
     > 0 and <= 1
     """

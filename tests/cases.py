@@ -46,7 +46,10 @@ PARAMETERS: dict[str, Callable[[Random], dict[str, Any]]] = {
         "q": r.choice([1, r.uniform(0.01, 1)]),
         "lam": r.choice([1, r.uniform(0.01, 1)]),
     },
-    "alpha_cl": lambda r: {"p": r.choice([2, 4, r.uniform(1, 6)])},
+    "alpha_cl": lambda r: {
+        "p": r.choice([2, 4, r.uniform(1, 6)]),
+        "variant": r.choice(["paper", "adnce_code"]),
+    },
     "mean_variance": lambda r: {},
     "adnce": adnce_or_pseudo_code,
     "phi_dro": lambda r: {
@@ -68,7 +71,10 @@ PARAMETERS: dict[str, Callable[[Random], dict[str, Any]]] = {
     "nwj": lambda r: {"alpha": r.choice([0, 1, 2**-16, r.random()])},
     "dv": lambda r: {},
     "npair": lambda r: {"similarity": r.choice(["cosine", "distance"])},
-    "dar": lambda r: {"form": r.choice(["chain", "star"])},
+    "dar": lambda r: {
+        "form": r.choice(["chain", "star"]),
+        "reduction": r.choice(["mean", "sum"]),
+    },
     SUM: lambda r: {"dar.form": r.choice(["chain", "star"])},
 }
 

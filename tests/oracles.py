@@ -85,11 +85,12 @@ def rince(contrast: Contrast, temperature: float, q: float, lam: float) -> Tenso
     return torch.stack(terms).mean()
 
 
-def alpha_cl(contrast: Contrast, temperature: float, p: float) -> Tensor:
+def alpha_cl(contrast: Contrast, temperature: float, p: float, variant: str = "paper") -> Tensor:
+    power = {"paper": p / 2, "adnce_code": p}[variant]  # of the squared distance
     terms = []
     for pos, neg in anchors(contrast):
         square = (1 - neg.detach()).clamp(min=0)
-        alpha = torch.exp(-(square ** (p / 2)) / temperature)
+        alpha = torch.exp(-(square**power) / temperature)
         terms.append((alpha / alpha.sum() * neg).sum() - pos.mean())
     return torch.stack(terms).mean()
 
@@ -246,12 +247,14 @@ def npair(contrast: Contrast, temperature: float, similarity: str = "cosine") ->
     return torch.stack(terms).mean()
 
 
-def dar(contrast: Contrast, form: str = "chain") -> Tensor:
+def dar(contrast: Contrast, form: str = "chain", reduction: str = "mean") -> Tensor:
     z, ids = contrast.anchor, contrast.anchor_id.tolist()
     pairs = [(j - 1 if form == "chain" else 0, j) for j in range(1, len(z))]
     differences = [z[i] - z[j] for i, j in pairs if ids[i] != ids[j]]
     norms = [(a - b).norm() for j, a in enumerate(differences) for b in differences[j + 1 :]]
-    return torch.stack(norms).mean() if norms else 0 * z.sum()
+    if not norms:
+        return 0 * z.sum()
+    return torch.stack(norms).sum() / (len(norms) if reduction == "mean" else 1)
 
 
 ORACLES: dict[str, Oracle] = {

@@ -65,6 +65,7 @@ def test_sum_hands_a_plain_name_to_every_term_that_has_it() -> None:
         "hcl.tau_plus": 0.1,
         "hcl.beta": 2.0,
         "dar.form": "star",
+        "dar.reduction": "mean",
     }
 
 
@@ -172,7 +173,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (
             "mine.py:A + 0.5*dar",
             "mine + 0.5*dar",
-            {"mine.margin": 0.1, "mine.power": 2, "dar.form": "chain"},
+            {
+                "mine.margin": 0.1,
+                "mine.power": 2,
+                "dar.form": "chain",
+                "dar.reduction": "mean",
+            },
         ),
         (
             "0.5*mine.py:A+2 * mine.py:B",

@@ -279,7 +279,11 @@ def test_two_classes_of_one_file_are_two_cells(tmp_path: Path) -> None:
 def test_a_sum_and_an_alias_are_recorded_by_their_names(tmp_path: Path) -> None:
     record, _ = cell(tmp_path, "infonce+0.5 * dar", temperature=0.2)
     assert record["loss"] == "infonce + 0.5*dar"
-    assert record["params"] == {"infonce.temperature": 0.2, "dar.form": "chain"}
+    assert record["params"] == {
+        "infonce.temperature": 0.2,
+        "dar.form": "chain",
+        "dar.reduction": "mean",
+    }
     registry.resolve_alias.cache_clear()
     with pytest.warns(UserWarning, match="lightly's DCL is 'decoupled'"):
         record, _ = cell(tmp_path, "dcl")

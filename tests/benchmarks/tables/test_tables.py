@@ -89,6 +89,29 @@ def test_stl_is_scored_whole_by_the_released_codes_that_train_on_crops_of_32_pix
                     assert (recipe.size, recipe.test_size) == (32, 96), column
 
 
+@pytest.mark.parametrize("name", ["dasl-table4", "dasl-table9"])
+def test_dasl_trains_512_outputs(name: str) -> None:
+    """Section 5: "The dimensionality h and the parameter in Eq. (1) are set to 512 and 0.2"."""
+    table = load(name)
+    runs = [
+        table.experiment(row, column)
+        for row in table.rows
+        for column in table.columns
+        if row.name.startswith("DASL") and table.runnable(row, column)
+    ]
+    assert runs
+    for run in runs:
+        assert run.full_recipe.projection[1] == 512
+        assert run.loss.complete.params["npair.temperature"] == 0.2
+
+
+@pytest.mark.parametrize("name", ["adnce-table3", "attentionnce-table1"])
+def test_alpha_cl_has_the_weights_of_the_code_that_its_values_are_from(name: str) -> None:
+    """ADNCE's image/model.py, estimator a_cl; p = 4 and tau = 0.5 by its appendix B.1."""
+    row = next(row for row in load(name).rows if row.name == "alpha-CL-direct")
+    assert row.params == {"temperature": 0.5, "p": 4.0, "variant": "adnce_code"}
+
+
 def test_a_table_without_published_values_names_no_paper(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(
