@@ -45,7 +45,7 @@ def markdown(table: Table, lines: list[list[Entry]]) -> str:
     ]
     foot = [
         legend(table),
-        f"Selection: {table.selection}.",
+        f"Selection: {table.selection_label}.",
         f"Source: {table.source}. {table.notes}".strip(),
         "",
     ]
@@ -106,7 +106,8 @@ def for_papers(table: Table, lines: list[list[Entry]]) -> str:
     header = [latex.text(name) for name in ["Method", *(entry.column for entry in lines[0])]]
     body = [cells for line in lines for cells in stacked(table, line)]
     caption = (
-        f"{table.title}. {legend(table)} Selection: {table.selection}. Source: {table.source}."
+        f"{table.title}. {legend(table)} Selection: {table.selection_label}. "
+        f"Source: {table.source}."
     )
     return latex.tabular(table.name, latex.text(caption), header, body)
 

@@ -10,6 +10,9 @@ from contrastbench.benchmarks.records.store import Record
 from contrastbench.domains.registry import declaration
 from contrastbench.losses.spec import LossSpec
 
+# ends the name of a metric for which something was chosen on the test set
+ON_TEST = "_best_epoch_on_test"
+
 
 class Strict(BaseModel):
     """Unknown keys and wrong types are errors."""
@@ -111,8 +114,25 @@ class Table(Strict):
         return self.columns[column].domain or self.domain
 
     def metric_of(self, column: str) -> str | None:
-        """The metric that the column shows; None: the one that the domain calls its main one."""
-        return self.columns[column].metric or self.metric
+        """The metric that the column shows; None: the one that the domain calls its main one.
+
+        Where parameters are chosen on validation data, nothing else is chosen on the test set.
+        """
+        metric = self.columns[column].metric or self.metric
+        honest = self.selection.startswith("validation")
+        return metric.replace(ON_TEST, "") if metric and honest else metric
+
+    @property
+    def selection_label(self) -> str:
+        """The selection, with the columns that show the best epoch of a classifier on the test set.
+
+        Released codes report that; it is no honest number.
+        """
+        metrics = {column: self.metric_of(column) or "" for column in self.columns}
+        some = [column for column, metric in metrics.items() if ON_TEST in metric]
+        where = "" if len(some) == len(self.columns) else f" in {', '.join(some)}"
+        text = f"the classifier's epoch{where} is chosen on the test set, as the released code does"
+        return f"{self.selection}; {text}" if some else self.selection
 
     def experiment(self, row: Row, column: str) -> Experiment:
         """What fills a place in: for rows with a loss in columns with a dataset."""

@@ -147,6 +147,9 @@ class ImageRecipe(Recipe):
     )
     compile: bool = Field(False, description="the encoder by torch.compile")
     probe: Literal["lbfgs", "knn", "paper", "strict", "renyicl", "renyicl-imagenet"] = "lbfgs"
+    probe_lr: float | None = Field(
+        None, gt=0, description="of the probes that are trained on views, in place of their own"
+    )
     knn_k: int = Field(20, ge=1)
     knn_temperature: float = Field(0.5, gt=0)
 
@@ -161,6 +164,8 @@ class ImageRecipe(Recipe):
         if self.asymmetric and (self.positives or self.blur is not None or self.views == "none"):
             others = "leave out positives, blur, views=none"
             raise ValueError(f"asymmetric views are two with a blur of their own: {others}")
+        if self.probe_lr and self.probe in ("lbfgs", "knn"):
+            raise ValueError(f"probe_lr is of probes that are trained on views, not {self.probe}")
         if self.eval_every and not self.validation:
             raise ValueError("eval_every chooses by validation images: give validation=0.1")
         return self

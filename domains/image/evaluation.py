@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -62,21 +62,22 @@ class Preprocessing:
         return Labelled(x, images.labels)
 
 
-def adam(parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-    """As in the linear.py of DCL, HCL and ADNCE."""
-    return torch.optim.Adam(parameters, 1e-3, weight_decay=1e-6, fused=True)
+def adam(parameters: Iterable[nn.Parameter], lr: float) -> torch.optim.Optimizer:
+    """As in the linear.py of DCL, HCL, ADNCE and AttentionNCE."""
+    return torch.optim.Adam(parameters, lr, weight_decay=1e-6, fused=True)
 
 
-def sgd(lr: float) -> Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]:
+def sgd(parameters: Iterable[nn.Parameter], lr: float) -> torch.optim.Optimizer:
     """As in RényiCL's appendix, with the usual momentum."""
-    return lambda parameters: torch.optim.SGD(parameters, lr, momentum=0.9, fused=True)
+    return torch.optim.SGD(parameters, lr, momentum=0.9, fused=True)
 
 
 @dataclass(frozen=True)
 class Probe:
     """A linear classifier trained on views of the training images, through the frozen encoder."""
 
-    optimizer: Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
+    optimizer: Callable[[Iterable[nn.Parameter], float], torch.optim.Optimizer]
+    lr: float
     batch: int
     epochs: int
     views: Kind
@@ -98,6 +99,7 @@ class Probe:
         preprocessing: Preprocessing,
         kind: Policy,
         seed: int,
+        score: Callable[[Model, Classifier], None] = lambda model, classifier: None,
     ) -> tuple[Model, Classifier]:
         """The encoder with the statistics it then has, and the classifier after the last epoch.
 
@@ -108,16 +110,18 @@ class Probe:
             preprocessing: how images become a network's input.
             kind: what the views are.
             seed: of weights, order and views.
+            score: gets both after every epoch, and leaves them as they are.
         """
-        model, device = copy.deepcopy(model).requires_grad_(False).eval(), images.labels.device
-        model.train(self.statistics_move)
+        model, device = copy.deepcopy(model).requires_grad_(False), images.labels.device
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             head = nn.Linear(columns, int(images.labels.max()) + 1).to(device)
-        optimizer = self.optimizer(head.parameters())
+        classifier = Classifier(lambda x: head(x).argmax(dim=1))
+        optimizer = self.optimizer(head.parameters(), self.lr)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, self.epochs)
         with Progress(self.epochs, "linear classifier") as progress:
             for epoch in range(self.epochs):
+                model.train(self.statistics_move)
                 rng = generator(device, seed, epoch)
                 for rows in torch.randperm(len(images), generator=rng, device=device).split(
                     self.batch
@@ -128,16 +132,23 @@ class Probe:
                     optimizer.step()
                 if self.cosine:
                     schedule.step()
+                score(model.eval(), classifier)
                 progress.step()
-        return model, Classifier(lambda x: head(x).argmax(dim=1))
+        return model, classifier
 
 
 PROBES = {
-    "paper": Probe(adam, 512, 100, "base", statistics_move=True),
-    "strict": Probe(adam, 512, 100, "base"),
-    "renyicl": Probe(sgd(0.3), 512, 100, "none", cosine=True),
-    "renyicl-imagenet": Probe(sgd(0.1 * 1024 / 256), 1024, 90, "none", cosine=True),
+    "paper": Probe(adam, 1e-3, 512, 100, "base", statistics_move=True),
+    "strict": Probe(adam, 1e-3, 512, 100, "base"),
+    "renyicl": Probe(sgd, 0.3, 512, 100, "none", cosine=True),
+    "renyicl-imagenet": Probe(sgd, 0.1 * 1024 / 256, 1024, 90, "none", cosine=True),
 }
+
+
+def trained_probe(recipe: ImageRecipe) -> Probe:
+    """The recipe's probe, at the recipe's learning rate if it has one."""
+    probe = PROBES[recipe.probe]
+    return replace(probe, lr=recipe.probe_lr) if recipe.probe_lr else probe
 
 
 def split(

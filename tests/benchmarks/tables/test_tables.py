@@ -77,16 +77,55 @@ def test_every_table_can_be_run_and_rendered(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", names())
-def test_stl_is_scored_whole_by_the_released_codes_that_train_on_crops_of_32_pixels(
-    name: str,
-) -> None:
-    table = load(name)
+def test_the_released_codes_train_on_crops_of_32_pixels_and_score_whole_images(name: str) -> None:
+    """utils.py of DCL, HCL, ADNCE and AttentionNCE: test images are neither cropped nor resized."""
+    table, sides = load(name), {"STL-10": 96, "Tiny-ImageNet": 64}
     for row in table.rows:
         for column in table.columns:
-            if table.runnable(row, column) and table.columns[column].dataset == "STL-10":
+            side = sides.get(table.columns[column].dataset or "")
+            if side and table.runnable(row, column):
                 recipe = table.experiment(row, column).full_recipe
                 if recipe.probe == "paper":
-                    assert (recipe.size, recipe.test_size) == (32, 96), column
+                    assert (recipe.size, recipe.test_size) == (32, side), column
+
+
+@pytest.mark.parametrize("name", ["attentionnce-table1", "attentionnce-table3"])
+def test_attentionnces_probe_has_a_larger_learning_rate_on_stl(name: str) -> None:
+    """linear.py: `lr=1e-2 if dataset_name == 'stl10' else 1e-3`; ADNCE's has 1e-3 for all."""
+    for place in plan.places(load(name)):
+        lr = place.experiment.full_recipe.probe_lr
+        assert lr == (1e-2 if place.experiment.dataset == "STL-10" else None), place.column
+    assert {p.experiment.full_recipe.probe_lr for p in plan.places(load("adnce-table3"))} == {None}
+
+
+REPORT_THE_BEST_EPOCH = {  # linear.py of AttentionNCE, main_lincls.py of RényiCL
+    "attentionnce-table1": "",
+    "attentionnce-table3": "",
+    "attentionnce-table4": "",
+    "renyicl-table5": " in ImageNet-100 Base, ImageNet-100 Hard",
+    "renyicl-table7": "",
+    "renyicl-table9": " in ImageNet-100",
+}
+
+
+@pytest.mark.parametrize("name", names())
+def test_what_is_chosen_on_the_test_set_says_so(name: str, tmp_path: Path) -> None:
+    table = load(name)
+    for format_ in ("md", "latex"):
+        text = render(table, tmp_path, format_)
+        if name in REPORT_THE_BEST_EPOCH:
+            where = REPORT_THE_BEST_EPOCH[name]
+            assert f"epoch{where} is chosen on the test set, as the released code does." in text
+        else:
+            assert "chosen on the test set" not in text
+
+
+def test_the_best_epoch_on_the_test_set_is_no_result_of_a_validation_selection() -> None:
+    best = SMALL.model_copy(update={"metric": "accuracy_best_epoch_on_test"})
+    assert best.metric_of("A") == "accuracy_best_epoch_on_test"
+    chosen = best.model_copy(update={"selection": "validation: chosen"})
+    assert chosen.metric_of("A") == "accuracy"
+    assert chosen.selection_label == "validation: chosen"
 
 
 @pytest.mark.parametrize("name", ["dasl-table4", "dasl-table9"])

@@ -1,5 +1,8 @@
 """Splits, features and probes of images."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
@@ -7,11 +10,12 @@ from torch import nn
 from contrastbench.domains.image import evaluation
 from contrastbench.domains.image.domain import published
 from contrastbench.domains.image.encoder import ImageModel
-from contrastbench.domains.image.evaluation import PROBES, Preprocessing, split
+from contrastbench.domains.image.evaluation import PROBES, Preprocessing, split, trained_probe
 from contrastbench.domains.image.images import Images
-from contrastbench.domains.image.views import Policy
+from contrastbench.domains.image.views import Policy, policy
 from contrastbench.domains.model import Raw
 from contrastbench.domains.registry import make_recipe
+from contrastbench.domains.scoring.classifiers import Classifier, accuracy
 from contrastbench.losses import UserError
 
 PREPROCESSING = Preprocessing((0.5,) * 3, (0.25,) * 3, 8)
@@ -120,11 +124,46 @@ PUBLISHED: dict[str, tuple[type[torch.optim.Optimizer], dict[str, float], dict[s
 }
 
 
+def test_a_recipe_may_give_the_probe_another_learning_rate() -> None:
+    """AttentionNCE's linear.py: Adam at 1e-2 on STL-10, at 1e-3 elsewhere."""
+    for values, lr in (({}, 1e-3), ({"probe_lr": 1e-2}, 1e-2)):
+        probe = trained_probe(make_recipe("image", {"probe": "paper", **values}))
+        assert probe.optimizer([nn.Parameter(torch.zeros(1))], probe.lr).defaults["lr"] == lr
+        assert replace(probe, lr=1e-3) == PROBES["paper"]
+
+
+@pytest.mark.parametrize("name", ["paper", "strict"])
+def test_the_classifier_of_each_epoch_is_that_of_a_probe_with_so_many_epochs(name: str) -> None:
+    net, whole, views = model(), images(24), policy("base", 8)
+    columns, probe = PREPROCESSING.features(net, whole).x.shape[1], replace(PROBES[name], batch=10)
+
+    def accuracies(epochs: int) -> list[float]:
+        found: list[float] = []
+
+        def score(moved: Any, classifier: Classifier) -> None:
+            found.append(accuracy(classifier, PREPROCESSING.features(moved, whole)))
+
+        some = replace(probe, epochs=epochs, lr=0.1)
+        moved, last = some.train(net, whole, columns, PREPROCESSING, views, 0, score)
+        assert accuracy(last, PREPROCESSING.features(moved, whole)) == found[-1]
+        plain, _ = some.train(net, whole, columns, PREPROCESSING, views, 0)
+        for key, tensor in plain.state_dict().items():
+            assert torch.equal(tensor, moved.state_dict()[key]), "scoring moves no statistics"
+        return found
+
+    curve = accuracies(6)
+    assert len(set(curve)) > 1, "a curve that could show a wrong epoch"
+    assert [accuracies(epochs)[-1] for epochs in range(1, 7)] == curve
+
+
 @pytest.mark.parametrize("name", PROBES)
 def test_probes_have_the_published_numbers(name: str) -> None:
-    """linear.py of DCL, HCL and ADNCE; RényiCL's B.4 and B.3 (0.1 for 256, scaled to 1024)."""
+    """linear.py of DCL, HCL and ADNCE; RényiCL's B.4 and B.3 (0.1 for 256, scaled to 1024).
+
+    In RényiCL's main_lincls.py, too, the encoder stays in evaluation mode.
+    """
     probe, (kind, numbers, others) = PROBES[name], PUBLISHED[name]
-    optimizer = probe.optimizer([nn.Parameter(torch.zeros(1))])
+    optimizer = probe.optimizer([nn.Parameter(torch.zeros(1))], probe.lr)
     assert type(optimizer) is kind
     assert {key: optimizer.param_groups[0][key] for key in numbers} == pytest.approx(numbers)
     assert {key: getattr(probe, key) for key in others} == others
@@ -135,7 +174,7 @@ def test_a_probe_is_the_loop_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """`strict`, written out: Adam 1e-3 with decay 1e-6 on the cross-entropy of features."""
     monkeypatch.setattr(evaluation, "augment", lambda images, kind, rng: images.float() / 255)
     net, whole = model().eval(), images(24)
-    probe = evaluation.Probe(PROBES["strict"].optimizer, 10, 3, "base")
+    probe = replace(PROBES["strict"], batch=10, epochs=3)
     columns = PREPROCESSING.features(net, whole).x.shape[1]
     _, classifier = probe.train(net, whole, columns, PREPROCESSING, plain(8), 7)
     torch.manual_seed(7)
