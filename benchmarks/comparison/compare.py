@@ -19,7 +19,7 @@ from contrastbench.benchmarks.comparison.statistics import (
     rank,
     wilcoxon,
 )
-from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.experiment import ByData, Experiment
 from contrastbench.benchmarks.records.scored import scored
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.entries import Entry
@@ -28,7 +28,7 @@ from contrastbench.losses.errors import UserError, unknown
 
 TESTS = ("t", "wilcoxon")
 UNTESTED = PValue(None)
-Runs = tuple[Experiment, dict[int, Record]]
+Runs = tuple[list[Experiment], ByData]
 
 
 @dataclass(frozen=True)
@@ -111,17 +111,17 @@ def baseline_row(table: Table, name: str | None = None) -> Row:
 
 
 def runs(table: Table, row: Row, column: str, results: Path) -> Runs:
-    """What fills a place, and its ok records by seed."""
-    work = table.experiment(row, column)
-    return work, table.records(row, column, results)
+    """What fills a place, and its ok records by data and seed."""
+    return table.experiments(row, column), table.by_data(row, column, results)
 
 
 def compare_cell(table: Table, row: Row, column: str, base: Runs, ours: Runs) -> Comparison:
     """One place of the table against the baseline's."""
-    (their_work, theirs), (my_work, mine) = base, ours
+    (their_work, theirs_by_data), (my_work, mine_by_data) = base, ours
+    theirs, mine = on_shared_data(theirs_by_data, mine_by_data)
     seeds = tuple(sorted(mine.keys() & theirs.keys()))
     comparison = Comparison(
-        row.name, column, my_work.domain, seeds, len(mine.keys() ^ theirs.keys())
+        row.name, column, my_work[0].domain, seeds, len(mine.keys() ^ theirs.keys())
     )
     if not seeds:
         return comparison
@@ -137,9 +137,22 @@ def compare_cell(table: Table, row: Row, column: str, base: Runs, ours: Runs) ->
     return with_tests(comparison, pairs, metric)
 
 
-def same_runs(a: Experiment, b: Experiment) -> bool:
+def on_shared_data(theirs: ByData, mine: ByData) -> tuple[dict[int, Record], dict[int, Record]]:
+    """Records by seed of the first data that both have, or of each one's own where there are none.
+
+    Those of an untrained encoder may be of other data, see `Domain.data_hash`.
+    """
+    shared = next((key for key in mine if key in theirs), None)
+    if shared is not None:
+        return theirs[shared], mine[shared]
+    return next(iter(theirs.values()), {}), next(iter(mine.values()), {})
+
+
+def same_runs(a: list[Experiment], b: list[Experiment]) -> bool:
     """Whether two rows are one experiment, as where a paper's best temperature is the usual one."""
-    return (a.loss.complete, a.full_recipe) == (b.loss.complete, b.full_recipe)
+    return [(x.loss.complete, x.full_recipe) for x in a] == [
+        (x.loss.complete, x.full_recipe) for x in b
+    ]
 
 
 def with_means(comparison: Comparison, values: Sequence[tuple[float, float]]) -> Comparison:

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records.scored import copy_of
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import make_recipe
-from contrastbench.losses.errors import UserError
 from contrastbench.losses.spec import LossSpec
+
+ByData = dict[str, dict[int, Record]]  # by data hash, then seed
 
 
 @dataclass(frozen=True)
@@ -90,31 +92,40 @@ class Experiment:
             if self.matches(record):
                 yield record
 
-    def ok_by_seed(self, results: Path, but: Container[int] = ()) -> dict[int, Record]:
-        """One ok record for each seed that has one, all on the same data.
+    def ok_by_data(self, results: Path, but: Container[int] = ()) -> ByData:
+        """The ok records by their data, and for each data one by seed.
+
+        Numbers of different data are never mixed: a set that was changed, or a converted copy of
+        it, has its own. The declared set's come before those of a known copy, then more seeds
+        first.
 
         Args:
             results: the folder that holds runs/.
             but: seeds that are left out, such as those that chose the parameters.
-
-        Raises:
-            UserError: the records come from different data.
         """
-        by_seed: dict[int, Record] = {}
-        seeds_by_hash: dict[str, list[int]] = {}
+        records: ByData = {}
         for record in self.finished(results):
             if record["status"] == "ok" and record["seed"] not in but:
+                by_seed = records.setdefault(record["data_hash"], {})
                 by_seed.setdefault(record["seed"], record)
-                seeds_by_hash.setdefault(record["data_hash"], []).append(record["seed"])
-        if len(seeds_by_hash) > 1:
-            listed = "; ".join(f"{key[:12]}: seeds {sorted(s)}" for key, s in seeds_by_hash.items())
-            fix = (
-                "delete those of the data that you no longer mean, or give another --results folder"
-            )
-            raise UserError(
-                f"{self.folder(results)}: records of different data (data_hash {listed}): {fix}"
-            )
-        return dict(sorted(by_seed.items()))
+        return in_order(records)
+
+    def ok_by_seed(self, results: Path) -> dict[int, Record]:
+        """The ok records by seed of the data that come first."""
+        return next(iter(self.ok_by_data(results).values()), {})
+
+
+def in_order(records: ByData) -> ByData:
+    """The declared set's before those of a known copy, then more seeds first; seeds ascending."""
+
+    def rank(item: tuple[str, dict[int, Record]]) -> tuple[bool, int, str]:
+        data_hash, by_seed = item
+        copied = copy_of(next(iter(by_seed.values()))) is not None
+        return copied, -len(by_seed), data_hash
+
+    return {
+        key: dict(sorted(by_seed.items())) for key, by_seed in sorted(records.items(), key=rank)
+    }
 
 
 @dataclass(frozen=True)

@@ -29,11 +29,22 @@ def scored(record: Record) -> Scored:
     # until 0.1 tables counted their rows and images their images, and neither said how it is split
     samples = details.get("samples") or details.get("rows") or details.get("images") or {}
     test_part = details.get("test_part") or ("folds" if folds else early_test_part(record))
-    inner = details.get("inner", [])
-    return Scored(folds, inner, samples, test_part, details.get("validation"))
+    return Scored(
+        folds,
+        details.get("inner", []),
+        samples,
+        test_part,
+        details.get("validation"),
+    )
 
 
 def early_test_part(record: Record) -> TestPart:
     """Of a record before 0.2: tables had test parts of their own where they were downloaded."""
     known = declaration(record["domain"]).datasets.get(record["dataset"])
     return "redrawn" if "rows" in record["details"] and not (known and known.url) else "fixed"
+
+
+def copy_of(record: Record) -> str | None:
+    """What the record's data are, where that is known and they are not the declared set's own."""
+    known = declaration(record["domain"]).datasets.get(record["dataset"])
+    return known.copies.get(record["data_hash"]) if known else None

@@ -149,11 +149,14 @@ def place(table: Table, entry: Entry, results: Path, by_folder: dict[Path, list[
     """Where the entry's numbers come from; an average comes from the places beside it."""
     if not entry.run or entry.column not in table.columns:
         return Filled(entry, [], Counter())
-    work = table.experiment(entry.row, entry.column)
     if entry.column in entry.row.undecided:
         return Filled(entry, [], Counter(), why=entry.row.undecided[entry.column])
+    work = table.experiments(entry.row, entry.column)
     found = [
-        group for group in by_folder.get(work.folder(results), []) if work.matches(group.first)
+        group
+        for group in by_folder.get(work[0].folder(results), [])
+        if any(one.matches(group.first) for one in work)
+        and entry.data in ("", group.first["data_hash"])
     ]
     statuses = sum((group.statuses(table.tuning_seeds) for group in found), Counter())
     return Filled(entry, [group.number for group in found], statuses, table.tuning_seeds)

@@ -1,10 +1,11 @@
 """A table's places, filled in from records alone."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
 
+from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.losses.errors import unknown
 
@@ -16,9 +17,12 @@ class Value:
     mean: float
     std: float | None = None
     n: int | None = None
+    printed: tuple[str, ...] = ()  # mean and deviation as a paper has them, letter by letter
 
     def text(self, decimals: int, wanted: int | None = None) -> str:
         """For people, such as 75.1 ± 0.6 (5), or 75.1 (1 of 5) where more seeds are wanted."""
+        if self.printed:
+            return " ± ".join(self.printed)
         std = "" if self.std is None else f" ± {self.std:.{decimals}f}"
         few = f" of {wanted}" if self.n and wanted and self.n < wanted else ""
         return f"{self.mean:.{decimals}f}{std}" + ("" if self.n is None else f" ({self.n}{few})")
@@ -34,6 +38,7 @@ class Entry:
     ours: Value | None
     run: bool  # whether it can be run here, or is quoted only
     seeds: int | None  # behind the paper's value
+    data: str = ""  # hash of those that ours is of
     quotes: bool = True  # whether the table has published values at all
 
     @property
@@ -71,8 +76,10 @@ def entries(table: Table, results: Path) -> Iterator[list[Entry]]:
 def entry(table: Table, row: Row, column: str, results: Path) -> Entry:
     """One place."""
     run = table.runnable(row, column)
-    mine = ours(table, row, column, results) if run else None
-    return Entry(row, column, published(row, column), mine, run, table.protocol.seeds, table.quotes)
+    records = list(table.records(row, column, results).values()) if run else []
+    paper, mine = published(row, column), ours(table, column, records)
+    data = records[0]["data_hash"] if records else ""
+    return Entry(row, column, paper, mine, run, table.protocol.seeds, data, table.quotes)
 
 
 def published(row: Row, column: str) -> Value | None:
@@ -80,7 +87,7 @@ def published(row: Row, column: str) -> Value | None:
     if column not in row.paper:
         return None
     mean, *std = row.paper[column]
-    return Value(mean, std[0] if std else None)
+    return Value(mean, std[0] if std else None, printed=tuple(row.printed.get(column, ())))
 
 
 def average(table: Table, row: Row, line: list[Entry]) -> Entry:
@@ -102,23 +109,23 @@ def average(table: Table, row: Row, line: list[Entry]) -> Entry:
         mine,
         any(entry.run for entry in line),
         table.protocol.seeds,
-        table.quotes,
+        quotes=table.quotes,
     )
 
 
-def ours(table: Table, row: Row, column: str, results: Path) -> Value | None:
-    """Mean and standard deviation over the seeds that have an ok record of exactly this cell.
+def ours(table: Table, column: str, records: Sequence[Record]) -> Value | None:
+    """Mean and standard deviation over the place's ok records, one for each seed.
 
     None without one.
 
     Raises:
         UserError: no such metric in the records.
     """
-    metric, found = table.metric_of(column), list(table.records(row, column, results).values())
-    for record in found:
+    metric = table.metric_of(column)
+    for record in records:
         if metric is not None and metric not in record["metrics"]:
             raise unknown(f"metric of column {column!r}", metric, record["metrics"])
-    values = [record["metrics"][metric or record["main"]] for record in found]
+    values = [record["metrics"][metric or record["main"]] for record in records]
     if not values:
         return None
     return Value(fmean(values), stdev(values) if len(values) > 1 else None, len(values))

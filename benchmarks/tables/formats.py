@@ -5,7 +5,8 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
-from contrastbench.benchmarks.tables import catalogue, latex
+from contrastbench.benchmarks.tables import catalogue, latex, selections
+from contrastbench.benchmarks.tables.apart import SHORT
 from contrastbench.benchmarks.tables.entries import Entry, Value, entries
 from contrastbench.benchmarks.tables.load import load
 from contrastbench.benchmarks.tables.table import Table
@@ -46,6 +47,8 @@ def markdown(table: Table, lines: list[list[Entry]]) -> str:
     foot = [
         legend(table),
         f"Selection: {table.selection_label}.",
+        *(["", *(f"- {line}" for line in table.choices), ""] if table.choices else []),
+        *table.copies,
         f"Source: {table.source}. {table.notes}".strip(),
         "",
     ]
@@ -76,7 +79,7 @@ def italic(entry: Entry, text: str) -> str:
 
 FIELDS = (
     "table selection method column loss quoted paper_mean paper_std paper_seeds "
-    "ours_mean ours_std ours_seeds difference"
+    "ours_mean ours_std ours_seeds difference data"
 )
 
 
@@ -96,7 +99,11 @@ def comma_separated(table: Table, lines: list[list[Entry]]) -> str:
         quoted = "no" if entry.run else "yes"
         kind = table.selection.partition(":")[0]
         writer.writerow(
-            [table.name, kind, entry.row.name, entry.column, entry.row.loss or "", quoted, *cells]
+            [
+                *(table.name, kind, entry.row.name, entry.column, entry.row.loss or "", quoted),
+                *cells,
+                entry.data[:SHORT],
+            ]
         )
     return out.getvalue()
 
@@ -105,10 +112,8 @@ def for_papers(table: Table, lines: list[list[Entry]]) -> str:
     """A table for LaTeX: the paper's values, ours and the differences below each other."""
     header = [latex.text(name) for name in ["Method", *(entry.column for entry in lines[0])]]
     body = [cells for line in lines for cells in stacked(table, line)]
-    caption = (
-        f"{table.title}. {legend(table)} Selection: {table.selection_label}. "
-        f"Source: {table.source}."
-    )
+    parts = [f"{table.title}. {legend(table)} Selection: {table.selection_label}.", *table.copies]
+    caption = " ".join([*parts, f"Source: {table.source}."])
     return latex.tabular(table.name, latex.text(caption), header, body)
 
 
@@ -133,7 +138,7 @@ def write_all(results: Path) -> Iterator[Path]:
         UserError: a table's file is wrong, or the folder cannot be written.
     """
     for name in [*catalogue.names(), *map(str, sorted(results.glob("*.yaml")))]:
-        table = load(name)
+        table = selections.resolve(load(name), None, results)
         for format_ in ("md", "csv"):
             path = results / f"{table.name}.{format_}"
             write(path, render(table, results, format_))

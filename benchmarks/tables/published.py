@@ -5,11 +5,12 @@ from contextlib import suppress
 from typing import Any
 
 from contrastbench.benchmarks.tables.strict_yaml import Document
-from contrastbench.benchmarks.tables.table import Table
+from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.domains.registry import check_domain, make_recipe
 from contrastbench.losses.errors import UserError, unknown
 
-OURS = ("name", "selection", "tiny")  # keys of a table that no file sets
+OF_ROWS = ("printed", "undecided", "nested", "data")
+OURS = ("name", "selection", "choices", "copies", "tiny")  # keys that no file sets
 
 
 def published(document: Document) -> Table:
@@ -21,7 +22,19 @@ def published(document: Document) -> Table:
     table = document.as_model(Table)
     check(table, document)
     own = "none: parameters as the file gives them"
-    return table.model_copy(update={} if table.quotes else {"selection": own})
+    rows = [
+        row.model_copy(update={"printed": printed(row, i, document)})
+        for i, row in enumerate(table.rows)
+    ]
+    return table.model_copy(update={"rows": rows} if table.quotes else {"selection": own})
+
+
+def printed(row: Row, i: int, document: Document) -> dict[str, list[str]]:
+    """A row's published values as they stand in the file: 71.60 is not 71.6."""
+    return {
+        column: [document.text(["rows", i, "paper", column, k]) for k in range(len(values))]
+        for column, values in row.paper.items()
+    }
 
 
 def check(table: Table, document: Document) -> None:
@@ -32,6 +45,9 @@ def check(table: Table, document: Document) -> None:
                 [key],
                 "a file has no such key; a table's name is that of its file, without .yaml",
             )
+    for i, row in enumerate(table.rows):
+        for key in row.model_fields_set.intersection(OF_ROWS):
+            raise document.wrong_at(["rows", i, key], "a file has no such key: remove it")
     for where, domain in domains(table):
         try:
             check_domain(domain)

@@ -4,20 +4,23 @@ The published ones, or those that validation data choose.
 
 `paper` takes the parameters that the paper names; most were chosen by the very score that is
 reported. `validation` tries settings of each row's grid, the same number for every row, with seeds
-of their own; the best mean validation score wins and is run with other seeds. The choice is worked
-out from records whenever it is needed. Brings no torch.
+of their own; the best mean validation score wins and is run with other seeds. Where folds turn, as
+on graphs, that choice has seen every sample: there each fold of each seed chooses by its own
+training part, see `records.nested`, and all trials are run with the seeds that are shown. Choices
+are worked out from records whenever they are needed. Brings no torch.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from math import inf
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records import nested, store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.scored import scored
 from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.tables.apart import apart
 from contrastbench.benchmarks.tables.grid import draw, grid_of, settings
 from contrastbench.benchmarks.tables.table import Row, Table, Tune
 from contrastbench.losses.errors import UserError, unknown
@@ -65,26 +68,44 @@ def tune(table: Table) -> Tune:
 
 
 def resolve(table: Table, selection: str | None, results: Path) -> Table:
-    """The table with the parameters that the selection chooses in place of the published ones."""
+    """The table as records make it.
+
+    It has the parameters that the selection chooses in place of the published ones, and further
+    rows for records of other data.
+    """
     selection = selection or default(table)
     check(table, selection)
-    if selection == "paper":
-        return table
-    rows = [resolve_row(table, row, results) for row in table.rows]
-    return table.model_copy(update={"rows": rows, "selection": budget(table, rows)})
+    if selection == "validation":
+        rows = [resolve_row(table, row, results) for row in table.rows]
+        label = f"validation: {'; '.join(rules(table, rows))}; as many trials for each method"
+        update = {"rows": rows, "selection": label}
+        chosen = table.model_copy(update=update)
+        table = chosen.model_copy(update={"choices": list(choices(table, chosen, results))})
+    return apart(table, results)
 
 
 def resolve_row(table: Table, row: Row, results: Path) -> Row:
     """The row with what was chosen for each column, or why there is nothing yet."""
     chosen: dict[str, dict[str, Any]] = {}
     undecided: dict[str, str] = {}
-    for column in table.columns:
-        choice = choose(table, row, column, results) if table.runnable(row, column) else None
+    among: dict[str, list[dict[str, Any]]] = {}
+    for column in (name for name in table.columns if table.runnable(row, name)):
+        tried = trials(table, row, column)
+        if is_nested(tried):
+            among[column] = [trial.loss.params for trial in tried]
+            continue
+        choice = choose(table, row, column, results)
         if isinstance(choice, Experiment):
             chosen[column] = choice.loss.params
-        elif choice is not None:
+        else:
             undecided[column] = choice
-    return row.model_copy(update={"params": {}, "params_by_column": chosen, "undecided": undecided})
+    update = {"params_by_column": chosen, "undecided": undecided, "nested": among}
+    return row.model_copy(update={"params": {}, **update})
+
+
+def is_nested(tried: Sequence[Experiment]) -> bool:
+    """Whether each fold chooses among these trials."""
+    return bool(tried) and tried[0].full_recipe.nested
 
 
 def choose(table: Table, row: Row, column: str, results: Path) -> Experiment | str:
@@ -177,37 +198,78 @@ def trials(table: Table, row: Row, column: str) -> list[Experiment]:
 
 
 def work(table: Table, row: Row, column: str, seeds: Sequence[int], results: Path) -> Work:
-    """Trials with the tuning seeds, and what they have chosen with the others."""
-    planned: Work = [(trial, tune(table).seeds) for trial in trials(table, row, column)]
+    """Trials with the tuning seeds, and what they have chosen with the others.
+
+    Trials with the shown seeds alone where each fold chooses.
+    """
+    tried = trials(table, row, column)
+    if is_nested(tried):
+        return [(trial, seeds) for trial in tried]
+    planned: Work = [(trial, tune(table).seeds) for trial in tried]
     chosen = choose(table, row, column, results)
     return [*planned, (chosen, seeds)] if isinstance(chosen, Experiment) else planned
 
 
 def is_open(table: Table, row: Row, column: str, results: Path) -> bool:
     """Whether the place will have a result once its trials are done."""
-    return bool(trials(table, row, column)) and not isinstance(
-        choose(table, row, column, results), Experiment
-    )
+    tried = trials(table, row, column)
+    if not tried or is_nested(tried):
+        return False
+    return not isinstance(choose(table, row, column, results), Experiment)
 
 
-def budget(table: Table, rows: Iterable[Row]) -> str:
-    """The label of a resolved table: what choosing cost, and what came of it."""
-    seeds = ", ".join(map(str, tune(table).seeds))
-    parts = [
-        "validation: for each method and column the best of its trials by validation score over "
-        f"seeds {seeds}, which "
-        "no shown number is of; as many trials for each method"
-    ]
-    for before, row in zip(table.rows, rows, strict=True):
+def rules(table: Table, rows: Sequence[Row]) -> Iterator[str]:
+    """How a resolved table's parameters are chosen."""
+    if any(row.nested for row in rows):
+        yield (
+            "each outer fold of each seed has the best of its method's trials by the inner "
+            "accuracy of its own training part, which has not seen what the fold is scored on"
+        )
+    if any(set(chosen_at_once(table, row)) for row in table.rows):
+        seeds = ", ".join(map(str, tune(table).seeds))
+        yield (
+            "for each method and column the best of its trials by validation score over seeds "
+            f"{seeds}, which no shown number is of"
+        )
+
+
+def chosen_at_once(table: Table, row: Row) -> list[str]:
+    """The columns where a row has one choice for all its seeds."""
+    names = [name for name in table.columns if table.runnable(row, name)]
+    tried = {name: trials(table, row, name) for name in names}
+    return [name for name in names if tried[name] and not is_nested(tried[name])]
+
+
+def choices(table: Table, resolved: Table, results: Path) -> Iterator[str]:
+    """What was chosen for each method, columns alike together; frequencies where folds choose."""
+    for before, row in zip(table.rows, resolved.rows, strict=True):
         columns: dict[str, list[str]] = {}
-        for column in table.columns:
-            tried = len(trials(table, before, column)) if table.runnable(before, column) else 0
-            if column in row.undecided:
-                columns.setdefault(row.undecided[column], []).append(column)
-            elif tried:
-                values = ", ".join(
-                    f"{key}={value}" for key, value in row.params_by_column[column].items()
-                )
-                columns.setdefault(f"{values}, the best of {tried}", []).append(column)
-        parts += [f"{row.name} on {', '.join(some)}: {text}" for text, some in columns.items()]
-    return "; ".join(parts)
+        for column in row.nested:
+            columns.setdefault(by_fold(resolved, row, column, results), []).append(column)
+        for column, why in row.undecided.items():
+            columns.setdefault(why, []).append(column)
+        for column in chosen_at_once(table, before):
+            if column not in row.undecided:
+                text = f"{pairs(row.params_by_column[column])}, the best of "
+                text += str(len(trials(table, before, column)))
+                columns.setdefault(text, []).append(column)
+        yield from (f"{row.name} on {', '.join(some)}: {text}" for text, some in columns.items())
+
+
+def by_fold(table: Table, row: Row, column: str, results: Path) -> str:
+    """How many folds chose which parameters."""
+    records = list(table.records(row, column, results).values())
+    if not records:
+        return f"no seed has all {len(row.nested[column])} trials yet"
+    counted = nested.frequencies(records)
+    parts = [f"{count} chose {pairs(params)}" for params, count in counted]
+    return f"of {sum(count for _, count in counted)} folds {', '.join(parts)}"
+
+
+def pairs(params: dict[str, Any]) -> str:
+    """Parameters for people.
+
+    >>> pairs({"mu": 0.7, "sigma": 1.0})
+    'mu=0.7, sigma=1.0'
+    """
+    return ", ".join(f"{key}={value}" for key, value in params.items())

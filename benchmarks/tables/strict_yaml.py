@@ -55,6 +55,15 @@ class Document:
         """The error for a part of the file, with its line."""
         return UserError(f"{self.path}:{line_of(self.node, where)}: {what}")
 
+    def text(self, where: list[int | str]) -> str:
+        """A scalar of the file, letter by letter."""
+        node: Any = self.node
+        for part in where:
+            keyed = isinstance(node, yaml.MappingNode)
+            parts = {key.value: value for key, value in node.value} if keyed else node.value
+            node = parts[part]
+        return str(node.value)
+
     @contextmanager
     def at(self, *where: int | str) -> Iterator[None]:
         """Mistakes that are noticed within are of this part."""

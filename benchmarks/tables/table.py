@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records import nested
+from contrastbench.benchmarks.records.experiment import ByData, Experiment
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.domains.registry import declaration
 from contrastbench.losses.spec import LossSpec
@@ -45,8 +46,17 @@ class Row(Strict):
     recipe: dict[str, Any] = {}  # over the column's
     differs: list[str] = []
     paper: dict[str, Published] = {}  # by column
+    printed: dict[str, list[str]] = Field(
+        {}, description="the published values letter by letter; set by the reader of the file"
+    )
     undecided: dict[str, str] = Field(
         {}, description="why nothing is chosen in a column; set by a selection"
+    )
+    nested: dict[str, list[dict[str, Any]]] = Field(
+        {}, description="parameters that each fold of a column chooses among; set by a selection"
+    )
+    data: dict[str, str] = Field(
+        {}, description="data hash by column, of a row for further data; set by `apart`"
     )
 
 
@@ -94,6 +104,8 @@ class Table(Strict):
     tune: Tune | None = Tune()
     tiny: bool = False  # a smoke test
     selection: str = "paper: parameters as published"
+    choices: list[str] = Field([], description="what a selection has chosen; set by it")
+    copies: list[str] = Field([], description="of sets that records are of; set by `apart`")
 
     @property
     def quotes(self) -> bool:
@@ -107,7 +119,8 @@ class Table(Strict):
 
     def runnable(self, row: Row, column: str) -> bool:
         """Whether the place can be run here; if not, it is quoted."""
-        return row.loss is not None and self.columns[column].dataset is not None
+        there = row.loss is not None and self.columns[column].dataset is not None
+        return there and (not row.data or column in row.data)
 
     def domain_of(self, column: str) -> str:
         """The column's own domain, or the table's."""
@@ -144,11 +157,32 @@ class Table(Strict):
         recipe = {**self.recipe, **about.recipe, **row.recipe, **small}
         return Experiment(domain, about.dataset, loss, recipe)
 
-    def records(self, row: Row, column: str, results: Path) -> dict[int, Record]:
-        """The ok records behind a place by seed.
+    def experiments(self, row: Row, column: str) -> list[Experiment]:
+        """What fills a place in: one, or those that its folds choose among."""
+        if column not in row.nested:
+            return [self.experiment(row, column)]
+        alone = row.model_copy(update={"params_by_column": {}})
+        return [
+            self.experiment(alone.model_copy(update={"params": params}), column)
+            for params in row.nested[column]
+        ]
+
+    def by_data(self, row: Row, column: str, results: Path) -> ByData:
+        """The ok records behind a place by data and seed, those of the place's own data first.
 
         None while its parameters are still to be chosen.
         """
         if column in row.undecided:
             return {}
-        return self.experiment(row, column).ok_by_seed(results, but=self.tuning_seeds)
+        work = self.experiments(row, column)
+        found = (
+            nested.ok_by_data(work, results, self.tuning_seeds)
+            if column in row.nested
+            else work[0].ok_by_data(results, self.tuning_seeds)
+        )
+        own = row.data.get(column)
+        return {own: found[own]} if own else found
+
+    def records(self, row: Row, column: str, results: Path) -> dict[int, Record]:
+        """The ok records behind a place by seed, all on the place's own data."""
+        return next(iter(self.by_data(row, column, results).values()), {})

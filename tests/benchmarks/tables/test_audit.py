@@ -165,4 +165,4 @@ def test_a_selection_is_told(tmp_path: Path) -> None:
         load("adnce-table10"), tmp_path
     )
     text = report(selections.resolve(load("adnce-table10"), "validation", tmp_path), tmp_path)
-    assert "Ours: parameters validation: for each method and column the best of its trials" in text
+    assert "Ours: parameters validation: each outer fold of each seed has the best of its" in text

@@ -15,7 +15,7 @@ from contrastbench.benchmarks.tables import selections
 from contrastbench.benchmarks.tables.formats import render
 from contrastbench.benchmarks.tables.load import load
 from contrastbench.benchmarks.tables.selections import draw, resolve, settings, trials
-from contrastbench.benchmarks.tables.table import Row, Table, Tune
+from contrastbench.benchmarks.tables.table import Column, Row, Table, Tune
 from contrastbench.losses import UserError
 
 TABLE = Table(
@@ -23,9 +23,9 @@ TABLE = Table(
     title="t",
     source="s",
     decimals=1,
-    domain="graph",
+    domain="tabular",
     metric="accuracy",
-    columns={"A": {"dataset": "MUTAG"}},
+    columns={"A": {"dataset": "digits-table"}},
     rows=[
         {
             "name": "base",
@@ -107,7 +107,7 @@ def test_nothing_is_chosen_before_all_trials_are_done(tmp_path: Path) -> None:
     add(tmp_path, second, 100, 90.0)
     assert selections.choose(TABLE, BASE, "A", tmp_path) == "1 of 2 trials are done"
     resolved = resolve(TABLE, "validation", tmp_path)
-    assert "base on A: 1 of 2 trials are done" in resolved.selection
+    assert "base on A: 1 of 2 trials are done" in resolved.choices
     assert "| base | 80.0 / missing |" in render(resolved, tmp_path, "md")
 
 
@@ -222,7 +222,7 @@ def test_grids_of_the_paper_hold_what_it_chose(name: str) -> None:
 def test_a_sweep_file_that_tunes(tmp_path: Path) -> None:
 
     path = tmp_path / "mine.yaml"
-    text = "domains: {graph: {}}\nlosses: [none, infonce, adnce]\n"
+    text = "domains: {tabular: {}}\nlosses: [none, infonce, adnce]\n"
     text += "grid: {temperature: [0.1, 0.2], mu: [0.3]}\ntune: {}\n"
     path.write_text(text)
     table = load(str(path))
@@ -250,3 +250,30 @@ def test_a_sweep_file_that_tunes(tmp_path: Path) -> None:
         path.write_text(text.replace(old, new))
         with pytest.raises(UserError, match=message):
             load(str(path))
+
+
+TURNING = TABLE.model_copy(
+    update={"domain": "graph", "columns": {"A": Column(dataset="MUTAG")}, "rows": TABLE.rows[:2]}
+)
+
+
+def test_where_folds_turn_each_chooses_for_itself(tmp_path: Path) -> None:
+    """Trials are run with the shown seeds, and no seed tunes alone."""
+    asked = plan.Plan(TURNING, plan.places(TURNING, []), [0, 1], "validation", tmp_path)
+    assert len(asked.tasks()) == 2 * 2 * 2
+    assert asked.undecided() == 0
+    text = render(resolve(TURNING, "validation", tmp_path), tmp_path, "md")
+    assert "- base on A: no seed has all 2 trials yet\n" in text
+    inner = {0.1: [60.0, 70.0], 0.2: [65.0, 50.0]}
+    for seed in (0, 1):
+        for trial in trials(TURNING, BASE, "A"):
+            details = {
+                "folds": [80.0 + seed, 90.0],
+                "inner": inner[trial.loss.params["temperature"]],
+            }
+            made(tmp_path, trial, seed, metrics={"accuracy": 1.0}, details=details)
+    text = render(resolve(TURNING, "validation", tmp_path), tmp_path, "md")
+    assert "| base | 80.0 / 85.2 ± 0.4 (2) / +5.2 |" in text
+    assert "- base on A: of 4 folds 2 chose temperature=0.2, 2 chose temperature=0.1\n" in text
+    assert "Selection: validation: each outer fold of each seed has the best of its method" in text
+    assert {task.state for task in asked.tasks()} == {"done", "missing"}

@@ -1,0 +1,112 @@
+"""Choices nested in folds: parameters of a fold are chosen by its own training part alone.
+
+Where folds turn, every sample is in some training part, so one choice for all folds has seen what
+it is scored on. Here each outer fold of each seed takes the experiment with the best inner score of
+that fold, and has the accuracy of that experiment. Brings no torch.
+"""
+
+from collections import Counter
+from collections.abc import Container, Sequence
+from pathlib import Path
+from statistics import fmean, pstdev
+from typing import Any
+
+from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records.experiment import ByData, Experiment, in_order
+from contrastbench.benchmarks.records.scored import scored
+from contrastbench.benchmarks.records.store import Record
+from contrastbench.losses.errors import UserError
+
+
+def ok_by_data(trials: Sequence[Experiment], results: Path, but: Container[int] = ()) -> ByData:
+    """A record for each seed that all trials have finished on the same data.
+
+    Args:
+        trials: experiments that differ in parameters of the loss alone.
+        results: the folder that holds runs/.
+        but: seeds that are left out.
+
+    Raises:
+        UserError: a record does not say its inner scores.
+    """
+    first = trials[0]
+    finished = [
+        record
+        for record in store.read_all(results, first.domain, first.dataset, first.loss.complete.name)
+        if record["seed"] not in but
+    ]
+    runs = [{place(record): record for record in finished if t.matches(record)} for t in trials]
+    shared = set(runs[0]).intersection(*runs)
+    chosen: ByData = {}
+    for data_hash, seed in sorted(shared):
+        record = choose(trials, [run[data_hash, seed] for run in runs])
+        if record:
+            chosen.setdefault(data_hash, {})[seed] = record
+    return in_order(chosen)
+
+
+def place(record: Record) -> tuple[str, int]:
+    """Data and seed, which decide the folds."""
+    return record["data_hash"], record["seed"]
+
+
+def choose(trials: Sequence[Experiment], records: Sequence[Record]) -> Record | None:
+    """One seed's record, fold by fold that of the trial with the best inner score.
+
+    Its seconds are those of all trials: that is what choosing costs. None: every trial diverged.
+    """
+    ok = [record for record in records if record["status"] == "ok"]
+    if not ok:
+        return None
+    inner = [inner_scores(trial, record) for trial, record in zip(trials, records, strict=True)]
+    best = best_by_fold(inner)
+    folds = [scored(records[k]).folds[i] for i, k in enumerate(best)]
+    return {
+        **ok[0],
+        "params": {},
+        "metrics": {ok[0]["main"]: fmean(folds), f"{ok[0]['main']}_std_over_folds": pstdev(folds)},
+        "details": {
+            "folds": folds,
+            "inner": [inner[k][i] for i, k in enumerate(best)],
+            "test_part": "folds",
+            "samples": scored(ok[0]).samples,
+            "chosen": [trials[k].loss.params for k in best],
+        },
+        "seconds": sum(record.get("seconds", 0.0) for record in records),
+        "peak_memory_mib": max(record["peak_memory_mib"] for record in ok),
+    }
+
+
+def best_by_fold(inner: Sequence[Sequence[float]]) -> list[int]:
+    """For each fold the trial with the best inner score, the first of equals.
+
+    >>> best_by_fold([[70.0, 80.0], [75.0, 80.0], []])
+    [1, 0]
+    """
+    done = [k for k, scores in enumerate(inner) if scores]
+    return [max(done, key=lambda k: inner[k][fold]) for fold in range(len(inner[done[0]]))]
+
+
+def inner_scores(trial: Experiment, record: Record) -> Sequence[float]:
+    """Of each fold; none where the training diverged.
+
+    Raises:
+        UserError: the record does not say.
+    """
+    if record["status"] != "ok":
+        return ()
+    about = scored(record)
+    if len(about.inner) != len(about.folds) or not about.folds:
+        raise UserError(
+            f"{trial.label}, seed {record['seed']}: the record has no details.inner to choose each "
+            "fold by: it is older than that, delete it and run its cell again"
+        )
+    return about.inner
+
+
+def frequencies(records: Sequence[Record]) -> list[tuple[dict[str, Any], int]]:
+    """How many folds of all seeds chose which parameters, the most frequent first."""
+    chosen = [params for record in records for params in record["details"]["chosen"]]
+    counts = Counter(map(store.canonical, chosen))
+    named = {store.canonical(params): params for params in chosen}
+    return [(named[key], count) for key, count in counts.most_common()]

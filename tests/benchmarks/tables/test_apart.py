@@ -1,0 +1,71 @@
+"""Records of several data in one table: rows of their own, never one mean, copies named."""
+
+from pathlib import Path
+
+import pytest
+from made_records import made
+
+from contrastbench.benchmarks.comparison.compare import compare
+from contrastbench.benchmarks.tables.formats import render
+from contrastbench.benchmarks.tables.selections import resolve
+from contrastbench.benchmarks.tables.table import Table
+from contrastbench.domains.graph import DATASETS
+
+TABLE = Table(
+    name="small",
+    title="t",
+    source="s",
+    decimals=1,
+    domain="graph",
+    columns={"DD": {"dataset": "DD"}, "MUTAG": {"dataset": "MUTAG"}},
+    rows=[
+        {"name": "base", "loss": "infonce", "paper": {"DD": [80.0], "MUTAG": [90.0]}},
+        {"name": "new", "loss": "adnce"},
+    ],
+)
+(COPY,) = DATASETS["DD"].copies
+
+
+def add(results: Path, row: int, column: str, seed: int, accuracy: float, data: str) -> None:
+    work = TABLE.experiment(TABLE.rows[row], column)
+    details = {"folds": [accuracy, accuracy]}
+    metrics = {"accuracy": accuracy}
+    made(results, work, seed, metrics=metrics, details=details, data_hash=data)
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """Five seeds on a copy of DD, then two with the set's own file; MUTAG in one form alone."""
+    for seed in range(5):
+        for row in (0, 1):
+            add(tmp_path, row, "DD", seed, 70.0 + row + seed % 2, COPY)
+    for seed in range(2):
+        add(tmp_path, 0, "DD", seed, 79.0, "f" * 64)
+    add(tmp_path, 0, "MUTAG", 0, 86.0, "0" * 64)
+    return tmp_path
+
+
+def test_each_data_has_a_place(results: Path) -> None:
+    text = render(resolve(TABLE, None, results), results, "md")
+    assert "| base | 80.0 / 79.0 ± 0.0 (2) / -1.0 | 90.0 / 86.0 (1) / -4.0 |" in text
+    assert f"| base, data {COPY[:12]} | 80.0 / 70.4 ± 0.5 (5) / -9.6 | - |" in text
+    assert "| new | - / 71.4 ± 0.5 (5) | - / missing |" in text
+    assert f"\nDD, data {COPY[:12]}: not the published set's own file, converted from lists" in text
+    csv = render(resolve(TABLE, None, results), results, "csv").splitlines()
+    assert [line.rpartition(",")[2] for line in csv[1:3]] == ["f" * 12, "0" * 12]
+
+
+def test_data_that_both_rows_have_are_compared(results: Path) -> None:
+    compared = {
+        (one.row, one.column): one for one in compare(resolve(TABLE, None, results), results)
+    }
+    assert compared["new", "DD"].seeds == (0, 1, 2, 3, 4)
+    assert compared["new", "DD"].difference == pytest.approx(1.0)
+
+
+def test_the_same_seed_on_other_data_is_no_second_one(tmp_path: Path) -> None:
+    add(tmp_path, 0, "MUTAG", 0, 86.0, "0" * 64)
+    add(tmp_path, 0, "MUTAG", 0, 76.0, "1" * 64)
+    text = render(resolve(TABLE, None, tmp_path), tmp_path, "md")
+    assert "86.0 (1) / -4.0" in text
+    assert "76.0 (1) / -14.0" in text
