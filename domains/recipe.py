@@ -3,11 +3,12 @@
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from contrastbench.losses.errors import UserError, unknown
 
 Width = Annotated[int, Field(ge=1)]  # of a layer
+Epoch = Annotated[int, Field(ge=1)]
 
 
 class Recipe(BaseModel):
@@ -25,6 +26,19 @@ class Recipe(BaseModel):
     weight_decay: float = Field(0.0, ge=0)
     schedule: Literal["constant", "cosine", "linear"] = "constant"
     limit: int | None = Field(None, ge=2, description="use only so many samples: for smoke tests")
+    score_at: tuple[Epoch, ...] = Field(
+        (), strict=False, description="epochs after which the model is scored, besides the last"
+    )
+
+    @model_validator(mode="after")
+    def _score_at_is_on_the_way(self) -> Self:
+        late = [epoch for epoch in self.score_at if epoch >= self.epochs]
+        if late:
+            raise ValueError(
+                f"score_at={late[0]} is not before the last of {self.epochs} epochs, "
+                "which is scored anyway: leave it out"
+            )
+        return self
 
     @property
     def protocol(self) -> str:

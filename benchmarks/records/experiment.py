@@ -73,13 +73,17 @@ class Experiment:
         Seed and status may be any.
 
         A record older than a parameter or recipe key is taken to have its default, which must be
-        what was done before.
+        what was done before. One that was scored after more epochs on the way is of the same
+        training.
         """
         defaults = make_recipe(self.domain, {}).model_dump(mode="json")
         params = {**self.default_params, **record["params"]}
         recorded = (record["loss_code"], params, record["protocol"])
         wanted = (self.loss.code, self.loss.complete.params, self.full_recipe.protocol)
-        return recorded == wanted and {**defaults, **record["recipe"]} in self.recorded_recipes
+        recipe, scored = {**defaults, **record["recipe"]}, list(self.full_recipe.score_at)
+        if not set(scored) <= set(recipe["score_at"]):
+            return False
+        return recorded == wanted and {**recipe, "score_at": scored} in self.recorded_recipes
 
     @cached_property
     def default_params(self) -> dict[str, Any]:

@@ -228,7 +228,7 @@ class Training:
         seconds = {"seconds_training": trained - start, "seconds_evaluation": end - trained}
         notes = self.domain.notes(trained=self.loss is not None)
         return {
-            "metrics": evaluation.metrics,
+            "metrics": {**evaluation.metrics, **history.metrics},
             "main": evaluation.main,
             "details": {**history.details, **as_details(evaluation), **notes, **seconds},
             "seconds": end - start,

@@ -19,7 +19,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from contrastbench.benchmarks.running import checkpoints
 from contrastbench.benchmarks.running.interruption import Interruption
 from contrastbench.benchmarks.running.optimizers import make_optimizer, make_schedule
-from contrastbench.domains.base import Domain, Validates
+from contrastbench.domains.base import Domain, Evaluation, Validates
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.recipe import Recipe
 from contrastbench.losses.base import Loss
@@ -49,6 +49,7 @@ class History:
     dev_curve: list[tuple[int, float]] = field(
         default_factory=list
     )  # step, the domain's validation score
+    metrics: dict[str, float] = field(default_factory=dict)  # accuracy@100: after 100 epochs
 
     @property
     def details(self) -> dict[str, Any]:
@@ -75,7 +76,8 @@ def train(
     """The model after all epochs, or the best by the domain's validation; untrained without a loss.
 
     A training that finds its checkpoint goes on from there with the numbers that it would have had
-    uninterrupted. SIGTERM and Ctrl-C finish the step and write the checkpoint.
+    uninterrupted. SIGTERM and Ctrl-C finish the step and write the checkpoint. Scores on the way
+    (`score_at`) are of the model as it then is, and change no number of the training.
 
     Args:
         domain: the data, the model and who meets whom.
@@ -108,6 +110,10 @@ def train(
                 if run.validates and validate:
                     run.collect()
                     run.choose(validate(model))
+                    model.train()
+                if run.epoch_to_score:
+                    run.collect()
+                    run.keep(domain.evaluate(model))
                     model.train()
                 progress.step(f"epoch {epoch + 1}")
                 run.save_now_and_then(interruption)
@@ -185,6 +191,17 @@ class Run:
                 name: tensor.detach().cpu().clone()
                 for name, tensor in self.model.state_dict().items()
             }
+
+    @property
+    def epoch_to_score(self) -> int | None:
+        """The epoch that has just ended, if the recipe scores the model after it."""
+        epoch, steps = divmod(self.history.step, self.steps_per_epoch)
+        return epoch if steps == 0 and epoch in self.recipe.score_at else None
+
+    def keep(self, evaluation: Evaluation) -> None:
+        """The metrics after this epoch, as it is in their names."""
+        for name, value in evaluation.metrics.items():
+            self.history.metrics[f"{name}@{self.epoch_to_score}"] = value
 
     def best_model(self) -> nn.Module:
         """The chosen model; the last one where nothing chooses."""

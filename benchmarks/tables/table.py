@@ -153,7 +153,7 @@ class Table(Strict):
         assert row.loss is not None, "quoted rows are not run"
         assert about.dataset is not None, "quoted columns are not run"
         loss = LossSpec(row.loss, {**row.params, **row.params_by_column.get(column, {})})
-        small = declaration(domain).tiny if self.tiny else {}
+        small = {**declaration(domain).tiny, "score_at": ()} if self.tiny else {}
         recipe = {**self.recipe, **about.recipe, **row.recipe, **small}
         return Experiment(domain, about.dataset, loss, recipe)
 

@@ -113,6 +113,8 @@ def test_presets_of_images_are_what_the_papers_say() -> None:
             {"preset": "renycl"},
             "unknown preset of domain tabular 'renycl': did you mean 'renyicl'",
         ),
+        ("graph", {"epochs": 20, "score_at": [10, 20]}, "score_at=20 is not before the last of 20"),
+        ("graph", {"score_at": [0]}, "score_at.*greater than or equal to 1"),
         ("graph", {"preset": "small"}, "unknown preset of domain graph 'small'"),
         ("tabular", {"rate": 0.0}, "rate=0.0"),
         ("tabular", {"maxout": 3}, "the last width 512 has no 3 equal sets"),

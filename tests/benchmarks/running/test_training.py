@@ -14,16 +14,23 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import checkpoints, training
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run
-from contrastbench.benchmarks.running.training import train
-from contrastbench.domains.registry import domain_class, make_recipe
+from contrastbench.benchmarks.running.training import AnyDomain, train
+from contrastbench.domains.registry import declaration, domain_class, make_recipe
 from contrastbench.losses import UserError, get_loss
 from contrastbench.losses.spec import LossSpec
 
 CASES = {
-    "graph": ("motifs", {"epochs": 2, "limit": 60, "folds": 3, "batch_size": 20}),
+    "graph": ("motifs", {"epochs": 2, "limit": 60, "folds": 3, "batch_size": 20, "score_at": [1]}),
     "sentence": (
         "graded",
-        {"epochs": 2, "limit": 48, "batch_size": 16, "eval_every": 2, "pooler": "cls"},
+        {
+            "epochs": 2,
+            "limit": 48,
+            "batch_size": 16,
+            "eval_every": 2,
+            "pooler": "cls",
+            "score_at": [1],
+        },
     ),
 }
 
@@ -57,6 +64,34 @@ def test_resume_equals_no_interruption_bit_for_bit(
     assert again == history
     for key, tensor in whole.state_dict().items():
         assert torch.equal(tensor, resumed.state_dict()[key]), key
+
+
+@pytest.mark.parametrize("name", ["graph", "image", "sentence", "tabular"])
+def test_scores_on_the_way_change_no_number_of_the_training(name: str) -> None:
+    about = declaration(name)
+    values = {**about.tiny, "epochs": 3, "limit": 60, "batch_size": 20, "schedule": "constant"}
+    if "eval_every" in about.tiny:
+        values["eval_every"] = 100  # nothing is chosen
+
+    def trained(**others: object) -> tuple[torch.nn.Module, training.History, AnyDomain]:
+        recipe = make_recipe(name, {**values, **others})
+        domain = domain_class(name)(about.default, recipe, 0, None, torch.device("cpu"))
+        torch.manual_seed(0)
+        return *train(domain, get_loss("adnce")), domain
+
+    plain, history, domain = trained()
+    scored, later, _ = trained(score_at=[1, 2])
+    assert later.loss_by_epoch == history.loss_by_epoch
+    for key, tensor in plain.state_dict().items():
+        assert torch.equal(tensor, scored.state_dict()[key]), key
+    wanted = {}
+    for epochs in (1, 2):
+        model, _, shorter = trained(epochs=epochs)
+        for metric, value in shorter.evaluate(model).metrics.items():
+            wanted[f"{metric}@{epochs}"] = value
+    assert later.metrics == wanted
+    assert history.metrics == {}
+    assert f"{domain.evaluate(plain).main}@2" in wanted
 
 
 @pytest.mark.parametrize(("where", "kept"), [("step", 3), ("checkpoint", 3)])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from made_records import made
 
+from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.sweeps import plan
 from contrastbench.benchmarks.tables import formats
 from contrastbench.benchmarks.tables.catalogue import names
@@ -335,6 +336,52 @@ def test_one_seed_has_no_deviation_and_the_average_waits_for_all_columns(tmp_pat
 def test_only_records_of_exactly_this_cell_count(tmp_path: Path, change: dict) -> None:
     add(tmp_path, "A", 0, 86.0, **change)
     assert [entry.ours for entry in list(entries(SMALL, tmp_path))[1]] == [None, None, None]
+
+
+def test_columns_of_several_epochs_are_one_training() -> None:
+    """ADNCE's main.py trains once and saves its model every 100 epochs."""
+    for name, trainings in (("adnce-table3", 4 * 3), ("attentionnce-table4", 3)):
+        places = plan.places(load(name))
+        assert len({place.experiment.key for place in places}) == trainings
+    table = load("adnce-table3")
+    place = plan.places(table, ["column=STL10 200", "loss=adnce"])[0]
+    recipe = place.experiment.full_recipe
+    assert (recipe.epochs, recipe.schedule, recipe.score_at) == (400, "constant", (100, 200, 300))
+    metrics = [table.metric_of(f"STL10 {epochs}") for epochs in (100, 200, 300, 400)]
+    assert metrics == ["accuracy@100", "accuracy@200", "accuracy@300", "accuracy"]
+
+
+def test_a_place_reads_the_score_of_its_epoch(tmp_path: Path) -> None:
+    columns = {
+        "after 10": {"dataset": "MUTAG", "metric": "accuracy@10"},
+        "after 20": {"dataset": "MUTAG"},
+    }
+    table = SMALL.model_copy(
+        update={
+            "columns": {name: Column(**about) for name, about in columns.items()},
+            "recipe": {"epochs": 20, "score_at": [10]},
+            "average": None,
+        }
+    )
+    row = table.rows[1]
+    work = table.experiment(row, "after 10")
+    assert work == table.experiment(row, "after 20")
+    made(tmp_path, work, 0, metrics={"accuracy": 82.0, "accuracy@10": 81.0})
+    (_, (first, last)) = entries(table, tmp_path)
+    assert (first.ours.mean, last.ours.mean) == (81.0, 82.0)
+
+
+def test_a_record_that_was_scored_more_often_counts_and_one_less_often_does_not() -> None:
+    def work(*epochs: int) -> Experiment:
+        return Experiment("graph", "MUTAG", LossSpec("infonce"), {"score_at": epochs})
+
+    def matches(wanted: Experiment, found: Experiment) -> bool:
+        return wanted.matches(Cell(found, 0, "0" * 64, {}).identity)
+
+    assert matches(work(), work(5, 10))
+    assert matches(work(10), work(5, 10))
+    assert not matches(work(10), work())
+    assert not matches(work(10), work(5))
 
 
 def test_a_record_older_than_a_recipe_key_still_counts_once(tmp_path: Path) -> None:
