@@ -72,10 +72,10 @@ def choose_device(name: str) -> str:
 
 
 def device_name(device: torch.device) -> str:
-    """The device as a person calls it."""
+    """The device as a person calls it; a CPU with the instructions in use, which round apart."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"{platform.machine()} CPU"
+    return f"{platform.machine()} CPU, {torch.backends.cpu.get_cpu_capability()}"
 
 
 class PeakMemory:
