@@ -15,11 +15,13 @@ from contrastbench.domains.recipe import Recipe, Width
 class TabularRecipe(Recipe):
     """RényiCL's tabular protocol (Lee and Shin 2022, appendix B.5), a network for a CPU.
 
-    The preset `renyicl` is the paper's full size, which leaves open: the batch size (512, i-Mix's),
-    whether MoCo v3's learning rate scaling applies (no), and MoCo v3's prediction head (kept). The
-    preset `scarf` is SCARF (Bahri et al. 2022): exactly int(rate * features) of the second view
-    come from the empirical marginals, clean rows are anchors; it trains until the validation loss
-    rises, here for 100 epochs.
+    The preset `renyicl` is the paper's full size: the encoder is trained on all of CovType's 15,120
+    and Higgs' 100,000 rows, which training and validation part are together, and the linear
+    classifier is fitted on the embeddings as they are. Open there are the batch size (512,
+    i-Mix's), whether MoCo v3's learning rate scaling applies (no), and MoCo v3's prediction head
+    (kept). The preset `scarf` is SCARF (Bahri et al. 2022): exactly int(rate * features) of the
+    second view come from the empirical marginals, clean rows are anchors; it trains until the
+    validation loss rises, here for 100 epochs.
 
     >>> TabularRecipe(views="masking").maxout
     4
@@ -33,6 +35,8 @@ class TabularRecipe(Recipe):
             "widths": (2048, 2048, 4096, 4096, 8192),
             "projection": (2048, 128),
             "lr": 0.3,
+            "pretraining": "train+validation",
+            "probe": "plain",
         },
         "scarf": {
             "epochs": 100,
@@ -59,8 +63,11 @@ class TabularRecipe(Recipe):
     target: str | None = Field(
         None, description="the column of classes, for csv: and parquet: files"
     )
+    pretraining: Literal["train", "train+validation"] = Field(
+        "train", description="rows that the encoder is trained on, without their classes"
+    )
     statistics: Literal["train", "paper"] = Field(
-        "train", description="of scaling; paper: of training and test rows"
+        "train", description="of scaling: of the rows of pretraining; paper: of test rows too"
     )
     views: Literal["none", "masking", "corruption", "masking+corruption"] = "corruption"
     rate: float = Field(0.2, gt=0, le=1, description="of masked and of corrupted features")
@@ -81,7 +88,9 @@ class TabularRecipe(Recipe):
     projection: tuple[Width, Width] = Field(
         (256, 64), strict=False, description="hidden and last width"
     )
-    probe: Literal["linear", "pseudo_inverse", "logistic", "boosting"] = "linear"
+    probe: Literal["linear", "plain", "pseudo_inverse", "logistic", "boosting"] = Field(
+        "linear", description="plain: linear on the embeddings as they are"
+    )
 
     @field_validator("maxout")
     @classmethod

@@ -184,7 +184,8 @@ def read_covertype(path: Path, dataset: Dataset) -> Table:
 def read_higgs(path: Path, dataset: Dataset) -> Table:
     """Higgs-100K: rows drawn by numpy's seed 1, a fifth for validation; the last are the test.
 
-    i-Mix draws 100,000 rows by that seed; its draw is not published, so this one is ours.
+    The 100,000 rows are those of i-Mix's code (tabular.py), which draws `choice(10500000, 100000,
+    replace=False)` after that seed; here in the order of the file.
     """
     import pandas as pd
 

@@ -13,7 +13,7 @@ from contrastbench.domains.declaration import TestPart
 from contrastbench.domains.model import Raw
 from contrastbench.domains.scoring.boosting import boosting
 from contrastbench.domains.scoring.classifiers import Classifier, Labelled, accuracy
-from contrastbench.domains.scoring.linear import linear
+from contrastbench.domains.scoring.linear import linear, plain
 from contrastbench.domains.scoring.logistic import logistic
 from contrastbench.domains.scoring.pseudo_inverse import pseudo_inverse
 from contrastbench.domains.tabular import TabularRecipe
@@ -27,6 +27,7 @@ from contrastbench.losses.errors import UserError
 Model = TabularModel | Raw
 CLASSIFIERS: dict[str, Callable[[Labelled, Labelled, int], Classifier]] = {
     "linear": linear,
+    "plain": plain,
     "pseudo_inverse": pseudo_inverse,
     "logistic": logistic,
     "boosting": boosting,
@@ -46,9 +47,9 @@ class Batch(NamedTuple):
 class TabularDomain(Domain[TabularRecipe, Model, Batch]):
     """A table under RényiCL's protocol (Lee and Shin 2022, appendix B.5).
 
-    The encoder is trained on the training rows alone. Classifiers are fitted on their embeddings,
-    before the projection; what is chosen is chosen on the validation rows, and the accuracy is that
-    on the test rows.
+    The encoder is trained on the training rows, or on the validation rows too, whose classes it is
+    not told. Classifiers are fitted on the training rows' embeddings, before the projection; what
+    is chosen is chosen on the validation rows, and the accuracy is that on the test rows.
     """
 
     def __init__(
@@ -61,13 +62,15 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
     ) -> None:
         super().__init__(dataset, recipe, seed, data_root, device)
         table, self.sha256 = load(dataset, recipe.target, data_root)
-        data = prepare(table, split(table, seed, recipe.limit), recipe.statistics)
+        fit = "paper" if recipe.statistics == "paper" else recipe.pretraining
+        data = prepare(table, split(table, seed, recipe.limit), fit)
         self.train, self.validation, self.test = (
             p.to(device) for p in (data.train, data.validation, data.test)
         )
+        self.pretraining = pretraining_rows(self.train, self.validation, recipe)
         self.feature_of, self.table_notes = data.feature_of.to(device), data.notes
         self.test_part: TestPart = "redrawn" if table.starts is None else "fixed"
-        check_rows(len(self.train.y), int(data.feature_of[-1]) + 1, recipe)
+        check_rows(len(self.pretraining.y), int(data.feature_of[-1]) + 1, recipe)
         if self.table_notes:
             notes = "; ".join(f"{name}: {value}" for name, value in self.table_notes.items())
             print(f"{dataset}: {notes}", file=sys.stderr)
@@ -77,8 +80,9 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         return self.sha256
 
     def notes(self, trained: bool) -> dict[str, Any]:
-        """What reading and preparing the table left out or changed."""
-        return {"data": self.table_notes}
+        """What reading and preparing the table left out or changed; on how many rows it trained."""
+        rows = {"pretraining_rows": len(self.pretraining.y)} if trained else {}
+        return {"data": self.table_notes, **rows}
 
     def model(self) -> Model:
         """Encoder and heads, initialised by the seed."""
@@ -94,16 +98,16 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         """Two views of each batch of shuffled rows; a last batch that is not full is left out."""
         size = self.recipe.batch_size
         rng = generator(self.device, self.seed, epoch, 0)
-        order = torch.randperm(len(self.train.y), generator=rng, device=self.device)
+        order = torch.randperm(len(self.pretraining.y), generator=rng, device=self.device)
         for step in range(self.steps()):
             rng = generator(self.device, self.seed, epoch, step + 1)
             rows = order[step * size : (step + 1) * size]
-            views = two_views(self.train.x, rows, self.feature_of, self.recipe, rng)
-            yield Batch(*views, self.train.y[rows])
+            views = two_views(self.pretraining.x, rows, self.feature_of, self.recipe, rng)
+            yield Batch(*views, self.pretraining.y[rows])
 
     def steps(self) -> int:
         """Number of batches in an epoch."""
-        return len(self.train.y) // self.recipe.batch_size
+        return len(self.pretraining.y) // self.recipe.batch_size
 
     def contrasts(self, model: Model, batch: Batch) -> list[Contrast]:
         """MoCo v3's pairing with both views as queries, SimCLR's, or SCARF's clean queries."""
@@ -123,7 +127,7 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         return int(self.train.y.max()) + 1
 
     def classes(self, batch: Batch) -> Tensor:
-        """The class of each row."""
+        """The class of each row; -1 of a validation row."""
         return batch.y
 
     def embeddings(self, model: Model) -> Labelled:
@@ -134,15 +138,16 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         """Percent on the test rows of classifiers fitted on the training rows' embeddings."""
         encoder = model.encoder.eval()
         train, validation = (embed(encoder, rows) for rows in (self.train, self.validation))
-        names = ("boosting",) if self.recipe.probe == "boosting" else LINEAR
+        probe = self.recipe.probe
+        names = (probe,) if probe == "boosting" else dict.fromkeys((*LINEAR, probe))
         fitted = {name: CLASSIFIERS[name](train, validation, self.seed) for name in names}
         scores = accuracies_on(encoder, self.test, fitted)
         held = {name: accuracy(classifier, validation) for name, classifier in fitted.items()}
         parts = {"train": self.train, "validation": self.validation, "test": self.test}
         return Evaluation(
-            {"accuracy": scores[self.recipe.probe], **scores},
+            {"accuracy": scores[probe], **scores},
             "accuracy",
-            validation=held[self.recipe.probe],
+            validation=held[probe],
             samples={name: len(part.y) for name, part in parts.items()},
             test_part=self.test_part,
             details={
@@ -151,6 +156,14 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
                 "classifiers": {name: classifier.details for name, classifier in fitted.items()},
             },
         )
+
+
+def pretraining_rows(train: Labelled, validation: Labelled, recipe: TabularRecipe) -> Labelled:
+    """The rows that the encoder is trained on; those of the validation part without a class."""
+    if recipe.pretraining == "train":
+        return train
+    unknown = torch.full_like(validation.y, -1)
+    return Labelled(torch.cat([train.x, validation.x]), torch.cat([train.y, unknown]))
 
 
 def check_rows(rows: int, features: int, recipe: TabularRecipe) -> None:

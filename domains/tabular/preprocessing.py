@@ -64,21 +64,23 @@ def split(table: Table, seed: int, limit: int | None = None) -> Parts:
 
 
 def prepare(
-    table: Table, parts: Parts, statistics: Literal["train", "paper"] = "train"
+    table: Table,
+    parts: Parts,
+    statistics: Literal["train", "train+validation", "paper"] = "train",
 ) -> Prepared:
     """Missing numbers as the median, columns scaled to mean 0 and variance 1, categories one-hot.
 
     Args:
         table: what to prepare.
         parts: its split.
-        statistics: "train" fits all of it on training rows; "paper" on all rows, test rows
-            included, as i-Mix does.
+        statistics: "train" fits all of it on training rows, "train+validation" on those of both
+            parts; "paper" on all rows, test rows included, as i-Mix does.
 
     Raises:
         UserError: no column varies, or values are too large for float32.
     """
-    fit = parts.train if statistics == "train" else np.concatenate(parts)
-    blocks, notes = encode(table, fit)
+    count = {"train": 1, "train+validation": 2, "paper": 3}[statistics]
+    blocks, notes = encode(table, np.concatenate(parts[:count]))
     notes = {**table.notes, "missing numbers": int(np.isnan(table.numeric).sum()), **notes}
     if not blocks:
         raise UserError("no column varies among the training rows: there is nothing to learn from")

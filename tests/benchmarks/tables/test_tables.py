@@ -543,3 +543,15 @@ def test_published_values_stand_as_they_are_printed(tmp_path: Path) -> None:
     assert "71.6 ± 0.36" in render(load("renyicl-table14"), tmp_path, "md")
     assert re.search(r"\b74\.40\b", render(load("adnce-table5"), tmp_path, "md")) is None
     assert "| *76.20* |" in render(load("renyicl-table6"), tmp_path, "md")
+
+
+@pytest.mark.parametrize("name", ["renyicl-table5", "renyicl-table14"])
+def test_renyicls_tables_pretrain_on_both_parts_and_probe_plainly(name: str) -> None:
+    """Appendix B.5 rescales nothing; i-Mix's splits have 15,120 and 100,000 training rows."""
+    table = load(name)
+    for column, about in table.columns.items():
+        if table.domain_of(column) == "tabular":
+            recipe = table.experiment(table.rows[0], column).full_recipe
+            assert recipe.pretraining == "train+validation"
+            expected = "plain" if about.dataset == "CoverType" else "pseudo_inverse"
+            assert recipe.probe == expected

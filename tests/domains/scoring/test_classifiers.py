@@ -1,6 +1,7 @@
 """Classifiers on frozen embeddings against scikit-learn and against the definition."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -11,15 +12,17 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from torch import Tensor
 
 from contrastbench.domains.base import generator
 from contrastbench.domains.scoring import linear as probe
 from contrastbench.domains.scoring.classifiers import Labelled, accuracy, standardiser
-from contrastbench.domains.scoring.linear import linear
+from contrastbench.domains.scoring.linear import linear, plain
 from contrastbench.domains.scoring.logistic import C_GRID, logistic, path, regularised
 from contrastbench.domains.scoring.neighbours import neighbours
 from contrastbench.domains.scoring.pseudo_inverse import pseudo_inverse
 from contrastbench.domains.tabular.domain import CLASSIFIERS
+from contrastbench.losses import UserError
 
 LOADERS = [load_iris, load_wine, load_digits]
 
@@ -66,32 +69,44 @@ def test_logistic_regression_is_scikit_learns(load) -> None:
     assert 0 < ours.details["iterations"] <= 300
 
 
-def by_hand(train: Labelled, rate: float, seed: int) -> np.ndarray:
-    """Softmax regression by SGD with momentum as in the textbook, in numpy: weights, bias last."""
+def scaled(train: Labelled) -> np.ndarray:
     x, mean, std = (
         train.x.double().numpy(),
         train.x.double().mean(0).numpy(),
         train.x.double().std(0, False).numpy(),
     )
-    scale = math.sqrt(probe.MEAN_SQUARE / x.shape[1]) / np.where(std > 0, std, np.inf)
-    x, targets = (x - mean) * scale, np.eye(int(train.y.max()) + 1)[train.y]
+    return (x - mean) * math.sqrt(16 / x.shape[1]) / np.where(std > 0, std, np.inf)
+
+
+def by_hand(
+    x: np.ndarray, y: Tensor, seed: int, batch: int, rate: Callable[[float], float]
+) -> np.ndarray:
+    """Softmax regression by SGD with momentum as in the textbook, in numpy: weights, bias last.
+
+    Over 100 epochs; the rate is that of the epoch, counted in fractions.
+    """
+    targets = np.eye(int(y.max()) + 1)[y]
     x = np.concatenate([x, np.ones((len(x), 1))], axis=1)
     weight = velocity = np.zeros((x.shape[1], targets.shape[1]))
-    step, steps = 0, probe.EPOCHS * math.ceil(len(x) / probe.BATCH)
-    for epoch in range(probe.EPOCHS):
+    step, steps = 0, math.ceil(len(x) / batch)
+    for epoch in range(100):
         order = torch.randperm(
             len(x), generator=generator(torch.device("cpu"), seed, epoch)
         ).numpy()
-        for start in range(0, len(x), probe.BATCH):
-            part = order[start : start + probe.BATCH]
+        for start in range(0, len(x), batch):
+            part = order[start : start + batch]
             score = np.exp(x[part] @ weight)
             gradient = (
                 x[part].T @ (score / score.sum(axis=1, keepdims=True) - targets[part]) / len(part)
             )
             velocity = 0.9 * velocity + gradient
-            weight = weight - rate * 0.5 * (1 + math.cos(math.pi * step / steps)) * velocity
+            weight = weight - rate(step / steps) * velocity
             step += 1
     return weight
+
+
+def weights(head: torch.nn.Linear) -> np.ndarray:
+    return torch.cat([head.weight, head.bias[:, None]], dim=1).T.double().numpy()
 
 
 @pytest.mark.parametrize("load", [load_wine, load_digits])
@@ -99,16 +114,53 @@ def test_the_linear_classifier_is_sgd_by_hand_at_the_rate_that_validation_prefer
     train, held = parts(load)
     ours, standardise = linear(train, held, seed=4), standardiser(train.x)
     share = math.sqrt(probe.MEAN_SQUARE / train.x.shape[1])
-    heads = probe.train_heads(Labelled(standardise(train.x) * share, train.y), 4)
+    heads = probe.train_heads(
+        Labelled(standardise(train.x) * share, train.y),
+        4,
+        probe.BATCH,
+        torch.optim.lr_scheduler.CosineAnnealingLR,
+    )
     for head, rate in zip(heads, probe.RATES, strict=True):
-        expected = by_hand(train, rate, 4)
-        weight = torch.cat([head.weight, head.bias[:, None]], dim=1).T.double().numpy()
-        assert np.abs(weight - expected).max() < 1e-3 * np.abs(expected).max()
+        expected = by_hand(
+            scaled(train),
+            train.y,
+            4,
+            256,
+            lambda e, r=rate: r * (1 + math.cos(math.pi * e / 100)) / 2,
+        )
+        assert np.abs(weights(head) - expected).max() < 1e-3 * np.abs(expected).max()
     classes = [head(standardise(held.x) * share).argmax(dim=1) for head in heads]
     scores = [100 * (y == held.y).double().mean().item() for y in classes]
     assert ours.details["validation_by_lr"] == scores
     assert ours.details["lr"] == probe.RATES[scores.index(max(scores))]
     assert torch.equal(ours.predict(held.x), classes[scores.index(max(scores))])
+
+
+@pytest.mark.parametrize("load", [load_wine, load_digits])
+def test_the_plain_classifier_is_sgd_by_hand_on_the_embeddings_as_they_are(load) -> None:
+    """RényiCL, appendix B.5: rate 1, 3 or 5, 100 epochs; the rest as i-Mix's main_lincls.py."""
+    train, held = (Labelled(part.x / part.x.abs().max() + 0.1, part.y) for part in parts(load))
+    heads = probe.train_heads(train, 4, 512, probe.steps_down)
+    for head, rate in zip(heads, (1.0, 3.0, 5.0), strict=True):
+        expected = by_hand(
+            train.x.double().numpy(),
+            train.y,
+            4,
+            512,
+            lambda e, r=rate: r * 0.2 ** sum(e >= drop for drop in (80, 90, 95)),
+        )
+        assert np.abs(weights(head) - expected).max() < 1e-3 * np.abs(expected).max()
+    ours = plain(train, held, seed=4)
+    classes = [head(held.x).argmax(dim=1) for head in heads]
+    scores = [100 * (y == held.y).double().mean().item() for y in classes]
+    assert ours.details["validation_by_lr"] == scores
+    assert torch.equal(ours.predict(held.x), classes[scores.index(max(scores))])
+
+
+def test_a_plain_classifier_that_diverges_says_so() -> None:
+    rows = Labelled(1e30 * torch.randn(6, 2), torch.tensor([0, 1, 0, 1, 0, 1]))
+    with pytest.raises(UserError, match=r"diverged at learning rate 1.*--recipe probe=linear"):
+        plain(rows, rows)
 
 
 @pytest.mark.parametrize(("right", "best"), [([0], 0), ([1], 1), ([2], 2), ([1, 2], 1), ([], 0)])
@@ -120,7 +172,7 @@ def test_the_best_rate_is_taken_whichever_it_is(
     for k, head in enumerate(heads):
         torch.nn.init.zeros_(head.weight)
         head.bias.data = torch.tensor([0.0, 1.0]) if k in right else torch.tensor([1.0, 0.0])
-    monkeypatch.setattr(probe, "train_heads", lambda train, seed: heads)
+    monkeypatch.setattr(probe, "train_heads", lambda *_: heads)
     rows = Labelled(torch.randn(6, 2), torch.ones(6, dtype=torch.long))
     ours = linear(rows, rows)
     assert ours.details == {
@@ -133,6 +185,8 @@ def test_the_best_rate_is_taken_whichever_it_is(
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_the_same_seed_gives_the_same_classes_and_all_beat_chance(name: str) -> None:
     train, held = parts(load_wine)
+    standardise = standardiser(train.x)  # which the plain classifier leaves to the embedding
+    train, held = (Labelled(standardise(part.x) / 4, part.y) for part in (train, held))
     first, second = (CLASSIFIERS[name](train, held, 1) for _ in range(2))
     assert torch.equal(first.predict(held.x), second.predict(held.x))
     assert accuracy(first, held) > 85

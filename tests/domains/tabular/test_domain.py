@@ -117,6 +117,49 @@ def test_evaluation_says_what_it_measured() -> None:
     assert all(50 < score <= 100 for score in evaluation.details["validation_accuracy"].values())
 
 
+def test_the_encoder_may_see_the_validation_rows_but_not_their_classes() -> None:
+    """RényiCL pretrains on i-Mix's 15,120 rows of CovType, which our two parts are together."""
+    alone, both = domain(), domain(pretraining="train+validation")
+    assert torch.equal(alone.pretraining.x, alone.train.x)
+    assert [len(part.y) for part in (both.train, both.validation, both.test)] == [106, 36, 36]
+    seen = {
+        tuple(row)
+        for one, _, _ in domain(pretraining="train+validation", views="none", batch_size=2).batches(
+            0
+        )
+        for row in one.tolist()
+    }
+    rows = [tuple(row) for part in (both.train, both.validation) for row in part.x.tolist()]
+    assert seen == set(rows)
+    assert not seen & {tuple(row) for row in both.test.x.tolist()}
+    assert both.notes(trained=True)["pretraining_rows"] == both.steps() * 32 + 14 == 142
+    classes = torch.cat(
+        [both.classes(batch) for epoch in range(9) for batch in both.batches(epoch)]
+    )
+    assert set(classes.tolist()) == {-1, 0, 1, 2}
+    assert (classes >= 0).sum() / len(classes) == pytest.approx(106 / 142, abs=0.05)
+    assert both.class_count == 3
+    stats = torch.cat([both.train.x, both.validation.x])
+    assert stats.mean(dim=0).abs().max() < 1e-5
+    assert (stats.std(dim=0, correction=0) - 1).abs().max() < 1e-4
+
+
+def test_renyicls_preset_is_the_papers_rows_and_classifier() -> None:
+    """Appendix B.5: 500 epochs; a linear classifier at rate 1, 3 or 5 on frozen features."""
+    recipe = make_recipe("tabular", {"preset": "renyicl"})
+    assert (recipe.pretraining, recipe.probe, recipe.epochs) == ("train+validation", "plain", 500)
+    older = make_recipe("tabular", {})
+    assert (older.pretraining, older.probe) == ("train", "linear"), "what older records did"
+
+
+def test_the_plain_probe_is_scored_beside_the_others() -> None:
+    d = domain(probe="plain")
+    evaluation = d.evaluate(d.model())
+    assert set(evaluation.metrics) == {"accuracy", "linear", "pseudo_inverse", "logistic", "plain"}
+    assert evaluation.metrics["accuracy"] == evaluation.metrics["plain"]
+    assert evaluation.validation == evaluation.details["validation_accuracy"]["plain"]
+
+
 def test_raw_features_and_gradient_boosting_are_references() -> None:
     raw = domain(encoder="raw", batch_size=200)
     assert raw.evaluate(raw.model()).metrics["linear"] > 90
@@ -176,7 +219,8 @@ def test_what_was_left_out_is_told_and_recorded(
     )
     d = domain(0, name, target="kind")
     notes = {"missing numbers": 1, "constant columns": ["constant"]}
-    assert d.notes(trained=True) == d.notes(trained=False) == {"data": notes}
+    assert d.notes(trained=False) == {"data": notes}
+    assert d.notes(trained=True) == {"data": notes, "pretraining_rows": 60}
     assert (
         capsys.readouterr().err == f"{name}: missing numbers: 1; constant columns: ['constant']\n"
     )
