@@ -1,5 +1,6 @@
 """What every domain's recipe has: what besides data, loss and seed can change a number."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -38,6 +39,14 @@ class Recipe(BaseModel):
                 f"score_at={late[0]} is not before the last of {self.epochs} epochs, "
                 "which is scored anyway: leave it out"
             )
+        return self
+
+    def beside(self, loss: Mapping[str, Any]) -> Self:
+        """With what follows the parameters of the loss, such as a temperature; most have nothing.
+
+        Args:
+            loss: its parameters by name.
+        """
         return self
 
     @property

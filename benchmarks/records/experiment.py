@@ -35,8 +35,8 @@ class Experiment:
 
     @cached_property
     def full_recipe(self) -> Recipe:
-        """The recipe after defaults."""
-        return make_recipe(self.domain, self.recipe)
+        """The recipe after defaults, beside this loss."""
+        return make_recipe(self.domain, self.recipe).beside(self.loss.complete.params)
 
     @cached_property
     def recorded_recipes(self) -> tuple[dict[str, Any], ...]:

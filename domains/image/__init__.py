@@ -4,7 +4,8 @@ This is the domain's face: its recipe and its datasets. Importing it imports no 
 adapter is in `domain.py`.
 """
 
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -13,6 +14,7 @@ from contrastbench.domains.recipe import Recipe, Width
 
 Operations = Annotated[int, Field(ge=0)]
 Magnitude = Annotated[float, Field(ge=0, le=10)]
+TEMPERATURE = 0.5  # of the neighbours' votes
 CIFAR: dict[str, Any] = {"size": 32, "min_scale": 0.08, "flip": 0.5, "knn_k": 200}
 # for small images, as DCL's, HCL's, ADNCE's and AttentionNCE's code has it
 SIMCLR: dict[str, Any] = {
@@ -24,7 +26,9 @@ SIMCLR: dict[str, Any] = {
     "schedule": "constant",
     "encoder": "resnet50",
     "width": 1.0,
+    "stem_init": "pytorch",
     "probe": "paper",
+    "knn_temperature": "loss",
     "validation": 0.0,
 }
 
@@ -133,6 +137,9 @@ class ImageRecipe(Recipe):
         "resnet18", description="raw: pixels"
     )
     width: float = Field(0.25, gt=0, le=4, description="times the published number of channels")
+    stem_init: Literal["kaiming", "pytorch"] = Field(
+        "kaiming", description="pytorch: the first convolution as nn.Conv2d draws it"
+    )
     projection: tuple[Width, Width] = Field(
         (512, 128), strict=False, description="hidden and last width"
     )
@@ -151,7 +158,9 @@ class ImageRecipe(Recipe):
         None, gt=0, description="of the probes that are trained on views, in place of their own"
     )
     knn_k: int = Field(20, ge=1)
-    knn_temperature: float = Field(0.5, gt=0)
+    knn_temperature: Annotated[float, Field(gt=0)] | Literal["loss"] = Field(
+        TEMPERATURE, description="loss: that of the loss, 0.5 where it has none"
+    )
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> "ImageRecipe":
@@ -169,6 +178,18 @@ class ImageRecipe(Recipe):
         if self.eval_every and not self.validation:
             raise ValueError("eval_every chooses by validation images: give validation=0.1")
         return self
+
+    def beside(self, loss: Mapping[str, Any]) -> Self:
+        """With the loss's temperature as that of the neighbours, if they are to follow it."""
+        if self.knn_temperature != "loss":
+            return self
+        return self.model_copy(update={"knn_temperature": loss.get("temperature", TEMPERATURE)})
+
+    @property
+    def neighbours_temperature(self) -> float:
+        """Of the neighbours' votes; the default where it is that of a loss which nobody named."""
+        own = self.knn_temperature
+        return TEMPERATURE if isinstance(own, str) else own
 
     @property
     def protocol(self) -> str:

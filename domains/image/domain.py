@@ -149,7 +149,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         """Accuracy in percent of nearest neighbours on the validation images."""
         train, validation = (self.features(model, name) for name in ("train", "validation"))
         return accuracy(
-            neighbours(train, self.recipe.knn_k, self.recipe.knn_temperature), validation
+            neighbours(train, self.recipe.knn_k, self.recipe.neighbours_temperature), validation
         )
 
     def features(self, model: Model, part: str) -> Labelled:
@@ -165,7 +165,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         rows = {name: self.features(model, name) for name in self.splits}
         fitted = {
             "lbfgs": regularised(rows["train"], rows.get("validation")),
-            "knn": neighbours(rows["train"], self.recipe.knn_k, self.recipe.knn_temperature),
+            "knn": neighbours(rows["train"], self.recipe.knn_k, self.recipe.neighbours_temperature),
         }
         held_out = [name for name in self.splits if name != "train"]
         scores = {

@@ -29,9 +29,14 @@ class ResNet(nn.Sequential):
         width: times the published number of channels.
         small: a 3x3 stem that keeps the image's size (SimCLR's for CIFAR) in place of 7x7, stride 2
             and max-pooling.
+        stem_init: whether the stem is drawn as all convolutions are in torchvision's ResNet
+            ("kaiming", by the outputs) or as nn.Conv2d has it ("pytorch"), as where a released code
+            exchanges the stem of a finished network.
     """
 
-    def __init__(self, name: str, width: float = 1.0, small: bool = False) -> None:
+    def __init__(
+        self, name: str, width: float = 1.0, small: bool = False, stem_init: str = "kaiming"
+    ) -> None:
         block, counts = BLOCKS[name]
         base = max(1, round(64 * width))
         layers, channels = stem(base, small), base
@@ -45,8 +50,9 @@ class ResNet(nn.Sequential):
                 channels = base * 2**stage * block.expansion
         super().__init__(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
         self.features = channels
+        drawn = layers[0] if stem_init == "pytorch" else None
         for module in self.modules():
-            if isinstance(module, nn.Conv2d):
+            if isinstance(module, nn.Conv2d) and module is not drawn:
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
 
@@ -87,7 +93,7 @@ class ImageModel(ContrastiveModel):
     """
 
     def __init__(self, recipe: ImageRecipe, steps: int) -> None:
-        encoder = ResNet(recipe.encoder, recipe.width, recipe.size <= SMALL)
+        encoder = ResNet(recipe.encoder, recipe.width, recipe.size <= SMALL, recipe.stem_init)
         hidden, outputs = recipe.projection
         projector = head(encoder.features, hidden, outputs)
         if recipe.projection_norm:

@@ -2,9 +2,11 @@
 
 import pytest
 
+from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.domains.registry import DOMAINS, declaration, make_recipe
 from contrastbench.domains.tabular import TabularRecipe
 from contrastbench.losses import UserError
+from contrastbench.losses.spec import LossSpec
 
 
 def test_a_preset_gives_way_to_what_is_named_beside_it() -> None:
@@ -75,6 +77,7 @@ def test_presets_of_images_are_what_the_papers_say() -> None:
         200,
         "base",
     )
+    assert (adnce.stem_init, cifar.stem_init, imagenet.stem_init) == ("pytorch", *["kaiming"] * 2)
     assert attention == adnce.model_copy(update={"positives": 4})
     assert (cifar.encoder, cifar.projection, cifar.epochs, cifar.views) == (
         "resnet18",
@@ -103,6 +106,26 @@ def test_presets_of_images_are_what_the_papers_say() -> None:
     assert (imagenet.local_crops, imagenet.local_size, imagenet.min_scale) == (6, 96, 0.2)
     for paper in (adnce, attention, cifar, imagenet):
         assert paper.validation == 0, "the papers train on all training images"
+
+
+def test_neighbours_follow_the_temperature_of_the_loss_if_the_recipe_says_so() -> None:
+    """ADNCE's main.py: one `temperature` for the loss and for the weights of its kNN."""
+
+    def temperature(loss: LossSpec, **values: object) -> float:
+        return Experiment("image", "digits", loss, values).full_recipe.neighbours_temperature
+
+    adnce = LossSpec("adnce", {"temperature": 0.4})
+    assert temperature(adnce, preset="adnce") == 0.4
+    assert (
+        temperature(LossSpec("adnce"), preset="adnce")
+        == LossSpec("adnce").complete.params["temperature"]
+    )
+    assert temperature(LossSpec("none"), preset="adnce") == 0.5
+    assert temperature(LossSpec("dar"), preset="adnce") == 0.5
+    assert temperature(adnce) == 0.5, "as always"
+    assert temperature(adnce, preset="adnce", knn_temperature=0.1) == 0.1
+    recorded = Experiment("image", "digits", adnce, {"preset": "adnce"}).recorded_recipes
+    assert recorded[0]["knn_temperature"] == 0.4
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,22 @@ def test_heads_are_as_published(preset: str, features: int, shapes: list[tuple[i
         assert not hasattr(net, "target")
 
 
+def test_the_stem_of_the_released_codes_is_drawn_as_pytorch_draws_it() -> None:
+    """model.py of DCL, HCL, ADNCE and AttentionNCE puts a new nn.Conv2d in place of the stem.
+
+    Uniform with bound 1 / sqrt(27) at any width; torchvision's draw has std sqrt(2 / (9 * 64)).
+    """
+    for stem_init, std, largest in (
+        ("pytorch", 27**-0.5 / 3**0.5, 27**-0.5),
+        ("kaiming", 0.0589, 1),
+    ):
+        torch.manual_seed(0)
+        first, second = (module for module in list(ResNet("resnet18", 1.0, True, stem_init))[:4:3])
+        assert first.weight.std().item() == pytest.approx(std, rel=0.05)
+        assert first.weight.abs().max().item() <= largest
+        assert second.conv1.weight.std().item() == pytest.approx((2 / (9 * 64)) ** 0.5, rel=0.05)
+
+
 def test_a_width_scales_every_layer() -> None:
     with torch.device("meta"):
         wide, narrow = ResNet("resnet50"), ResNet("resnet50", 0.25)
