@@ -34,6 +34,8 @@ def submit(
     Raises:
         UserError: submitit or Slurm is not there, or a setting is wrong.
     """
+    count = positive(settings, "jobs", 1)
+    minutes = positive(settings, "timeout_min", HOURS * 60)
     try:
         import submitit
     except ModuleNotFoundError:
@@ -47,17 +49,25 @@ def submit(
         defaults = {
             "name": f"sweep-{plan.table.name}",
             "cpus_per_task": jobs,
-            "timeout_min": HOURS * 60,
         }
-        executor.update_parameters(
-            **defaults | {key: value for key, value in settings.items() if key != "jobs"}
-        )
-    except (RuntimeError, NameError, TypeError) as error:
+        given = {key: value for key, value in settings.items() if key != "jobs"}
+        executor.update_parameters(**{**defaults, **given, "timeout_min": minutes})
+    except (RuntimeError, NameError, TypeError, ValueError) as error:
         raise UserError(f"--slurm: {' '.join(str(error).split())}") from None
     with executor.batch():
-        return [
-            executor.submit(work, plan, options, jobs) for _ in range(int(settings.get("jobs", 1)))
-        ]
+        return [executor.submit(work, plan, options, jobs) for _ in range(count)]
+
+
+def positive(settings: Mapping[str, Any], key: str, default: int) -> int:
+    """A setting that counts.
+
+    Raises:
+        UserError: it is no whole number above zero.
+    """
+    value = settings.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise UserError(f"--slurm {key}={value}: give a whole number above zero")
+    return value
 
 
 def work(plan: Plan, options: Options, jobs: int) -> list[str]:

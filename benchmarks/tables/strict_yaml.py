@@ -129,7 +129,7 @@ def check(
     if node.tag not in PLAIN:
         raise wrong(path, node, f"a {node.tag.rpartition(':')[2]} is no plain value: quote it")
     if isinstance(node, yaml.ScalarNode):
-        check_number(path, node)
+        check_scalar(path, node)
     elif id(node) not in done:  # an anchor's content is checked once, however often it is named
         for child in children(path, node):
             check(path, child, (*inside, id(node)), done)
@@ -158,14 +158,20 @@ def children(path: Path, node: yaml.Node) -> list[yaml.Node]:
     return [value for _, value in node.value]
 
 
-def check_number(path: Path, node: yaml.ScalarNode) -> None:
-    """Raise for the notations of YAML 1.1 that nobody means."""
+def check_scalar(path: Path, node: yaml.ScalarNode) -> None:
+    """Raise for the notations of YAML 1.1 that nobody means, and for a tag such as !!int 'x'."""
     if node.tag.endswith((":int", ":float")) and re.search(r"[:_]|^[-+]?0\d", node.value):
         raise wrong(
             path,
             node,
             f"{node.value} is an odd number in YAML: quote it, or write the number plainly",
         )
+    kind = node.tag.rpartition(":")[2]
+    if kind in ("int", "float", "bool"):
+        try:
+            SafeLoader("").construct_object(node)
+        except (ValueError, KeyError):
+            raise wrong(path, node, f"{node.value!r} is no {kind}: leave the tag out") from None
 
 
 def wrong(path: Path, node: yaml.Node, what: str) -> UserError:
@@ -194,5 +200,6 @@ def keys_beside(model: type[BaseModel], where: list[int | str]) -> list[str]:
     for part in where[:-1]:
         inner = here["items"] if isinstance(part, int) else here.get("properties", {}).get(part)
         here = inner or here["additionalProperties"]
+        here = next((kind for kind in here.get("anyOf", ()) if "$ref" in kind), here)  # or null
         here = schema["$defs"][here["$ref"].rpartition("/")[2]] if "$ref" in here else here
     return list(here["properties"])

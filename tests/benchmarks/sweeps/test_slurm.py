@@ -46,6 +46,10 @@ def test_each_job_runs_the_sweep(
     [
         ({"partitoin": "gpu"}, "local", "--slurm: Parameter 'partitoin. need to be prefixed"),
         ({}, "slurm", "--slurm: Could not detect"),
+        ({"jobs": "x"}, "local", "--slurm jobs=x: give a whole number above zero"),
+        ({"jobs": 0}, "local", "--slurm jobs=0: give a whole number above zero"),
+        ({"jobs": -1}, "local", "--slurm jobs=-1: give a whole number above zero"),
+        ({"timeout_min": "x"}, "local", "--slurm timeout_min=x: give a whole number above zero"),
     ],
 )
 def test_what_is_wrong_is_one_line(

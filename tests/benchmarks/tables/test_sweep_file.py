@@ -127,6 +127,11 @@ def test_a_published_table_is_loaded_by_name() -> None:
         ("mine.py", "yours.py", "my.yaml:5: no file yours.py"),
         ("[3, 4]", "4-3", "my.yaml:1: --seeds '4-3': give distinct numbers"),
         ("seeds:", "sees:", "my.yaml:1: unknown key 'sees': did you mean 'seeds'"),
+        (
+            "grid:",
+            "tune: {trails: 2}\ngrid:",
+            "my.yaml:6: unknown key 'trails': did you mean 'trials'",
+        ),
         ("grid:", "seeds:", "my.yaml:6: the key 'seeds' was given in line 1 already"),
         (
             "losses: [none, adnce, {mine.py:Mine: {margin: 0.2}}]",
