@@ -20,6 +20,8 @@ FINAL = (
     "diverged",
 )  # a second run would end the same way; oom and failed are worth another try
 
+LONGEST = 240  # bytes of a folder's name, of the 255 that file systems take
+
 Record = dict[str, Any]
 
 
@@ -47,15 +49,24 @@ def path(results: Path, record: Record, suffix: str = "") -> Path:
 
 
 def folder(results: Path, domain: str, dataset: str, loss: str) -> Path:
-    """The records of a loss on a dataset.
+    """The records of a loss on a dataset."""
+    return results.joinpath("runs", *map(file_name, (domain, dataset, loss)))
 
-    Characters that file systems dislike become underscores.
+
+def file_name(text: str) -> str:
+    """The text as a folder's name.
+
+    Characters that file systems dislike become underscores; what is too long for them, as a sum of
+    many losses may be, ends in a hash instead.
+
+    >>> file_name("csv:my.csv")
+    'csv_my.csv'
     """
-    names = (
-        "".join(c if c.isalnum() or c in "-_.+" else "_" for c in name)
-        for name in (domain, dataset, loss)
-    )
-    return results.joinpath("runs", *names)
+    name = "".join(c if c.isalnum() or c in "-_.+" else "_" for c in text)
+    whole = name.encode()
+    if len(whole) <= LONGEST:
+        return name
+    return f"{whole[: LONGEST - 17].decode(errors='ignore')}-{digest(text)[:16]}"
 
 
 def canonical(value: Any) -> str:

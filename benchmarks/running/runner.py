@@ -1,5 +1,6 @@
 """One cell: train a loss in a domain, score it, publish the record."""
 
+import os
 import sys
 import tempfile
 import time
@@ -126,10 +127,13 @@ def check_export(name: str, domain: AnyDomain, folder: Path, record: Path) -> No
 
 
 def check_writable(folder: Path) -> None:
-    """Raise if records cannot be written there: before the training, not after it."""
+    """Raise if records cannot be published there, which takes a link: before the training."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".") as file:
+            linked = Path(f"{file.name}-linked")
+            os.link(file.name, linked)
+            linked.unlink()
     except OSError as error:
         raise UserError(
             f"cannot write to {folder} ({error.strerror}): name another folder with --results"

@@ -62,6 +62,15 @@ def test_a_loss_in_a_file_has_a_tame_folder() -> None:
     assert path.parent == Path("r/runs/graph/MUTAG/.._my_losses_a.py_Mine")
 
 
+@pytest.mark.parametrize("name", ["a" * 400, "ü" * 200, "infonce + 0.5*dar + " * 40])
+def test_a_long_name_is_cut_and_hashed(name: str, tmp_path: Path) -> None:
+    long = {**RECORD, **IDENTITY, "loss": name}
+    others = [store.folder(tmp_path, "graph", "MUTAG", other) for other in (name[:-1], name + "a")]
+    assert publish(long, store.path(tmp_path, long))
+    assert store.folder(tmp_path, "graph", "MUTAG", name) not in others
+    assert len(store.file_name("a" * 240)) == 240, "names that fit stay what they are"
+
+
 def test_published_once(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b.json"
     assert publish(RECORD, path)

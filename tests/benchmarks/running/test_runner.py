@@ -178,6 +178,18 @@ def test_a_results_folder_that_cannot_be_is_named_before_the_training(
         cell(tmp_path / "file")
 
 
+def test_a_file_system_without_hard_links_is_named_before_the_training(
+    tmp_path: Path, monkeypatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(runner.os, "link", refused)
+    monkeypatch.setattr(runner, "train", lambda *_: pytest.fail("trained"))
+    with pytest.raises(UserError, match=r"cannot write to .* \(Operation not permitted\): name"):
+        cell(tmp_path)
+
+
 def test_a_disk_that_fills_up_loses_no_number(tmp_path: Path, monkeypatch, capsys) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
