@@ -140,7 +140,7 @@ def others(place: Audited, results: Path) -> Iterator[tuple[str, Any, Any]]:
     ):
         recipe = {**defaults, **record["recipe"]}
         changed = [key for key, value in place.recipe.items() if recipe[key] != value]
-        if changed and {**params, **record["params"]} == params:
+        if changed and not place.work.matches(record) and {**params, **record["params"]} == params:
             wanted, recorded = (
                 pairs({key: values[key] for key in changed}) for values in (place.recipe, recipe)
             )
