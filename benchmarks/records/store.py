@@ -6,12 +6,12 @@ One immutable JSON file for each finished cell, published atomically and never o
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from contrastbench.benchmarks.records import files
 from contrastbench.losses.errors import UserError
 
 SCHEMA = 1
@@ -99,18 +99,11 @@ def publish(record: Record, path: Path) -> bool:
         ensure_ascii=False,
         allow_nan=False,
     )
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
-        os.link(temporary, path)
+        with files.written(path.parent, text + "\n") as temporary:
+            os.link(temporary, path)
     except FileExistsError:
         return False
-    finally:
-        Path(temporary).unlink()
     sync_folder(path.parent)
     return True
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from contrastbench.benchmarks.records import files
 from contrastbench.losses.errors import UserError
 
 
@@ -20,7 +21,7 @@ def write(names: Sequence[str], results: Path, output: Path) -> str:
         raise UserError(f"the report needs {error.name}, which is not installed: {fix}") from None
     page, summary = render(names, results)
     try:
-        output.write_text(page, encoding="utf-8")
+        files.replace(output, page)
     except OSError as error:
         raise UserError(
             f"cannot write {output} ({error.strerror}): name another file with --output"

@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
+from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.tables import catalogue, latex, selections
 from contrastbench.benchmarks.tables.apart import SHORT
 from contrastbench.benchmarks.tables.entries import Entry, Value, entries
@@ -147,13 +148,8 @@ def write_all(results: Path) -> Iterator[Path]:
 
 def write(path: Path, text: str) -> None:
     """Write the file, whole or not at all: where the disk is full, the old one stays."""
-    temporary = path.with_name(f".{path.name}.tmp")
     try:
-        try:
-            temporary.write_text(text, encoding="utf-8")
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        files.replace(path, text)
     except OSError as error:
         raise UserError(
             f"cannot write {path} ({error.strerror}): make room or name another --results"

@@ -4,6 +4,7 @@ What it shows, what it says of what is missing, and that nothing in it is run or
 """
 
 import json
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -341,3 +342,17 @@ def test_a_missing_library_gives_its_line(tmp_path: Path, monkeypatch: pytest.Mo
         match=r'needs jinja2, which is not installed: pip install "contrastbench\[report\]"',
     ):
         report.write([], tmp_path, tmp_path / "report.html")
+
+
+def test_a_full_disk_leaves_the_old_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    add(tmp_path, 0, 80.0)
+    page = tmp_path / "report.html"
+    page.write_text("old")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(UserError, match=r"cannot write .*report.html \(No space left on device\)"):
+        report.write([], tmp_path, page)
+    assert page.read_text() == "old"
+    assert not list(tmp_path.glob(".*"))

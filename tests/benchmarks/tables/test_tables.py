@@ -1,5 +1,6 @@
 """Published tables: complete, runnable, rendered from records alone."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -421,12 +422,11 @@ def test_the_committed_results_are_what_the_committed_records_give(tmp_path: Pat
 
 
 def test_a_full_disk_leaves_the_old_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(path: Path, *_: object, **__: object) -> None:
-        path.touch()
+    def full(handle: int) -> None:
         raise OSError(28, "No space left on device")
 
     (tmp_path / "a.md").write_text("old")
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(
         UserError, match=r"cannot write .*a.md \(No space left on device\): make room"
     ):
