@@ -18,6 +18,9 @@ class Recipe(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
     # --recipe preset=NAME: values in place of the defaults
     presets: ClassVar[dict[str, dict[str, Any]]] = {}
+    of_training: ClassVar[frozenset[str]] = frozenset(
+        ("epochs", "batch_size", "lr", "optimizer", "momentum", "weight_decay", "schedule")
+    )  # keys that change nothing of an untrained encoder's score
 
     epochs: int = Field(20, ge=0)
     batch_size: int = Field(128, ge=2)
@@ -83,6 +86,18 @@ class Recipe(BaseModel):
     def pairs_by_class(self) -> bool:
         """Whether positives are samples of one class, so that no negative is a false one."""
         return False
+
+    @property
+    def evaluation(self) -> dict[str, Any]:
+        """Settings of scoring that no key shows, by name: what audits compare with papers."""
+        return {}
+
+    def idle(self, trained: bool) -> set[str]:
+        """Keys that change nothing: the momentum of adam, a limit that is none, further scores."""
+        idle = {"score_at", *(() if trained else self.of_training)}
+        if self.optimizer not in ("sgd", "lars"):
+            idle.add("momentum")
+        return {*idle, "limit"} if self.limit is None else idle
 
     def contents(self, data_root: Path | None, trained: bool) -> dict[str, str]:
         """Hashes for the record in place of paths: equal data are equal wherever they lie."""

@@ -1,238 +1,175 @@
-"""Where and how a table's protocol deviates from the paper's, by declarations and records."""
+"""Our protocol beside the paper's, key by key, in four lists that leave nothing out.
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+What is the same, what deviates, what the paper leaves open, and what nobody has compared yet: each
+recipe key, each parameter of the loss and each setting of the evaluation stands in exactly one of
+them for each place. What a paper says is what statements with a source say (see `protocol`), never
+what our own recipes do. Then what the records tell.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from contrastbench.benchmarks.records import store
-from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.records.store import Record
-from contrastbench.benchmarks.tables import selections
+from contrastbench.benchmarks.tables import recorded, selections
 from contrastbench.benchmarks.tables.formats import as_table
-from contrastbench.benchmarks.tables.table import Row, Table
-from contrastbench.domains.registry import make_recipe
-from contrastbench.losses.errors import unknown
+from contrastbench.benchmarks.tables.places import AS_PUBLISHED, Place, places
+from contrastbench.benchmarks.tables.protocol import KINDS, OPEN, Kind
+from contrastbench.benchmarks.tables.recorded import shown
+from contrastbench.benchmarks.tables.table import Table
+
+SAME, DEVIATES = "Same as the paper", "Deviates"
+LEFT_OPEN, UNCOMPARED = "Open in the paper", "Not yet compared"
+HEADS = {
+    SAME: ["Where", "What", "Said in"],
+    DEVIATES: ["Where", "What", "Paper", "Ours", "Why"],
+    LEFT_OPEN: ["Where", "Ours", "Why"],
+    UNCOMPARED: ["Where", "Ours"],
+}
 
 
 @dataclass(frozen=True)
-class Deviation:
-    """One way in which a place deviates."""
+class Finding:
+    """What came of comparing one key."""
 
-    method: str
-    column: str
+    verdict: str  # one of the four
     what: str
-    paper: str
     ours: str
-
-
-@dataclass(frozen=True)
-class Audited:
-    """A place that the paper gives a value for and that can be run here, with its ok records."""
-
-    row: Row
-    column: str
-    work: Experiment
-    stated: dict[str, Any]  # what the paper says, in the recipe's terms
-    found: list[Record]
+    paper: str = ""
+    source: str = ""
+    why: str = ""
 
     @property
-    def recipe(self) -> dict[str, Any]:
-        """What we do."""
-        return dict(self.work.full_recipe.model_dump(mode="json"))
+    def cells(self) -> list[str]:
+        """What stands behind the place; the first is joined with those of other keys."""
+        value = f"{self.what}: {self.ours}"
+        return {
+            SAME: [value, self.source],
+            DEVIATES: [self.what, f"{self.paper}, {self.source}", self.ours, self.why],
+            LEFT_OPEN: [value, self.why],
+            UNCOMPARED: [value],
+        }[self.verdict]
+
+
+Found = dict[Finding, list[tuple[str, str]]]  # and the rows and columns where it holds
 
 
 def report(table: Table, results: Path) -> str:
     """The audit as Markdown."""
-    every = list(places(table, results))
-    listed = [deviation for place in every for deviation in deviations(table, place, results)]
-    head = ["Method", "Column", "What", "Paper", "Ours"]
-    return "\n".join(
-        [
-            f"### {table.name}: where ours is another protocol than the paper's",
-            "",
-            *(f"- {line}" for line in [*summary(table, every), *table.protocol.differs]),
-            *(["", *as_table([head, *lines(listed, every)])] if listed else []),
-            "",
-            *unstated(every),
-            f"Source: {table.source}.",
-            "",
-        ]
-    )
+    every = list(places(table))
+    found = compared(every)
+    parts = [f"### {table.name}: our protocol beside the paper's", ""]
+    parts += [f"- {line}" for line in summary(table, every, results)]
+    if every:
+        for verdict in HEADS:
+            parts += ["", f"#### {verdict}", "", *as_list(verdict, found, every)]
+        parts += ["", "#### Records", "", *of_records(every, results)]
+    return "\n".join([*parts, "", f"Source: {table.source}.", ""])
 
 
-def lines(listed: list[Deviation], every: list[Audited]) -> Iterator[list[str]]:
-    """One for the columns of a method that deviate alike."""
-    columns: dict[Deviation, list[str]] = {}
-    for deviation in listed:
-        columns.setdefault(replace(deviation, column=""), []).append(deviation.column)
-    for alike, names in columns.items():
-        all_ = len(names) > 2 and names == [
-            place.column for place in every if place.row.name == alike.method
-        ]
-        where = f"all {len(names)}" if all_ else ", ".join(names)
-        yield [alike.method, where, alike.what, alike.paper, alike.ours]
+def compared(every: Iterable[Place]) -> Found:
+    """Each finding, and where it holds."""
+    found: Found = {}
+    for place in every:
+        for finding in findings(place):
+            found.setdefault(finding, []).append(place.names)
+    return found
 
 
-def places(table: Table, results: Path) -> Iterator[Audited]:
-    """All of a table."""
-    for row in table.rows:
-        for column in row.paper:
-            if column in table.columns and table.runnable(row, column):
-                work = table.experiment(row, column)
-                records = list(table.records(row, column, results).values())
-                yield Audited(row, column, work, stated(table, row, column, work), records)
-
-
-def stated(table: Table, row: Row, column: str, work: Experiment) -> dict[str, Any]:
-    """What the paper says of a place's recipe.
-
-    In general (of the table's own domain), of the column, of the method.
-
-    Raises:
-        UserError: a key that the recipe does not have.
-    """
-    general = table.protocol.recipe if work.domain == table.domain else {}
-    says = {**general, **table.columns[column].recipe, **row.recipe}
-    says.pop("preset", None)
-    known = type(work.full_recipe).model_fields
-    for key in says:
-        if key not in known:
-            raise unknown(
-                f"recipe key of domain {work.domain} in the protocol of {table.name}", key, known
+def findings(place: Place) -> Iterator[Finding]:
+    """One for each key of a place, and the deviations that no key shows."""
+    for kind in KINDS:
+        for key, value in place.ours[kind].items():
+            yield finding(place, kind, key, value)
+    for statement in place.statements:
+        for known in statement.differs:
+            yield Finding(
+                DEVIATES, known.what, known.ours, known.paper, statement.source, known.why
             )
-    return says
 
 
-def deviations(table: Table, place: Audited, results: Path) -> Iterator[Deviation]:
-    """Those of a place."""
-
-    def deviation(what: str, paper: Any, ours: Any) -> Deviation:
-        return Deviation(place.row.name, place.column, what, shown(paper), shown(ours))
-
-    for key, value in place.stated.items():
-        if place.recipe[key] != value:
-            yield deviation(key, value, place.recipe[key])
-    for text in [*table.columns[place.column].differs, *place.row.differs]:
-        yield deviation("otherwise", "", text)
-    for parts in [*seeds(table, place), *circumstances(place.found), *others(place, results)]:
-        yield deviation(*parts)
-
-
-def seeds(table: Table, place: Audited) -> Iterator[tuple[str, Any, Any]]:
-    """Too few of them, or none."""
-    wanted, n = table.protocol.seeds, len(place.found)
-    if n == 0:
-        yield "seeds", wanted or "not said", "missing"
-    elif wanted and n < wanted:
-        yield "seeds", wanted, n
+def finding(place: Place, kind: Kind, key: str, ours: Any) -> Finding:
+    """What came of comparing a key."""
+    statement = place.statement(kind, key)
+    if statement is None:
+        return Finding(UNCOMPARED, key, shown(ours))
+    says, source = getattr(statement, kind)[key], statement.source
+    if source == OPEN:
+        return Finding(LEFT_OPEN, key, shown(ours), why=says)
+    if says == ours:
+        return Finding(SAME, key, shown(ours), source=source)
+    why = statement.why.get(key, "")
+    if kind == "params" and place.chosen_by != AS_PUBLISHED:
+        why = place.undecided or place.chosen_by
+    return Finding(DEVIATES, key, shown(ours), shown(says), source, why)
 
 
-def others(place: Audited, results: Path) -> Iterator[tuple[str, Any, Any]]:
-    """Records with the same loss and parameters but another recipe, which no table counts."""
-    groups: dict[tuple[str, str], int] = {}
-    params, defaults = (
-        place.work.loss.complete.params,
-        make_recipe(place.work.domain, {}).model_dump(mode="json"),
-    )
-    for record in store.read_all(
-        results, place.work.domain, place.work.dataset, place.work.loss.complete.name
-    ):
-        recipe = {**defaults, **record["recipe"]}
-        changed = [key for key, value in place.recipe.items() if recipe[key] != value]
-        if changed and not place.work.matches(record) and {**params, **record["params"]} == params:
-            wanted, recorded = (
-                pairs({key: values[key] for key in changed}) for values in (place.recipe, recipe)
-            )
-            groups[wanted, recorded] = groups.get((wanted, recorded), 0) + 1
-    for (wanted, recorded), n in groups.items():
-        yield f"records not counted ({n})", wanted, recorded
+def as_list(verdict: str, found: Found, every: list[Place]) -> Iterator[str]:
+    """One of the four: keys that agree in all else share a line, but where they deviate."""
+    lines: dict[tuple[str, ...], list[str]] = {}
+    for finding, where in sorted(found.items(), key=lambda item: -len(item[1])):
+        if finding.verdict == verdict:
+            first, *rest = finding.cells
+            alone = [first] if verdict == DEVIATES else []
+            lines.setdefault((located(where, every), *rest, *alone), []).append(first)
+    if not lines:
+        yield "Nothing."
+        return
+    width = len(HEADS[verdict])
+    body = [[key[0], "; ".join(firsts), *key[1 : width - 1]] for key, firsts in lines.items()]
+    yield from as_table([HEADS[verdict], *body])
 
 
-def circumstances(records: list[Record]) -> Iterator[tuple[str, Any, Any]]:
-    """What records tell of data, code and machines."""
-    notes = {pairs(record["details"].get("data") or {}) for record in records} - {""}
-    if notes:
-        yield "data", "", "; ".join(sorted(notes))
-    changed = [
-        record["seed"]
-        for record in records
-        if str(record["environment"]["commit"]).endswith("+changes")
-    ]
-    if changed:
-        yield "code", "", f"uncommitted changes with seeds {', '.join(map(str, changed))}"
-    machines = {
-        f"{r['environment']['device']}, torch {r['environment']['versions']['torch']}"
-        for r in records
-    }
-    if len(machines) > 1:
-        yield "machines", "", "; ".join(sorted(machines))
+def located(where: Iterable[tuple[str, str]], every: list[Place]) -> str:
+    """Rows and columns in words."""
+    here, all_ = dict.fromkeys(where), [place.names for place in every]
+    rows, columns = (list(dict.fromkeys(names)) for names in zip(*here, strict=True))
+    if len(here) == len(all_):
+        return "everywhere"
+    if len(here) == sum(column in columns for _, column in all_):
+        return ", ".join(columns)
+    if len(here) == sum(row in rows for row, _ in all_):
+        return ", ".join(rows)
+    by_columns: dict[str, list[str]] = {}
+    for row in rows:
+        by_columns.setdefault(", ".join(c for r, c in here if r == row), []).append(row)
+    return "; ".join(f"{', '.join(names)} on {text}" for text, names in by_columns.items())
 
 
-def summary(table: Table, every: list[Audited]) -> Iterator[str]:
-    """How the published numbers came about, and how many of ours there are."""
+def of_records(every: list[Place], results: Path) -> Iterator[str]:
+    """What the records of all places tell."""
+    told: dict[tuple[str, ...], list[tuple[str, str]]] = {}
+    for place in every:
+        for what, wanted, found in recorded.notes(place, results):
+            told.setdefault((what, shown(wanted), shown(found)), []).append(place.names)
+    if not told:
+        yield "As many as the paper has, all of one kind."
+        return
+    body = [[located(where, every), *cells] for cells, where in told.items()]
+    yield from as_table([["Where", "What", "Wanted", "Recorded"], *body])
+
+
+def summary(table: Table, every: list[Place], results: Path) -> Iterator[str]:
+    """How many values can be compared with how many of ours."""
     wanted, values = (
         table.protocol.seeds,
         sum(column in table.columns for row in table.rows for column in row.paper),
     )
+    runs = f"mean over {wanted} runs" if wanted else "number of runs not said"
     if not every:
-        yield f"{values} published values, none of which can be run here: nothing to audit."
+        yield (
+            f"{values} published values, {runs}; none of them can be run here: nothing to audit."
+        )
         return
-    yield f"Published: {f'mean over {wanted} runs' if wanted else 'number of runs not said'}; " + (
-        f"{table.protocol.selection}."
-        if table.protocol.selection
-        else "choice of parameters and epochs not said."
-    )
     parameters = (
         "as printed in the paper, for all seeds"
         if selections.default(table) == "paper"
         else table.selection
     )
-    yield f"Ours: parameters {parameters}; " + "; ".join(sorted({chosen(p) for p in every})) + "."
-    missing = sum(not place.found for place in every)
-    few = sum(0 < len(place.found) < (wanted or 1) for place in every)
+    yield f"Published: {runs}. Ours: parameters {parameters}."
+    counts = [len(table.records(place.row, place.column, results)) for place in every]
+    few = sum(0 < n < (wanted or 1) for n in counts)
     yield (
         f"{values} published values: {values - len(every)} quoted only, {len(every)} can be run "
-        "here, of which "
-        f"{missing} are missing and {few} have too few seeds."
+        f"here, of which {counts.count(0)} are missing and {few} have too few seeds."
     )
-
-
-def chosen(place: Audited) -> str:
-    """Which of a training's models is scored."""
-    steps = place.work.full_recipe.validate_every
-    when = (
-        f"the best on validation data, every {steps} steps"
-        if steps
-        else "the model after the last epoch"
-    )
-    return f"{place.work.domain}: {when}"
-
-
-def unstated(every: list[Audited]) -> Iterator[str]:
-    """The values of ours that the paper does not say, by domain."""
-    domains = dict.fromkeys(place.work.domain for place in every)
-    for domain in domains:
-        here = [place for place in every if place.work.domain == domain]
-        free = [
-            key
-            for key, value in here[0].recipe.items()
-            if value is not None and not any(key in place.stated for place in here)
-        ]
-        values = {
-            key: " or ".join(dict.fromkeys(shown(place.recipe[key]) for place in here))
-            for key in free
-        }
-        yield f"Not said by the paper, ours in domain {domain}: {pairs(values)}."
-
-
-def pairs(values: dict[str, Any]) -> str:
-    """Values by key."""
-    return ", ".join(f"{key} {shown(value)}" for key, value in values.items())
-
-
-def shown(value: Any) -> str:
-    """A value for people."""
-    if isinstance(value, (list, tuple)):
-        return "-".join(map(str, value))
-    return "none" if value is None else str(value)

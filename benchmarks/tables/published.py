@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+from contrastbench.benchmarks.tables import facts
 from contrastbench.benchmarks.tables.strict_yaml import Document
 from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.domains.registry import check_domain, make_recipe
@@ -21,6 +22,7 @@ def published(document: Document) -> Table:
     """
     table = document.as_model(Table)
     check(table, document)
+    table = facts.gathered(table, document)
     own = "none: parameters as the file gives them"
     rows = [
         row.model_copy(update={"printed": printed(row, i, document)})

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from contrastbench.losses.errors import UserError, unknown
 
@@ -18,6 +18,12 @@ PLAIN = {
     f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null", "seq", "map")
 }
 MERGE = "tag:yaml.org,2002:merge"
+
+
+class Strict(BaseModel):
+    """Unknown keys and wrong types are errors."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
 class SafeLoader(Base):  # type: ignore[misc]  # of types-PyYAML, which knows no libyaml

@@ -21,8 +21,8 @@ from pydantic import Field
 
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.tables.grid import twice
-from contrastbench.benchmarks.tables.strict_yaml import Document
-from contrastbench.benchmarks.tables.table import Column, Row, Strict, Table, Tune
+from contrastbench.benchmarks.tables.strict_yaml import Document, Strict
+from contrastbench.benchmarks.tables.table import Column, Row, Table, Tune
 from contrastbench.domains.registry import DOMAINS, check_domain, declaration, make_recipe
 from contrastbench.losses.errors import UserError, unknown
 from contrastbench.losses.registry import losses

@@ -3,24 +3,20 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from contrastbench.benchmarks.records import nested
 from contrastbench.benchmarks.records.experiment import ByData, Experiment
 from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.tables.protocol import Printed, Protocol
+from contrastbench.benchmarks.tables.strict_yaml import Strict
 from contrastbench.domains.registry import declaration
 from contrastbench.losses.spec import LossSpec
 
 # ends the name of a metric for which something was chosen on the test set
 ON_TEST = "_best_epoch_on_test"
-
-
-class Strict(BaseModel):
-    """Unknown keys and wrong types are errors."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
-
-
+# by source: the keys beside it whose values are printed there
+Marks = dict[Printed, list[str]]
 Published = Annotated[list[float], Field(min_length=1, max_length=2)]  # [mean] or [mean, std]
 
 
@@ -30,8 +26,8 @@ class Column(Strict):
     dataset: str | None = None
     domain: str | None = None  # instead of the table's
     metric: str | None = None  # instead of the table's
-    recipe: dict[str, Any] = {}
-    differs: list[str] = []
+    recipe: dict[str, Any] = Field({})
+    recipe_from: Marks = Field({})
 
 
 class Row(Strict):
@@ -39,13 +35,14 @@ class Row(Strict):
 
     name: str
     loss: str | None = None
-    params: dict[str, Any] = {}
-    params_by_column: dict[str, dict[str, Any]] = {}
+    params: dict[str, Any] = Field({})
+    params_by_column: dict[str, dict[str, Any]] = Field({})
     grid: dict[str, list[Any]] = Field({}, description="values to choose from, instead of params")
-    grid_by_column: dict[str, dict[str, list[Any]]] = {}  # over grid
-    recipe: dict[str, Any] = {}  # over the column's
-    differs: list[str] = []
-    paper: dict[str, Published] = {}  # by column
+    grid_by_column: dict[str, dict[str, list[Any]]] = Field({})  # over grid
+    recipe: dict[str, Any] = Field({})  # over the column's
+    params_from: Marks = Field({})
+    recipe_from: Marks = Field({})
+    paper: dict[str, Published] = Field({})  # by column
     printed: dict[str, list[str]] = Field(
         {}, description="the published values letter by letter; set by the reader of the file"
     )
@@ -58,20 +55,6 @@ class Row(Strict):
     data: dict[str, str] = Field(
         {}, description="data hash by column, of a row for further data; set by `apart`"
     )
-
-
-class Protocol(Strict):
-    """How the published numbers came about, as far as the paper says.
-
-    Recipes of columns and rows are its too.
-    """
-
-    seeds: int | None = Field(None, ge=1, description="runs behind each value")
-    selection: str = Field("", description="how parameters and epochs were chosen")
-    recipe: dict[str, Any] = Field(
-        {}, description="what is said of training and scoring, in our recipe's terms"
-    )
-    differs: list[str] = Field([], description="where we do otherwise and no recipe value shows it")
 
 
 class Tune(Strict):
@@ -95,12 +78,12 @@ class Table(Strict):
     decimals: int = Field(ge=0)
     domain: str
     metric: str | None = None  # the one that the domain calls its main one
-    recipe: dict[str, Any] = {}
+    recipe: dict[str, Any] = Field({})
     protocol: Protocol = Protocol()
     columns: dict[str, Column]
     average: str | None = Field(None, description="name of a last column, the mean of all others")
     rows: list[Row]
-    seeds: list[int] = [0, 1, 2, 3, 4]  # those of a sweep that names none
+    seeds: list[int] = Field([0, 1, 2, 3, 4])  # those of a sweep that names none
     tune: Tune | None = Tune()
     tiny: bool = False  # a smoke test
     selection: str = "paper: parameters as published"

@@ -31,6 +31,36 @@ SIMCLR: dict[str, Any] = {
     "knn_temperature": "loss",
     "validation": 0.0,
 }
+# of linear classifiers trained on views, as evaluation.py has them
+ADAM: dict[str, Any] = {
+    "optimizer": "adam",
+    "lr": 1e-3,
+    "weight decay": 1e-6,
+    "schedule": "constant",
+    "batch size": 512,
+    "epochs": 100,
+    "views": "base",
+    "epoch scored": "the last",
+}
+SGD: dict[str, Any] = {
+    **ADAM,
+    "optimizer": "sgd, momentum 0.9",
+    "weight decay": 0,
+    "schedule": "cosine",
+    "views": "crops and flips",
+}
+PROBES: dict[str, dict[str, Any]] = {
+    "paper": {**ADAM, "batch norm": "statistics move"},
+    "strict": {**ADAM, "batch norm": "still"},
+    "renyicl": {**SGD, "lr": 0.3, "batch norm": "still"},
+    "renyicl-imagenet": {
+        **SGD,
+        "lr": 0.4,
+        "batch size": 1024,
+        "epochs": 90,
+        "batch norm": "still",
+    },
+}
 
 
 class ImageRecipe(Recipe):
@@ -89,6 +119,12 @@ class ImageRecipe(Recipe):
             "probe": "renyicl-imagenet",
             "validation": 0.0,
         },
+    }
+
+    of_training: ClassVar[frozenset[str]] = Recipe.of_training | {
+        *("warmup", "eval_every", "views", "min_scale", "flip", "asymmetric", "randaugment"),
+        *("local_crops", "local_size", "positives", "pairing", "ema", "predictor"),
+        *("projection", "projection_norm", "chunk"),
     }
 
     epochs: int = Field(25, ge=0)
@@ -195,6 +231,25 @@ class ImageRecipe(Recipe):
     def protocol(self) -> str:
         """Training and scoring as described in the image domain."""
         return "images/1"
+
+    @property
+    def evaluation(self) -> dict[str, Any]:
+        """How the classifier of `probe` is fitted and scored."""
+        settings = {"features": "before the projection", "accuracy": "of the test images"}
+        if self.probe not in PROBES:
+            return settings
+        probe = PROBES[self.probe] | ({"lr": self.probe_lr} if self.probe_lr else {})
+        return settings | {f"probe {name}": value for name, value in probe.items()}
+
+    def idle(self, trained: bool) -> set[str]:
+        """What is of pairings and crops not taken, what is off, and what `evaluation` shows."""
+        idle = {*super().idle(trained), "probe_lr"}
+        idle |= {key for key in ("chunk", "compile", "eval_every") if not getattr(self, key)}
+        if self.pairing != "query_key":
+            idle |= {"ema", "predictor", "local_crops"}
+        if self.pairing != "both_views":
+            idle.add("positives")
+        return idle if self.local_crops else {*idle, "local_size"}
 
     @property
     def warmup_epochs(self) -> float:

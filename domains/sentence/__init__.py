@@ -25,6 +25,9 @@ class SentenceRecipe(Recipe):
     3e-05
     """
 
+    of_training: ClassVar[frozenset[str]] = Recipe.of_training | {
+        *("head", "corpus", "max_length", "eval_every")
+    }
     from_scratch: ClassVar[dict[str, Any]] = {
         "pooler": "avg",
         "epochs": 3,
@@ -95,6 +98,22 @@ class SentenceRecipe(Recipe):
     def validate_every(self) -> int | None:
         """Steps between two evaluations on the development pairs."""
         return self.eval_every
+
+    @property
+    def evaluation(self) -> dict[str, Any]:
+        """How pairs of sentences are scored."""
+        settings = {
+            "similarity": "cosine",
+            "correlation": "Spearman over all pairs of a set",
+            "scored sentences": "whole, tokens joined by blanks",
+            "average": "of the sets' numbers, each rounded to two decimals",
+            "development pairs": "STS-B dev, Spearman",
+        }
+        return {**settings, "whitening fitted on": "each scored set"} if self.whiten else settings
+
+    def idle(self, trained: bool) -> set[str]:
+        """The head of a pooler that has none."""
+        return super().idle(trained) | (set() if self.pooler.startswith("cls") else {"head"})
 
     def contents(self, data_root: Path | None, trained: bool) -> dict[str, str]:
         """Of a checkpoint and a training corpus, unless of the data root or the hub."""

@@ -11,6 +11,22 @@ from pydantic import Field, ValidationInfo, field_validator
 from contrastbench.domains.declaration import Dataset, Declaration, by_name
 from contrastbench.domains.recipe import Recipe, Width
 
+LINEAR: dict[str, Any] = {  # as scoring/linear.py has them
+    "probe embeddings": "standardised and scaled to a mean square of 16",
+    "probe optimizer": "sgd, momentum 0.9",
+    "probe schedule": "cosine",
+    "probe lr": [1, 3, 5],
+    "probe lr chosen": "on validation rows",
+    "probe epochs": 100,
+    "probe batch size": 256,
+    "probe weight decay": 0,
+}
+PLAIN: dict[str, Any] = {
+    "probe embeddings": "as they are",
+    "probe schedule": "a fifth after epochs 80, 90 and 95",
+    "probe batch size": 512,
+}
+
 
 class TabularRecipe(Recipe):
     """RényiCL's tabular protocol (Lee and Shin 2022, appendix B.5), a network for a CPU.
@@ -53,6 +69,10 @@ class TabularRecipe(Recipe):
             "maxout": 1,
             "projection": (256, 256),
         },
+    }
+
+    of_training: ClassVar[frozenset[str]] = Recipe.of_training | {
+        *("pretraining", "views", "rate", "choice", "pairing", "ema", "predictor", "projection")
     }
 
     epochs: int = Field(20, ge=0)
@@ -103,6 +123,22 @@ class TabularRecipe(Recipe):
     def protocol(self) -> str:
         """RényiCL's protocol, the linear classifier's rate chosen on validation rows."""
         return "renyicl-tabular/1"
+
+    @property
+    def evaluation(self) -> dict[str, Any]:
+        """How the classifier of `probe` is fitted and scored."""
+        scored = {"accuracy": "of the test rows", "embeddings": "before the projection"}
+        probe = {**LINEAR, **PLAIN} if self.probe == "plain" else LINEAR
+        return scored | (probe if self.probe in ("linear", "plain") else {})
+
+    def idle(self, trained: bool) -> set[str]:
+        """What is of views or pairings that are not taken."""
+        idle = super().idle(trained)
+        if self.target is None:
+            idle.add("target")
+        if self.pairing != "query_key":
+            idle |= {"ema", "predictor"}
+        return idle | {"rate", "choice"} if self.views == "none" else idle
 
     @property
     def trainable(self) -> bool:

@@ -1,34 +1,42 @@
-"""The audit.
+"""The audit: each key in exactly one of four lists, by what sources say and nothing else."""
 
-What deviates from the paper's protocol is listed with both values, what does not is not.
-"""
-
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from made_records import ENVIRONMENT, made
 
-from contrastbench.benchmarks.tables import selections
-from contrastbench.benchmarks.tables.audit import report
+from contrastbench.benchmarks.tables import catalogue, selections
+from contrastbench.benchmarks.tables.audit import (
+    DEVIATES,
+    HEADS,
+    LEFT_OPEN,
+    SAME,
+    UNCOMPARED,
+    findings,
+    report,
+)
 from contrastbench.benchmarks.tables.catalogue import names
 from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.places import places
 from contrastbench.benchmarks.tables.table import Table
+from contrastbench.domains.registry import declarations
 from contrastbench.losses import UserError
 
+FACTS: list[dict[str, Any]] = [
+    {"from": "paper (4)", "recipe": {"epochs": 20, "folds": 10}, "evaluation": {"seeds": 2}},
+    {"from": "open", "recipe": {"batch_size": "the code's"}, "params": {"temperature": "a guess"}},
+]
 TABLE: dict[str, Any] = {
-    "name": "small",
     "title": "t",
     "source": "s",
     "decimals": 1,
     "domain": "graph",
     "metric": "accuracy",
-    "protocol": {
-        "seeds": 2,
-        "selection": "by chance",
-        "recipe": {"epochs": 20, "folds": 10},
-        "differs": ["in general"],
-    },
+    "seeds": [0, 1],
+    "protocol": {"facts": FACTS},
     "columns": {
         "A": {"dataset": "MUTAG"},
         "B": {"dataset": "DD", "recipe": {"augmentation": "random3"}},
@@ -42,115 +50,295 @@ TABLE: dict[str, Any] = {
 }
 
 
-def table(**change: Any) -> Table:
-    return Table(**{**TABLE, **change})
+def table(tmp_path: Path, *facts: dict[str, Any], **change: Any) -> Table:
+    """The table with further facts, read from a file."""
+    protocol = {"facts": [*FACTS, *facts]}
+    path = tmp_path / "small.yaml"
+    path.write_text(yaml.safe_dump({**TABLE, "protocol": protocol, **change}, sort_keys=False))
+    return load(str(path))
 
 
-def add(
-    results: Path, column: str, seed: int, recipe: dict[str, Any] | None = None, **change: Any
-) -> None:
+def lists(table: Table) -> dict[str, dict[str, dict[str, Any]]]:
+    """By verdict, then column: the findings on the row "ours" by key."""
+    found: dict[str, dict[str, dict[str, Any]]] = {verdict: {} for verdict in HEADS}
+    for place in places(table):
+        for finding in findings(place):
+            found[finding.verdict].setdefault(place.column, {})[finding.what] = finding
+    return found
+
+
+def add(results: Path, table: Table, column: str, seed: int, **change: Any) -> None:
     """The record of a seed of the row "ours", with changes."""
-    work = table().experiment(table().rows[1], column)
-    values = {**work.full_recipe.model_dump(mode="json"), **(recipe or {})}
+    work = table.experiment(table.rows[1], column)
+    values = {**work.full_recipe.model_dump(mode="json"), **change.pop("recipe", {})}
     made(results, work, seed, recipe=values, **change)
 
 
-def listed(results: Path, **change: Any) -> list[str]:
-    """The deviations."""
-    lines = report(table(**change), results).splitlines()
+def records(table: Table, results: Path) -> list[str]:
+    """What the report tells of records."""
+    lines = report(table, results).partition("#### Records")[2].splitlines()
     return [line for line in lines if line.startswith("| ") and "---" not in line][1:]
 
 
-def test_missing_and_few_seeds_are_listed(tmp_path: Path) -> None:
-    assert listed(tmp_path) == ["| ours | A, B | seeds | 2 | missing |"]
-    add(tmp_path, "A", 0)
-    assert listed(tmp_path) == [
-        "| ours | A | seeds | 2 | 1 |",
-        "| ours | B | seeds | 2 | missing |",
-    ]
-    add(tmp_path, "A", 7)
-    assert listed(tmp_path) == ["| ours | B | seeds | 2 | missing |"]
-    add(tmp_path, "B", 0)
-    add(tmp_path, "B", 1)
-    add(tmp_path, "B", 2)
-    assert listed(tmp_path) == []
+def test_each_key_is_in_one_list(tmp_path: Path) -> None:
+    found = lists(table(tmp_path))
+    place = next(iter(places(table(tmp_path))))
+    every = [key for keys in place.ours.values() for key in keys]
+    listed = [key for verdict in HEADS for key in found[verdict].get("A", {})]
+    assert sorted(listed) == sorted(every)
+    assert len(set(every)) == len(every)
+    assert set(found[SAME]["A"]) == {"epochs", "folds", "seeds"}
+    assert set(found[LEFT_OPEN]["A"]) == {"batch_size", "temperature"}
+    assert not found[DEVIATES]
+    assert {"lr", "augmentation", "C", "classifier", "model"} <= set(found[UNCOMPARED]["A"])
+
+
+def test_our_own_recipes_are_no_words_of_the_paper(tmp_path: Path) -> None:
+    found = lists(table(tmp_path, recipe={"lr": 0.5}))
+    assert found[UNCOMPARED]["B"]["augmentation"].ours == "random3"
+    assert found[UNCOMPARED]["A"]["lr"].ours == "0.5"
+
+
+def test_values_deviate_with_source_and_reason(tmp_path: Path) -> None:
+    says = {"from": "code (main.py)", "recipe": {"lr": 0.1}, "why": {"lr": "too large here"}}
+    found = lists(table(tmp_path, says))[DEVIATES]["A"]["lr"]
+    assert found.cells == ["lr", "0.1, code (main.py)", "0.01", "too large here"]
+
+
+def test_parameters_and_evaluation_are_compared(tmp_path: Path) -> None:
+    says = {"from": "paper (2)", "params": {"temperature": 0.5}, "evaluation": {"C": [1.0]}}
+    found = lists(table(tmp_path, says))
+    assert found[SAME]["A"]["temperature"].source == "paper (2)"
+    assert found[DEVIATES]["A"]["C"].paper == "(1.0)"
+
+
+def test_the_last_statement_holds(tmp_path: Path) -> None:
+    one, two = ({"from": f"paper ({n})", "recipe": {"epochs": 10 * n}} for n in (1, 2))
+    assert lists(table(tmp_path, one))[DEVIATES]["A"]["epochs"].source == "paper (1)"
+    assert lists(table(tmp_path, one, two))[SAME]["A"]["epochs"].source == "paper (2)"
+    open_ = {"from": "open", "recipe": {"epochs": "nobody knows"}}
+    assert lists(table(tmp_path, two, open_))[LEFT_OPEN]["A"]["epochs"].why == "nobody knows"
+
+
+@pytest.mark.parametrize("where", [{"columns": ["B"]}, {"datasets": ["DD"]}])
+def test_a_statement_may_be_of_some_places(tmp_path: Path, where: dict[str, Any]) -> None:
+    says = {"from": "paper (3)", "recipe": {"augmentation": "random3"}, **where}
+    found = lists(table(tmp_path, says))
+    assert "augmentation" in found[SAME]["B"]
+    assert "augmentation" in found[UNCOMPARED]["A"]
+    rows = [{**TABLE["rows"][1], "name": name} for name in ("ours", "other")]
+    of_one = {"from": "paper (3)", "recipe": {"lr": 0.01}, "rows": ["other"]}
+    verdicts = {
+        place.row.name: finding.verdict
+        for place in places(table(tmp_path, of_one, rows=rows))
+        for finding in findings(place)
+        if finding.what == "lr"
+    }
+    assert verdicts == {"ours": UNCOMPARED, "other": SAME}
+
+
+def test_seeds_of_some_rows_are_not_those_of_the_table(tmp_path: Path) -> None:
+    assert table(tmp_path).protocol.seeds == 2
+    of_one = {"from": "paper (3)", "evaluation": {"seeds": 7}, "rows": ["ours"]}
+    assert table(tmp_path, of_one).protocol.seeds == 2
+    open_ = {"from": "open", "evaluation": {"seeds": "ours"}}
+    assert table(tmp_path, open_).protocol.seeds is None
+
+
+def test_values_that_are_marked_as_printed_are_the_papers(tmp_path: Path) -> None:
+    row = {
+        **TABLE["rows"][1],
+        "params_by_column": {"A": {"temperature": 0.3}, "B": {"temperature": 0.4}},
+        "params_from": {"paper (Table 9)": ["temperature"]},
+        "recipe": {"lr": 0.2},
+        "recipe_from": {"code (go.sh)": ["lr"]},
+    }
+    column = {**TABLE["columns"]["B"], "recipe_from": {"code (README)": ["augmentation"]}}
+    columns = {**TABLE["columns"], "B": column}
+    marked = table(tmp_path, rows=[row], columns=columns, protocol={})
+    found = lists(marked)[SAME]
+    assert found["A"]["temperature"].cells == ["temperature: 0.3", "paper (Table 9)"]
+    assert found["B"]["temperature"].cells == ["temperature: 0.4", "paper (Table 9)"]
+    assert found["A"]["lr"].source == "code (go.sh)"
+    assert found["B"]["augmentation"].source == "code (README)"
+    assert "augmentation" not in found["A"]
+
+
+@pytest.mark.parametrize(
+    ("state", "ours", "why"),
+    [
+        ({}, "chosen by each fold", "chosen on validation data"),
+        ({"nested": {}, "undecided": {"A": "1 of 2 done"}}, "to be chosen", "1 of 2 done"),
+        (
+            {"nested": {}, "params_by_column": {"A": {"temperature": 0.1}}},
+            "0.1",
+            "chosen on validation data",
+        ),
+    ],
+)
+def test_chosen_parameters_are_compared_with_the_published_ones(
+    tmp_path: Path, state: dict[str, Any], ours: str, why: str
+) -> None:
+    row = {
+        **TABLE["rows"][1],
+        "params": {"temperature": 0.5},
+        "grid": {"temperature": [0.1, 0.5]},
+        "params_from": {"paper (Table 9)": ["temperature"]},
+    }
+    published = table(tmp_path, rows=[row], protocol={})
+    chosen = selections.resolve(published, "validation", tmp_path)
+    rows = [chosen.rows[0].model_copy(update=state)]
+    found = lists(chosen.model_copy(update={"rows": rows}))[DEVIATES]["A"]["temperature"]
+    assert (found.paper, found.ours, found.why) == ("0.5", ours, why)
+
+
+def test_a_row_of_further_data_has_the_statements_of_its_method(tmp_path: Path) -> None:
+    small = table(tmp_path, {"from": "paper (3)", "recipe": {"lr": 0.01}, "rows": ["ours"]})
+    for data in ("0" * 64, "1" * 64):
+        add(tmp_path, small, "A", 0, data_hash=data)
+    split = selections.resolve(small, None, tmp_path)
+    further = next(place for place in places(split) if place.row.data)
+    assert further.row.name != "ours"
+    assert {f.what for f in findings(further) if f.verdict == SAME} >= {"lr", "epochs"}
+
+
+def test_what_changes_nothing_is_not_compared(tmp_path: Path) -> None:
+    untrained = {**TABLE["rows"][1], "loss": "none"}
+    for rows, idle, active in (
+        (TABLE["rows"], {"momentum", "mask_ratio"}, {"lr", "parameters", "temperature"}),
+        ([untrained], {"lr", "augmentation", "model", "parameters"}, {"layers", "C", "seeds"}),
+    ):
+        found = lists(table(tmp_path, rows=rows))
+        keys = {key for verdict in found.values() for key in verdict.get("A", {})}
+        assert active <= keys
+        assert not idle & keys
+
+
+def test_a_difference_that_no_value_shows_deviates(tmp_path: Path) -> None:
+    known = {"what": "order", "paper": "shuffled", "ours": "fixed", "why": "for resuming"}
+    says = {"from": "code (main.py)", "columns": ["B"], "differs": [known]}
+    found = lists(table(tmp_path, says))[DEVIATES]
+    assert found["B"]["order"].cells[1:] == ["shuffled, code (main.py)", "fixed", "for resuming"]
+    assert "A" not in found
+
+
+def shared(tmp_path: Path, name: str, **content: Any) -> None:
+    (tmp_path / "protocols").mkdir(exist_ok=True)
+    (tmp_path / "protocols" / f"{name}.yaml").write_text(yaml.safe_dump(content))
+
+
+def test_tables_share_protocols_and_say_the_last_word(tmp_path: Path) -> None:
+    facts = [{"from": "code (a.py)", "recipe": {"epochs": 7, "lr": 0.01}}]
+    shared(tmp_path, "mine", domain="graph", datasets=["MUTAG"], facts=facts)
+    found = lists(table(tmp_path, protocol={"use": ["mine"], "facts": FACTS}))
+    assert set(found[SAME]["A"]) >= {"lr", "epochs"}
+    assert "lr" in found[UNCOMPARED]["B"]
+    shared(tmp_path, "mine", domain="image", facts=facts)
+    assert "lr" in lists(table(tmp_path, protocol={"use": ["mine"]}))[UNCOMPARED]["A"]
+
+
+def test_a_statement_on_recipes_is_of_the_tables_own_domain(tmp_path: Path) -> None:
+    other = {"dataset": "digits", "domain": "image", "metric": "accuracy"}
+    columns = {**TABLE["columns"], "C": other}
+    says = {"from": "paper (4)", "recipe": {"epochs": 20}}
+    found = lists(table(tmp_path, says, columns=columns))
+    assert "epochs" in found[SAME]["A"]
+    assert "epochs" in found[UNCOMPARED]["C"]
+    found = lists(table(tmp_path, {**says, "columns": ["C"]}, columns=columns))
+    assert found[DEVIATES]["C"]["epochs"].ours == "25"
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ([{"from": "paper (1)", "recipe": {"epoch": 5}}], "unknown recipe key .* 'epoch'"),
+        ([{"from": "somewhere"}], "String should match|should match pattern"),
+        ([{"from": "paper (1)", "rows": ["our"]}], "unknown row 'our': did you mean 'ours'"),
+        ([{"from": "paper (1)", "columns": ["D"]}], "unknown column 'D'"),
+        ([{"recipe": {"epochs": 5}}], "key 'from' is missing"),
+    ],
+)
+def test_a_wrong_statement_is_named_with_its_line(
+    tmp_path: Path, facts: list[dict[str, Any]], message: str
+) -> None:
+    with pytest.raises(UserError, match=rf"small\.yaml:\d+: .*({message})"):
+        table(tmp_path, protocol={"facts": facts})
+
+
+def test_a_wrong_shared_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"small\.yaml:\d+: unknown protocol 'graph'.*graphcl"):
+        table(tmp_path, protocol={"use": ["graph"]})
+    shared(tmp_path, "mine", domain="graph", facts=[{"from": "paper (1)", "recipe": {"epoch": 1}}])
+    with pytest.raises(UserError, match=r"mine\.yaml:\d+: unknown recipe key .* 'epoch'"):
+        table(tmp_path, protocol={"use": ["mine"]})
+    shared(tmp_path, "mine", domain="grap", facts=[])
+    with pytest.raises(UserError, match=r"mine\.yaml:\d+: unknown domain 'grap'"):
+        table(tmp_path, protocol={"use": ["mine"]})
+
+
+def test_a_mark_on_a_key_that_is_not_there_is_a_mistake(tmp_path: Path) -> None:
+    row = {**TABLE["rows"][1], "params_from": {"paper (1)": ["mu"]}}
+    with pytest.raises(UserError, match=r"small\.yaml:\d+: unknown key to mark 'mu'"):
+        table(tmp_path, rows=[row])
+
+
+def test_the_report_groups_places(tmp_path: Path) -> None:
+    says = {"from": "paper (3)", "recipe": {"augmentation": "random3"}, "columns": ["B"]}
+    text = report(table(tmp_path, says), tmp_path)
+    for heading in [*HEADS, "Records"]:
+        assert text.count(f"#### {heading}\n") == 1
+    assert "| everywhere | epochs: 20; folds: 10; seeds: 2 | paper (4) |" in text
+    assert "| B | augmentation: random3 | paper (3) |" in text
+    assert "| everywhere | batch_size: 128 | the code's |" in text
+    assert (
+        "- 4 published values: 2 quoted only, 2 can be run here, of which 2 are missing and 0 "
+        "have too few seeds." in text
+    )
+    assert "- Published: mean over 2 runs." in text
 
 
 def test_an_odd_name_breaks_no_table(tmp_path: Path) -> None:
-    rows = [
-        row.model_copy(update={"name": "o|u\nrs"}) if row.name == "ours" else row
-        for row in table().rows
-    ]
-    assert listed(tmp_path, rows=rows) == ["| o&#124;u rs | A, B | seeds | 2 | missing |"]
-
-
-def test_the_head_says_how_the_numbers_came_about(tmp_path: Path) -> None:
-    add(tmp_path, "A", 0)
-    text = report(table(), tmp_path)
-    assert "- Published: mean over 2 runs; by chance.\n" in text
-    assert "graph: the model after the last epoch.\n" in text
-    assert (
-        "- 4 published values: 2 quoted only, 2 can be run here, of which 1 are missing and 1 "
-        "have too few seeds." in text
-    )
-    assert "\n- in general\n" in text
-    open_ = next(
-        line
-        for line in text.splitlines()
-        if line.startswith("Not said by the paper, ours in domain graph")
-    )
-    assert "batch_size 128" in open_
-    assert not any(key in open_ for key in ("epochs", "folds", "augmentation", "limit"))
-
-
-def test_values_that_differ_from_what_the_paper_says_are_listed(tmp_path: Path) -> None:
-    protocol = {"recipe": {"epochs": 20, "batch_size": 256, "lr": 0.1}}
-    assert "| ours | A, B | batch_size | 256 | 128 |" in listed(tmp_path, protocol=protocol)
-    assert "| ours | A, B | lr | 0.1 | 0.01 |" in listed(tmp_path, protocol=protocol)
-    assert not any("epochs" in line for line in listed(tmp_path, protocol=protocol))
-    assert "| ours | A | epochs | 20 | 5 |" not in listed(tmp_path, protocol=protocol)
-    assert "| ours | A, B | epochs | 20 | 5 |" in listed(
-        tmp_path, protocol=protocol, recipe={"epochs": 5}
-    )
-    columns = {**TABLE["columns"], "A": {"dataset": "MUTAG", "recipe": {"epochs": 5}}}
-    assert not any("epochs" in line for line in listed(tmp_path, columns=columns)), (
-        "a column says its own protocol"
+    rows = [{**TABLE["rows"][1], "name": name} for name in ("o|u\nrs", "b")]
+    says = {"from": "paper (3)", "recipe": {"lr": 0.01}, "rows": ["o|u\nrs"]}
+    assert "| o&#124;u rs | lr: 0.01 | paper (3) |" in report(
+        table(tmp_path, says, rows=rows), tmp_path
     )
 
 
-def test_what_no_recipe_shows_is_listed(tmp_path: Path) -> None:
-    columns = {**TABLE["columns"], "A": {"dataset": "MUTAG", "differs": ["another split"]}}
-    rows = [{**TABLE["rows"][1], "differs": ["another network"]}]
-    found = listed(tmp_path, columns=columns, rows=rows)
-    assert "| ours | A | otherwise |  | another split |" in found
-    assert "| ours | A, B | otherwise |  | another network |" in found
+def test_missing_and_few_seeds_are_listed(tmp_path: Path) -> None:
+    small = table(tmp_path)
+    assert records(small, tmp_path) == ["| everywhere | seeds | 2 | missing |"]
+    add(tmp_path, small, "A", 0)
+    assert records(small, tmp_path) == ["| A | seeds | 2 | 1 |", "| B | seeds | 2 | missing |"]
+    add(tmp_path, small, "A", 7)
+    assert records(small, tmp_path) == ["| B | seeds | 2 | missing |"]
+    for seed in range(3):
+        add(tmp_path, small, "B", seed)
+    assert records(small, tmp_path) == []
+    assert "As many as the paper has, all of one kind." in report(small, tmp_path)
 
 
 def test_records_of_another_recipe_are_told_and_not_counted(tmp_path: Path) -> None:
+    small = table(tmp_path)
     for seed in (0, 1):
-        add(tmp_path, "A", seed, recipe={"epochs": 3, "limit": 60})
-    add(tmp_path, "A", 0, recipe={"lr": 0.5})
-    assert set(listed(tmp_path)[:3]) == {  # records stand in the order of their keys
-        "| ours | A, B | seeds | 2 | missing |",
-        "| ours | A | records not counted (2) | epochs 20, limit none | epochs 3, limit 60 |",
-        "| ours | A | records not counted (1) | lr 0.01 | lr 0.5 |",
-    }
+        add(tmp_path, small, "A", seed, recipe={"epochs": 3, "limit": 60})
+    add(tmp_path, small, "A", 0, recipe={"lr": 0.5})
+    assert records(small, tmp_path) == [
+        "| everywhere | seeds | 2 | missing |",
+        "| A | records not counted (2) | epochs 20, limit none | epochs 3, limit 60 |",
+        "| A | records not counted (1) | lr 0.01 | lr 0.5 |",
+    ]
 
 
 def test_circumstances_are_told(tmp_path: Path) -> None:
-    add(tmp_path, "A", 0, details={"data": {"dropped": 3}})
-    add(tmp_path, "A", 1, environment={**ENVIRONMENT, "commit": "c0ffee+changes", "device": "H100"})
-    found = listed(tmp_path)
-    assert "| ours | A | data |  | dropped 3 |" in found
-    assert "| ours | A | code |  | uncommitted changes with seeds 1 |" in found
-    assert "| ours | A | machines |  | H100, torch 2.15; a CPU, torch 2.15 |" in found
-
-
-def test_a_protocol_with_an_unknown_key_is_a_mistake(tmp_path: Path) -> None:
-    with pytest.raises(
-        UserError, match=r"unknown recipe key of domain graph in the protocol of small 'epoch'"
-    ):
-        report(table(protocol={"recipe": {"epoch": 5}}), tmp_path)
+    small = table(tmp_path)
+    add(tmp_path, small, "A", 0, details={"data": {"dropped": 3}})
+    other = {**ENVIRONMENT, "commit": "c0ffee+changes", "device": "H100"}
+    add(tmp_path, small, "A", 1, environment=other)
+    found = records(small, tmp_path)
+    assert "| A | data |  | dropped 3 |" in found
+    assert "| A | code |  | uncommitted changes with seeds 1 |" in found
+    assert "| A | machines |  | H100, torch 2.15; a CPU, torch 2.15 |" in found
 
 
 @pytest.mark.parametrize("name", names())
@@ -160,9 +348,51 @@ def test_every_table_can_be_audited(name: str, tmp_path: Path) -> None:
     assert load(name).source in text
 
 
+def unstated(name: str) -> Iterator[str]:
+    """What a shipped table says too little of, and the line that says it."""
+    for place in places(load(name)):
+        kinds = {key: kind for kind, keys in place.ours.items() for key in keys}
+        for finding in findings(place):
+            if finding.verdict == UNCOMPARED:
+                kind = kinds[finding.what]
+                yield (
+                    f"{place.row.name}, {place.column}: {finding.what} (ours {finding.ours}) is "
+                    f"not compared: state it in benchmarks/tables/{name}.yaml, or in the file of "
+                    f"protocols/ that it uses, such as\n  - {{from: paper (B.3), {kind}: "
+                    f"{{{finding.what}: {finding.ours}}}}}   or   "
+                    f"- {{from: open, {kind}: {{{finding.what}: why ours}}}}"
+                )
+            if finding.verdict == DEVIATES and not finding.why:
+                yield (
+                    f"{place.row.name}, {place.column}: {finding.what} deviates (paper "
+                    f"{finding.paper}, ours {finding.ours}) without a reason: add it to `why` of "
+                    f"the statement from {finding.source} in benchmarks/tables/{name}.yaml, or in "
+                    "the file of protocols/ that it uses"
+                )
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_key_of_a_shipped_table_is_compared(name: str) -> None:
+    assert not (list_ := list(unstated(name))), "\n".join(list_[:3])
+
+
+def test_shared_protocols_are_used() -> None:
+    folder = next(catalogue.folders()) / "protocols"
+    used = {name for table in names() for name in load(table).protocol.use}
+    assert {path.stem for path in folder.glob("*.yaml")} == used
+
+
 def test_a_selection_is_told(tmp_path: Path) -> None:
-    assert "Ours: parameters as printed in the paper, for all seeds; " in report(
+    assert "Ours: parameters as printed in the paper, for all seeds." in report(
         load("adnce-table10"), tmp_path
     )
     text = report(selections.resolve(load("adnce-table10"), "validation", tmp_path), tmp_path)
     assert "Ours: parameters validation: each outer fold of each seed has the best of its" in text
+
+
+@pytest.mark.parametrize("name", declarations())
+def test_settings_of_the_evaluation_have_names_of_their_own(name: str) -> None:
+    about = declarations()[name]
+    assert not set(about.recipe().evaluation) & set(about.recipe.model_fields)
+    assert about.recipe().idle(trained=False) <= set(about.recipe.model_fields)
+    assert about.recipe.of_training <= set(about.recipe.model_fields)

@@ -1,0 +1,136 @@
+"""A table's statements on its protocol: from shared files, from marks, and its own.
+
+One of its own that speaks of the recipe and names neither columns nor a domain is of the table's.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from contrastbench.benchmarks.tables import catalogue, strict_yaml
+from contrastbench.benchmarks.tables.protocol import SharedProtocol, Statement
+from contrastbench.benchmarks.tables.strict_yaml import Document
+from contrastbench.benchmarks.tables.table import Table
+from contrastbench.domains.registry import check_domain, declaration
+from contrastbench.losses.errors import unknown
+
+FOLDER = "protocols"  # beside the tables
+
+
+def gathered(table: Table, document: Document) -> Table:
+    """The table with all statements in its protocol: shared ones, marked ones, its own.
+
+    Raises:
+        UserError: a name that names nothing, with its file and line.
+    """
+    for i, statement in enumerate(table.protocol.facts):
+        check_places(table, statement, document, i)
+        check_keys(list(domains(table, statement)), statement, document, ["protocol", "facts", i])
+    check_marks(table, document)
+    shared = [
+        statement
+        for i, name in enumerate(table.protocol.use)
+        for statement in read(name, document, i)
+    ]
+    own = [
+        statement.model_copy(update={"domain": table.domain})
+        if statement.recipe and not statement.columns and not statement.domain
+        else statement
+        for statement in table.protocol.facts
+    ]
+    protocol = table.protocol.model_copy(update={"facts": [*shared, *marks(table), *own]})
+    return table.model_copy(update={"protocol": protocol})
+
+
+def read(name: str, document: Document, i: int) -> list[Statement]:
+    """The statements of a shared file: from beside the table that uses it, or from ours.
+
+    Raises:
+        UserError: no such file, or whatever is wrong in it.
+    """
+    parents = [*([document.path.parent] if document.path else []), *catalogue.folders()]
+    paths = {path.stem: path for parent in reversed(parents) for path in files(parent)}
+    if name not in paths:
+        raise document.wrong_at(["protocol", "use", i], unknown("protocol", name, paths))
+    shared = strict_yaml.read(paths[name])
+    protocol = shared.as_model(SharedProtocol)
+    with shared.at("domain"):
+        check_domain(protocol.domain)
+    for j, statement in enumerate(protocol.facts):
+        check_keys([protocol.domain], statement, shared, ["facts", j])
+    return list(protocol.statements())
+
+
+def files(folder: Path) -> list[Path]:
+    """The shared files of a folder with tables."""
+    return sorted((folder / FOLDER).glob("*.yaml"))
+
+
+def marks(table: Table) -> Iterator[Statement]:
+    """What columns and rows are marked to have from a source: their own values."""
+    for name, column in table.columns.items():
+        for source, keys in column.recipe_from.items():
+            yield mark(source, columns=[name], recipe=only(keys, column.recipe))
+    for row in table.rows:
+        for source, keys in row.recipe_from.items():
+            yield mark(source, rows=[row.name], recipe=only(keys, row.recipe))
+        for source, keys in row.params_from.items():
+            yield mark(source, rows=[row.name], params=only(keys, row.params))
+            for name, params in row.params_by_column.items():
+                yield mark(source, rows=[row.name], columns=[name], params=only(keys, params))
+
+
+def mark(source: str, **said: Any) -> Statement:
+    """A statement that repeats values of the table."""
+    return Statement.model_validate({"from": source, **said})
+
+
+def only(keys: Sequence[str], values: dict[str, Any]) -> dict[str, Any]:
+    """The values of these keys."""
+    return {key: value for key, value in values.items() if key in keys}
+
+
+def check_places(table: Table, statement: Statement, document: Document, i: int) -> None:
+    """Raise for a row or column that the table has not."""
+    known = {"rows": [row.name for row in table.rows], "columns": list(table.columns)}
+    for key, names in known.items():
+        for j, name in enumerate(getattr(statement, key)):
+            if name not in names:
+                where: list[int | str] = ["protocol", "facts", i, key, j]
+                raise document.wrong_at(where, unknown(key.removesuffix("s"), name, names))
+
+
+def check_marks(table: Table, document: Document) -> None:
+    """Raise for a mark on a key that is not beside it."""
+    marked: list[tuple[list[int | str], dict[str, list[str]], Iterable[str]]] = []
+    for name, column in table.columns.items():
+        marked.append((["columns", name, "recipe_from"], column.recipe_from, column.recipe))
+    for i, row in enumerate(table.rows):
+        marked.append((["rows", i, "recipe_from"], row.recipe_from, row.recipe))
+        params = {*row.params, *(key for own in row.params_by_column.values() for key in own)}
+        marked.append((["rows", i, "params_from"], row.params_from, params))
+    for where, sources, known in marked:
+        for source, keys in sources.items():
+            for key in keys:
+                if key not in known:
+                    error = unknown("key to mark", key, known)
+                    raise document.wrong_at([*where, source], error)
+
+
+def domains(table: Table, statement: Statement) -> Iterator[str]:
+    """Those of the places that a table's own statement is on."""
+    for name in statement.columns or table.columns:
+        yield table.domain_of(name)
+    if statement.domain:
+        yield statement.domain
+
+
+def check_keys(
+    of: Sequence[str], statement: Statement, document: Document, where: list[int | str]
+) -> None:
+    """Raise for a recipe key that no domain of the statement has."""
+    known = {key: None for name in of for key in declaration(name).recipe.model_fields}
+    for key in statement.recipe:
+        if key not in known:
+            error = unknown("recipe key of its places", key, known)
+            raise document.wrong_at([*where, "recipe", key], error)

@@ -1,0 +1,111 @@
+"""The places of a published table that can be run here, and all that can change their numbers."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.tables.protocol import Kind, Statement
+from contrastbench.benchmarks.tables.table import ON_TEST, Row, Table
+from contrastbench.domains.registry import make_recipe
+from contrastbench.losses.expression import is_sum, split_sum
+
+AS_PUBLISHED = "as published"
+
+
+@dataclass(frozen=True)
+class Place:
+    """One that the paper gives a value for."""
+
+    table: Table
+    row: Row
+    column: str
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Row and column."""
+        return self.row.name, self.column
+
+    @cached_property
+    def work(self) -> Experiment:
+        """What fills it in."""
+        return self.table.experiment(self.row, self.column)
+
+    @cached_property
+    def ours(self) -> dict[Kind, dict[str, Any]]:
+        """All that can change its number, as we have it; idle keys are left out."""
+        recipe = make_recipe(self.work.domain, self.work.recipe)
+        idle = recipe.idle(self.work.trained)
+        values = recipe.model_dump(mode="json")
+        return {
+            "recipe": {key: value for key, value in values.items() if key not in idle},
+            "params": self.params,
+            "evaluation": {**recipe.evaluation, **self.settings},
+        }
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The loss's, defaults included, and the weights of the later terms of a sum."""
+        loss = self.work.loss.complete
+        terms = split_sum(loss.name)[1:] if is_sum(loss.name) else []
+        params = {**loss.params, **{f"weight of {term}": weight for weight, term in terms}}
+        if self.undecided:
+            return dict.fromkeys(params, "to be chosen")
+        tried = self.row.nested.get(self.column, [])
+        varied = {key for setting in tried for key in setting if setting[key] != tried[0][key]}
+        return params | dict.fromkeys(sorted(varied), "chosen by each fold")
+
+    @property
+    def undecided(self) -> str:
+        """Why the parameters are not chosen yet; empty: they are."""
+        return self.row.undecided.get(self.column, "")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the table and the recipe decide of the evaluation."""
+        settings: dict[str, Any] = {"seeds": len(self.table.seeds)}
+        if ON_TEST in self.metric:
+            settings["probe epoch scored"] = "the best on the test images"
+        if self.work.trained:
+            settings |= {"model": self.model, "parameters": self.chosen_by}
+        return settings
+
+    @property
+    def metric(self) -> str:
+        """The one that is shown."""
+        return self.table.metric_of(self.column) or ""
+
+    @property
+    def model(self) -> str:
+        """Which of a training's models is scored."""
+        if epoch := self.metric.partition("@")[2]:
+            return f"that after {epoch} epochs"
+        steps = self.work.full_recipe.validate_every
+        return f"the best on validation data, every {steps} steps" if steps else "the last"
+
+    @property
+    def chosen_by(self) -> str:
+        """Where the loss's parameters come from."""
+        chosen = self.table.selection.startswith("validation")
+        return "chosen on validation data" if chosen else AS_PUBLISHED
+
+    def statement(self, kind: Kind, key: str) -> Statement | None:
+        """The last one on the key."""
+        said = (s for s in self.statements if key in getattr(s, kind))
+        return next(iter(reversed(list(said))), None)
+
+    @cached_property
+    def statements(self) -> list[Statement]:
+        """Those that hold here; a row of further data has those of the row that it repeats."""
+        row = self.row.name.partition(", data ")[0] if self.row.data else self.row.name
+        place = row, self.column, self.work.domain, self.work.dataset
+        return [s for s in self.table.protocol.facts if s.holds(*place)]
+
+
+def places(table: Table) -> Iterator[Place]:
+    """All of a table."""
+    for row in table.rows:
+        for column in row.paper:
+            if column in table.columns and table.runnable(row, column):
+                yield Place(table, row, column)

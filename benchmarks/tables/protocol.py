@@ -1,0 +1,88 @@
+"""What papers and released codes say of a protocol: each statement with where it is from."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from contrastbench.benchmarks.tables.strict_yaml import Strict
+
+OPEN = "open"
+PRINTED = r"(paper|code|reported by others) \(.+\)"
+Printed = Annotated[str, Field(pattern=f"^{PRINTED}$")]
+Source = Annotated[str, Field(pattern=f"^({PRINTED}|{OPEN})$")]
+Kind = Literal["recipe", "params", "evaluation"]
+KINDS: tuple[Kind, ...] = ("recipe", "params", "evaluation")
+
+
+class Difference(Strict):
+    """A deviation that no value shows."""
+
+    what: str
+    paper: str
+    ours: str
+    why: str
+
+
+class Statement(Strict):
+    """What one source says of some places of a table; of all unless they are named.
+
+    Under `from: open` the source says nothing, and the values are why ours are what they are.
+    """
+
+    source: Source = Field(alias="from", description="paper (B.3), code (main.py), open, ...")
+    rows: list[str] = Field([])
+    columns: list[str] = Field([])
+    datasets: list[str] = Field([])
+    domain: str | None = None
+    recipe: dict[str, Any] = Field({}, description="by key of our recipe")
+    params: dict[str, Any] = Field({}, description="by parameter of the loss")
+    evaluation: dict[str, Any] = Field({}, description="by setting of our scoring")
+    why: dict[str, str] = Field({}, description="by key: why ours is another value")
+    differs: list[Difference] = Field([])
+
+    @property
+    def partial(self) -> bool:
+        """Whether it is of some places only."""
+        return bool(self.rows or self.columns or self.datasets)
+
+    def holds(self, row: str, column: str, domain: str, dataset: str) -> bool:
+        """Whether it is said of that place."""
+        return all(
+            not named or here in named
+            for named, here in (
+                (self.rows, row),
+                (self.columns, column),
+                (self.datasets, dataset),
+                ([self.domain] if self.domain else [], domain),
+            )
+        )
+
+
+class Protocol(Strict):
+    """How published numbers came about: the last statement on a key holds."""
+
+    use: list[str] = Field([], description="files of protocols/, whose statements come first")
+    facts: list[Statement] = Field([])
+
+    @property
+    def seeds(self) -> int | None:
+        """The runs behind each value, if that is said of the whole table."""
+        for said in reversed(self.facts):
+            if "seeds" in said.evaluation and not said.partial:
+                return None if said.source == OPEN else said.evaluation["seeds"]
+        return None
+
+
+class SharedProtocol(Strict):
+    """A file of protocols/: what several tables say of one domain, or of some of its datasets."""
+
+    domain: str
+    datasets: list[str] = Field([])
+    facts: list[Statement]
+
+    def statements(self) -> Iterator[Statement]:
+        """Its statements, as those of a table."""
+        for statement in self.facts:
+            datasets = statement.datasets or self.datasets
+            yield statement.model_copy(update={"domain": self.domain, "datasets": datasets})

@@ -1,0 +1,81 @@
+"""What the records behind a place tell beside its number."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.tables.places import Place
+from contrastbench.domains.registry import make_recipe
+
+Note = tuple[str, Any, Any]  # what, as the paper or the table wants it, as it is recorded
+
+
+def notes(place: Place, results: Path) -> Iterator[Note]:
+    """Too few seeds, conversions of data, machines, and records that do not count."""
+    found = list(place.table.records(place.row, place.column, results).values())
+    yield from seeds(place.table.protocol.seeds, len(found))
+    yield from circumstances(found)
+    yield from others(place, results)
+
+
+def seeds(wanted: int | None, n: int) -> Iterator[Note]:
+    """Too few of them, or none."""
+    if n == 0:
+        yield "seeds", wanted or "", "missing"
+    elif wanted and n < wanted:
+        yield "seeds", wanted, n
+
+
+def circumstances(records: list[Record]) -> Iterator[Note]:
+    """What records tell of data, code and machines."""
+    data = {pairs(record["details"].get("data") or {}) for record in records} - {""}
+    if data:
+        yield "data", "", "; ".join(sorted(data))
+    changed = [
+        record["seed"]
+        for record in records
+        if str(record["environment"]["commit"]).endswith("+changes")
+    ]
+    if changed:
+        yield "code", "", f"uncommitted changes with seeds {', '.join(map(str, changed))}"
+    machines = {
+        f"{r['environment']['device']}, torch {r['environment']['versions']['torch']}"
+        for r in records
+    }
+    if len(machines) > 1:
+        yield "machines", "", "; ".join(sorted(machines))
+
+
+def others(place: Place, results: Path) -> Iterator[Note]:
+    """Records with the same loss and parameters but another recipe, which no table counts."""
+    groups: dict[tuple[str, str], int] = {}
+    work, loss = place.work, place.work.loss.complete
+    ours, defaults = (
+        recipe.model_dump(mode="json")
+        for recipe in (work.full_recipe, make_recipe(work.domain, {}))
+    )
+    for record in store.read_all(results, work.domain, work.dataset, loss.name):
+        recipe = {**defaults, **record["recipe"]}
+        changed = [key for key, value in ours.items() if recipe[key] != value]
+        same = {**loss.params, **record["params"]} == loss.params
+        if changed and same and not work.matches(record):
+            wanted, found = (
+                pairs({key: values[key] for key in changed}) for values in (ours, recipe)
+            )
+            groups[wanted, found] = groups.get((wanted, found), 0) + 1
+    for (wanted, found), n in sorted(groups.items()):
+        yield f"records not counted ({n})", wanted, found
+
+
+def pairs(values: dict[str, Any]) -> str:
+    """Values by key."""
+    return ", ".join(f"{key} {shown(value)}" for key, value in values.items())
+
+
+def shown(value: Any) -> str:
+    """A value for people."""
+    if isinstance(value, (list, tuple)):
+        return f"({', '.join(map(str, value))})"
+    return "none" if value is None else str(value)
