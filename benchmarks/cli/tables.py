@@ -44,7 +44,7 @@ def table(
 def audit(
     name: opt.Table, selection: opt.Selection = None, results: opt.Results = Path("results")
 ) -> None:
-    """Where our protocol deviates from the paper's, and what the paper leaves open."""
+    """Our protocol beside the paper's: same, deviating, open, not yet compared."""
     from contrastbench.benchmarks.tables import audit, selections
     from contrastbench.benchmarks.tables.load import load
 

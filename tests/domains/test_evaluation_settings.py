@@ -1,0 +1,82 @@
+"""What a recipe says of its scoring is what the scorers do."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from contrastbench.domains.graph import GraphRecipe
+from contrastbench.domains.graph.domain import GraphDomain
+from contrastbench.domains.image import PROBES as SAID
+from contrastbench.domains.image import ImageRecipe
+from contrastbench.domains.image.evaluation import PROBES, trained_probe
+from contrastbench.domains.scoring import linear, svm
+from contrastbench.domains.sentence import SentenceRecipe
+from contrastbench.domains.tabular import TabularRecipe
+
+
+def test_the_svm_is_the_one_that_graphs_say() -> None:
+    said = GraphRecipe().evaluation
+    assert tuple(said["C"]) == svm.C_GRID
+    assert said["C chosen"] == f"by {svm.INNER_FOLDS} inner folds of each training part"
+
+
+@pytest.mark.parametrize("augmentation", ["random2", "random3", "random4", "mask"])
+def test_idle_keys_of_graphs_change_no_view(augmentation: str) -> None:
+    """And every ratio that is not idle does."""
+
+    def view(**changed: Any) -> list[Tensor]:
+        recipe = GraphRecipe(augmentation=augmentation, **changed)
+        domain = GraphDomain("motifs", recipe, 0, None, torch.device("cpu"))
+        graphs = next(iter(domain.batches(0)))[1]
+        return [graphs.x, graphs.edge_index, graphs.node_ptr]
+
+    idle, before = GraphRecipe(augmentation=augmentation).idle(trained=True), view()
+    for key in ("drop_ratio", "edge_ratio", "mask_ratio", "subgraph_ratio"):
+        pairs = zip(before, view(**{key: 0.5}), strict=True)
+        assert all(torch.equal(a, b) for a, b in pairs) == (key in idle), key
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_probes_of_images_are_those_that_recipes_say(name: str) -> None:
+    probe, said = PROBES[name], SAID[name]
+    assert (probe.lr, probe.batch, probe.epochs) == (said["lr"], said["batch size"], said["epochs"])
+    assert probe.views == {"base": "base", "crops and flips": "none"}[said["views"]]
+    assert probe.cosine == (said["schedule"] == "cosine")
+    assert probe.statistics_move == (said["batch norm"] == "statistics move")
+    optimizer = probe.optimizer([torch.nn.Parameter(torch.zeros(1))], probe.lr)
+    group = optimizer.param_groups[0]
+    kind, _, momentum = said["optimizer"].partition(", momentum ")
+    assert type(optimizer).__name__.lower() == kind
+    assert group["weight_decay"] == said["weight decay"]
+    assert not momentum or group["momentum"] == float(momentum)
+
+
+def test_a_rate_of_the_recipes_own_is_said() -> None:
+    recipe = ImageRecipe(probe="paper", probe_lr=0.02)
+    assert recipe.evaluation["probe lr"] == trained_probe(recipe).lr == 0.02
+
+
+def test_only_probes_that_are_trained_on_views_have_settings_here() -> None:
+    assert set(SAID) == set(PROBES)
+    assert not any(key.startswith("probe") for key in ImageRecipe(probe="lbfgs").evaluation)
+
+
+def test_the_linear_classifier_is_the_one_that_tables_of_numbers_say() -> None:
+    scaled, plain = (TabularRecipe(probe=name).evaluation for name in ("linear", "plain"))
+    assert tuple(scaled["probe lr"]) == tuple(plain["probe lr"]) == linear.RATES
+    assert scaled["probe epochs"] == plain["probe epochs"] == linear.EPOCHS
+    assert (scaled["probe batch size"], plain["probe batch size"]) == (
+        linear.BATCH,
+        linear.PLAIN_BATCH,
+    )
+    assert str(linear.MEAN_SQUARE) in scaled["probe embeddings"]
+    drops = ", ".join(map(str, linear.PLAIN_DROPS[:-1])) + f" and {linear.PLAIN_DROPS[-1]}"
+    assert plain["probe schedule"] == f"a fifth after epochs {drops}"
+    assert "probe lr" not in TabularRecipe(probe="pseudo_inverse").evaluation
+
+
+def test_whitening_is_said_where_it_is_done() -> None:
+    assert "whitening fitted on" in SentenceRecipe(whiten=True).evaluation
+    assert "whitening fitted on" not in SentenceRecipe().evaluation
