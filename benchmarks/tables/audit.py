@@ -99,8 +99,8 @@ def finding(place: Place, kind: Kind, key: str, ours: Any) -> Finding:
     if says == ours:
         return Finding(SAME, key, shown(ours), source=source)
     why = statement.why.get(key, "")
-    if kind == "params" and place.chosen_by != AS_PUBLISHED:
-        why = place.undecided or place.chosen_by
+    if place.chosen_by != AS_PUBLISHED and (kind == "params" or key == "parameters"):
+        why = place.undecided or "--selection validation"
     return Finding(DEVIATES, key, shown(ours), shown(says), source, why)
 
 

@@ -167,12 +167,12 @@ def test_values_that_are_marked_as_printed_are_the_papers(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("state", "ours", "why"),
     [
-        ({}, "chosen by each fold", "chosen on validation data"),
+        ({}, "chosen by each fold", "--selection validation"),
         ({"nested": {}, "undecided": {"A": "1 of 2 done"}}, "to be chosen", "1 of 2 done"),
         (
             {"nested": {}, "params_by_column": {"A": {"temperature": 0.1}}},
             "0.1",
-            "chosen on validation data",
+            "--selection validation",
         ),
     ],
 )
