@@ -1,9 +1,7 @@
 """Graph datasets: the TU text format read strictly, and the embedded motif graphs."""
 
 import hashlib
-import lzma
 import zipfile
-import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -19,9 +17,12 @@ from contrastbench.domains.declaration import Dataset
 from contrastbench.domains.download import fetch
 from contrastbench.domains.graph import DATASETS, TU_URL
 from contrastbench.domains.graph.motifs import motif_graphs
+from contrastbench.domains.reading import member, names, reading
 from contrastbench.losses.errors import UserError, unknown
 
 Array = np.ndarray[Any, np.dtype[np.int64]]
+SUFFIXES = ("A", "graph_indicator", "graph_labels", "node_labels")
+MAX_FEATURES = 2**31  # numbers in the node labels one-hot: 8 GiB
 MAX_DEGREE = 255  # degrees above share the last column of the degree one-hot
 
 
@@ -136,7 +137,8 @@ def load(name: str, data_root: Path | None = None) -> tuple[Graphs, str]:
 def load_tu(name: str, data_root: Path | None) -> tuple[Graphs, str]:
     """A set of the TU collection; the last one stays in memory for the next seed."""
     read = open_raw(name, data_root)
-    graphs = parse_tu(name, read, DATASETS.get(name))
+    with reading(f"graph dataset {name}", "get its files again"):
+        graphs = parse_tu(name, read, DATASETS.get(name))
     return graphs, content_hash(graphs)
 
 
@@ -192,34 +194,31 @@ def zip_reader(path: Path, name: str) -> RawReader:
     """Raw files inside a zip, read in place: nothing is extracted."""
 
     def read(suffix: str) -> bytes | None:
-        try:
-            with zipfile.ZipFile(path) as archive:
-                member = next(
-                    (m for m in archive.namelist() if Path(m).name == f"{name}_{suffix}.txt"), None
-                )
-                return archive.read(member) if member else None
-        except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError) as error:
-            fix = f"delete it and download {TU_URL.format(name)} again"
-            raise UserError(f"{path} is damaged ({str(error).splitlines()[0]}): {fix}") from None
+        wanted, fix = f"{name}_{suffix}.txt", f"delete it and download {TU_URL.format(name)} again"
+        with reading(path, fix), zipfile.ZipFile(path) as archive:
+            found = next((m for m in names(archive) if Path(m).name == wanted), None)
+            return member(archive, found) if found else None
 
     return read
 
 
 def parse_tu(name: str, read: RawReader, declared: Dataset | None) -> Graphs:
     """Graphs of the TU text format; every inconsistency is an error that names the file."""
+    read = {suffix: read(suffix) for suffix in SUFFIXES}.get
     indicator = column(name, "graph_indicator", read)
     _, y = np.unique(column(name, "graph_labels", read), return_inverse=True)
     edges = integers(name, "A", read)
     labels = integers(
         name, "node_labels", read, required=declared is not None and declared.node_labels
     )
+    check_endings(name, read)
     check_indicator(name, indicator, len(y))
     check_edges(name, edges, indicator)
     if labels is not None and len(labels) != len(indicator):
         raise damaged(name, "node_labels", f"{len(labels)} lines for {len(indicator)} nodes")
     node_ptr = np.searchsorted(indicator, np.arange(1, len(y) + 2))
     graphs = union(
-        node_features(labels, len(indicator)),
+        node_features(name, labels, len(indicator)),
         torch.from_numpy(np.ascontiguousarray(edges.T) - 1),
         torch.from_numpy(node_ptr),
         torch.from_numpy(y.reshape(-1)),
@@ -228,10 +227,13 @@ def parse_tu(name: str, read: RawReader, declared: Dataset | None) -> Graphs:
     return graphs
 
 
-def node_features(labels: Array | None, nodes: int) -> Tensor:
+def node_features(name: str, labels: Array | None, nodes: int) -> Tensor:
     """Node labels one-hot, column by column; no columns without labels."""
     if labels is None:
         return torch.zeros(nodes, 0)
+    width = sum(int(c.max()) - int(c.min()) + 1 for c in labels.T)
+    if width * nodes > MAX_FEATURES:
+        raise damaged(name, "node_labels", f"labels {labels.min()}..{labels.max()} are too many")
     return torch.cat([one_hot(torch.from_numpy(c - c.min())).float() for c in labels.T], dim=1)
 
 
@@ -268,12 +270,25 @@ def column(name: str, suffix: str, read: RawReader) -> Array:
 
 
 def check_indicator(name: str, indicator: Array, graphs: int) -> None:
-    """Graph numbers ascend within 1..graphs."""
-    if indicator.min() < 1 or indicator.max() > graphs:
+    """Graph numbers ascend from 1 or above to the number of graphs.
+
+    A graph without nodes may stand between others; after the last it would be a line of labels too
+    many.
+    """
+    if indicator.min() < 1 or indicator.max() != graphs:
         numbers = f"graph numbers {indicator.min()}..{indicator.max()}"
         raise damaged(name, "graph_indicator", f"{numbers}, but graph_labels has {graphs} lines")
     if (np.diff(indicator) < 0).any():
         raise damaged(name, "graph_indicator", "nodes of one graph do not stand together")
+
+
+def check_endings(name: str, read: RawReader) -> None:
+    """The last lines are complete: a file ends as the others of its set do."""
+    texts = {suffix: read(suffix) for suffix in SUFFIXES}
+    ended = {suffix: text.endswith(b"\n") for suffix, text in texts.items() if text}
+    cut = [suffix for suffix, whole in ended.items() if not whole]
+    if any(ended.values()) and cut:
+        raise damaged(name, cut[0], "its last line is cut off, those of the other files are not")
 
 
 def check_edges(name: str, edges: Array, indicator: Array) -> None:

@@ -1,5 +1,6 @@
 """The TU format is read strictly: what is wrong is named, and nothing is ever dropped."""
 
+import random
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 import torch
 
 from contrastbench.domains.graph.data import Graphs, content_hash, load, open_raw, parse_tu
+from contrastbench.domains.reading import member
 from contrastbench.losses import UserError
 
 # Three graphs: a path of three nodes, two nodes without an edge, and a triangle.
@@ -81,6 +83,35 @@ def test_a_flipped_byte_in_a_zip_is_named(tmp_path: Path) -> None:
         read(tmp_path)
 
 
+def test_a_damaged_zip_is_named_or_its_content_is_equal(tmp_path: Path) -> None:
+    """Flipped bits at 400 places, whatever the reader of zips makes of them."""
+    folder, whole = write(tmp_path / "files"), tmp_path / "TOY.zip"
+    with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(folder.iterdir()):
+            archive.write(file, f"TOY/{file.name}")
+    data, rng, said = whole.read_bytes(), random.Random(0), []
+    content = content_hash(read(folder))
+    for _ in range(400):
+        place = rng.randrange(len(data))
+        flipped = data[place] ^ 1 << rng.randrange(8)
+        whole.write_bytes(data[:place] + bytes([flipped]) + data[place + 1 :])
+        try:
+            assert content_hash(read(tmp_path)) == content
+        except UserError as error:
+            said.append(str(error))
+    assert len(said) > 100
+    assert [text for text in said if "TOY" not in text or "\n" in text] == []
+
+
+def test_a_zip_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.txt", bytes(3000))
+    with zipfile.ZipFile(tmp_path / "bomb.zip") as archive:
+        assert member(archive, "a.txt", limit=3000) == bytes(3000)
+        with pytest.raises(UserError, match=r"a.txt in .*bomb.zip unpacks to more than"):
+            member(archive, "a.txt", limit=2999)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -104,6 +135,15 @@ def test_a_flipped_byte_in_a_zip_is_named(tmp_path: Path) -> None:
         (
             {"graph_labels": "1\n-1\n"},
             "TOY_graph_indicator.txt .* 1..3, but graph_labels has 2 lines",
+        ),
+        (
+            {"graph_labels": RAW["graph_labels"] + "1\n"},
+            "TOY_graph_indicator.txt .* 1..3, but graph_labels has 4 lines",
+        ),
+        ({"graph_labels": "1\n-1\n1"}, "TOY_graph_labels.txt .* its last line is cut off"),
+        (
+            {"node_labels": RAW["node_labels"].replace("2", "9" * 18)},
+            r"TOY_node_labels.txt .* labels 0..9+ are too many",
         ),
         ({"node_labels": RAW["node_labels"][:-2]}, "TOY_node_labels.txt .* 7 lines for 8 nodes"),
         (
@@ -170,11 +210,11 @@ def test_a_download_with_another_hash_is_not_used(
 
 
 def test_empty_graphs_keep_their_rows(tmp_path: Path) -> None:
-    labels = "".join(f"{label}\n" for label in (7, 1, -1, 8, 1, 9))
+    labels = "".join(f"{label}\n" for label in (7, 1, -1, 8, 1))
     indicator = RAW["graph_indicator"].replace("3", "5").replace("2", "3").replace("1", "2")
     graphs = read(write(tmp_path, graph_labels=labels, graph_indicator=indicator))
-    assert graphs.node_ptr.diff().tolist() == [0, 3, 2, 0, 3, 0]
-    assert graphs.edge_ptr.diff().tolist() == [0, 4, 0, 0, 6, 0]
+    assert graphs.node_ptr.diff().tolist() == [0, 3, 2, 0, 3]
+    assert graphs.edge_ptr.diff().tolist() == [0, 4, 0, 0, 6]
 
 
 def test_select_and_slice_agree_with_the_graphs_one_by_one(tmp_path: Path) -> None:
