@@ -1,6 +1,7 @@
 """Small images and folders of them, and how a bad one is refused."""
 
 import io
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,14 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torch import Tensor
 
 from contrastbench.domains.image.data import load
 from contrastbench.domains.image.images import ImageSet
 from contrastbench.losses import UserError
 
 CPU = torch.device("cpu")
+N = 24
 
 
 def noise(*shape: int, seed: int = 0) -> Any:
@@ -59,3 +62,27 @@ def refused(work: Callable[[], Any], message: str) -> None:
     with pytest.raises(UserError, match=message) as error:
         work()
     assert "\n" not in str(error.value)
+
+
+def rng(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def picture(height: int = 32, width: int = 32, n: int = N, seed: int = 0) -> Tensor:
+    """(n, 3, height, width) uint8: smooth colours with noise; a grey, a black, a white one."""
+    small = torch.rand(n, 3, 5, 5, generator=rng(seed))
+    smooth = torch.nn.functional.interpolate(small, (height, width), mode="bilinear")
+    images = ((smooth + 0.2 * torch.rand(smooth.shape, generator=rng(seed + 1))) * 215).byte()
+    images[0, 1:] = images[0, :1]
+    images[1], images[2] = 0, 255
+    return images
+
+
+def same_distribution(one: Tensor, two: Tensor) -> None:
+    """Means within 4.5 standard errors, distribution functions within 2.2 of their scale."""
+    error = (one.var(dim=0) / len(one) + two.var(dim=0) / len(two)).sqrt()
+    assert bool(((one.mean(dim=0) - two.mean(dim=0)).abs() < 4.5 * error).all())
+    for a, b in zip(one.T.contiguous(), two.T.contiguous(), strict=True):
+        points = torch.cat([a, b]).unique()
+        below = [torch.searchsorted(x.sort().values, points, right=True) / len(x) for x in (a, b)]
+        assert (below[0] - below[1]).abs().max() < 2.2 * math.sqrt(1 / len(a) + 1 / len(b))

@@ -114,12 +114,10 @@ def step_times(images: Tensor, width: float) -> tuple[float, float, float, float
 
 def per_image(policy: Policy) -> Callable[[Image.Image], Tensor]:
     """The same view by torchvision's transforms of Pillow images."""
-    n, magnitude = policy.randaugment
     jitter = transforms.ColorJitter(*policy.strength)
     steps = [
         transforms.RandomResizedCrop(policy.size, policy.scale, policy.ratio),
         transforms.RandomHorizontalFlip(policy.flip),
-        *([transforms.RandAugment(n, int(magnitude), num_magnitude_bins=11)] if n else []),
         *([transforms.RandomApply([jitter], policy.jitter)] if policy.jitter else []),
         *([transforms.RandomGrayscale(policy.grey)] if policy.grey else []),
         transforms.ToTensor(),

@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from contrastbench.domains.declaration import Dataset, Declaration, by_name
 from contrastbench.domains.recipe import Recipe, Width
 
+SMALL = 96  # pixels a side up to which the published sets of photographs are kept as they are
 Operations = Annotated[int, Field(ge=0)]
 Magnitude = Annotated[float, Field(ge=0, le=10)]
 TEMPERATURE = 0.5  # of the neighbours' votes
@@ -72,8 +73,7 @@ class ImageRecipe(Recipe):
     lists no blur) leaves open the batch size (256) and the schedule (cosine); `renyicl-imagenet`
     (B.3: 100 epochs, six local crops, learning rate 0.15 times the root of the batch size) the
     warm-up and the rates of blur and solarisation (5 epochs and MoCo v3's, as in the released code,
-    which applies RandAugment after the blur, not before the jitter as here, and erases in one of
-    the two views only).
+    whose heads, first weights and order of operations it has, too). RandAugment of both is timm's.
 
     >>> ImageRecipe(encoder="resnet50").width
     0.25
@@ -113,8 +113,11 @@ class ImageRecipe(Recipe):
             "pairing": "query_key",
             "encoder": "resnet50",
             "width": 1.0,
+            "zero_init_residual": True,
             "projection": (4096, 256),
             "projection_norm": True,
+            "predictor_bias": False,
+            "whole_pictures": True,
             "precision": "bf16",
             "probe": "renyicl-imagenet",
             "validation": 0.0,
@@ -124,6 +127,7 @@ class ImageRecipe(Recipe):
     of_training: ClassVar[frozenset[str]] = Recipe.of_training | {
         *("warmup", "eval_every", "views", "min_scale", "flip", "asymmetric", "randaugment"),
         *("local_crops", "local_size", "positives", "pairing", "ema", "predictor"),
+        "predictor_bias",
         *("projection", "projection_norm", "chunk"),
     }
 
@@ -145,6 +149,9 @@ class ImageRecipe(Recipe):
     test_size: int | None = Field(
         None, ge=8, description="of scored images; as the views unless given"
     )
+    whole_pictures: bool = Field(
+        False, description="views are of whole pictures; else files are stored as square middles"
+    )
     views: Literal["none", "base", "hard"] = Field(
         "base", description="none: crops and flips alone"
     )
@@ -161,7 +168,7 @@ class ImageRecipe(Recipe):
     randaugment: tuple[Operations, Magnitude] | None = Field(
         None,
         strict=False,
-        description="operations in a row and their magnitude of 10, in place of the views' own",
+        description="timm's operations in a row, their magnitude of 10, in place of the views' own",
     )
     local_crops: int = Field(0, ge=0, description="small crops, further queries of query_key")
     local_size: int = Field(96, ge=8)
@@ -169,12 +176,16 @@ class ImageRecipe(Recipe):
     pairing: Literal["both_views", "query_key", "supervised"] = "both_views"
     ema: float = Field(0.99, ge=0, le=1, description="of query_key's target network; rises to 1")
     predictor: bool = Field(True, description="query_key's prediction head")
+    predictor_bias: bool = Field(True, description="of that head's last layer")
     encoder: Literal["resnet18", "resnet34", "resnet50", "raw"] = Field(
         "resnet18", description="raw: pixels"
     )
     width: float = Field(0.25, gt=0, le=4, description="times the published number of channels")
     stem_init: Literal["kaiming", "pytorch"] = Field(
         "kaiming", description="pytorch: the first convolution as nn.Conv2d draws it"
+    )
+    zero_init_residual: bool = Field(
+        False, description="every residual block starts as its shortcut (Goyal et al. 2017)"
     )
     projection: tuple[Width, Width] = Field(
         (512, 128), strict=False, description="hidden and last width"
@@ -229,8 +240,12 @@ class ImageRecipe(Recipe):
 
     @property
     def protocol(self) -> str:
-        """Training and scoring as described in the image domain."""
-        return "images/1"
+        """Training and scoring as described in the image domain.
+
+        Hard views had torchvision's RandAugment and uniform noise before images/2.
+        """
+        harder = self.views == "hard" or (self.randaugment is not None and self.randaugment[0] > 0)
+        return "images/2" if harder else "images/1"
 
     @property
     def evaluation(self) -> dict[str, Any]:
@@ -247,6 +262,10 @@ class ImageRecipe(Recipe):
         idle |= {key for key in ("chunk", "compile", "eval_every") if not getattr(self, key)}
         if self.pairing != "query_key":
             idle |= {"ema", "predictor", "local_crops"}
+        if self.pairing != "query_key" or not self.predictor:
+            idle.add("predictor_bias")
+        if self.size <= SMALL:
+            idle.add("whole_pictures")
         if self.pairing != "both_views":
             idle.add("positives")
         return idle if self.local_crops else {*idle, "local_size"}

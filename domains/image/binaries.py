@@ -12,7 +12,7 @@ from contrastbench.losses.errors import UserError
 
 
 def load_cifar(
-    name: str, size: int, data_root: Path | None, device: torch.device
+    name: str, size: int, data_root: Path | None, device: torch.device, whole: bool
 ) -> tuple[ImageSet, str]:
     """CIFAR-10 or CIFAR-100 in the binary version: no pickles."""
     hundred = name == "CIFAR-100"
@@ -34,7 +34,7 @@ def records(name: str, raw: bytes, count: int, labels: int) -> tuple[Tensor, Ten
 
 
 def load_stl(
-    name: str, size: int, data_root: Path | None, device: torch.device
+    name: str, size: int, data_root: Path | None, device: torch.device, whole: bool
 ) -> tuple[ImageSet, str]:
     """STL-10 in the binary version, its unlabelled images included."""
     counts = {"train": 5_000, "test": 8_000, "unlabeled": 100_000}

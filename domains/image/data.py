@@ -17,7 +17,11 @@ from contrastbench.losses.errors import unknown
 
 
 def load(
-    dataset: str, size: int, data_root: Path | None, device: torch.device
+    dataset: str,
+    size: int,
+    data_root: Path | None,
+    device: torch.device,
+    whole: bool = False,
 ) -> tuple[ImageSet, str]:
     """A set of images by name and the sha256 of its content.
 
@@ -30,6 +34,7 @@ def load(
             pixels a side.
         data_root: a folder that already holds the files.
         device: where pixels and labels go.
+        whole: crops are of whole pictures, decoded at each step, where stored ones were cut.
 
     Raises:
         UserError: unknown name, no file and no network, or a file that is no image.
@@ -37,22 +42,22 @@ def load(
     kind, colon, path = dataset.partition(":")
     if colon and kind == "folder":
         root = find_folder(Path(path), data_root)
-        return load_folder(root, size, device, fingerprint(root))
+        return load_folder(root, size, device, fingerprint(root), whole)
     if dataset not in LOADERS:
         raise unknown("image dataset", dataset, LOADERS, "; your own images: folder:PATH")
-    return load_declared(dataset, size, data_root, device)
+    return load_declared(dataset, size, data_root, device, whole)
 
 
 @lru_cache(maxsize=1)
 def load_declared(
-    dataset: str, size: int, data_root: Path | None, device: torch.device
+    dataset: str, size: int, data_root: Path | None, device: torch.device, whole: bool
 ) -> tuple[ImageSet, str]:
     """A declared set; the last one stays in memory for the next seed."""
-    return LOADERS[dataset](dataset, size, data_root, device)
+    return LOADERS[dataset](dataset, size, data_root, device, whole)
 
 
 def load_embedded(
-    name: str, size: int, data_root: Path | None, device: torch.device
+    name: str, size: int, data_root: Path | None, device: torch.device, whole: bool
 ) -> tuple[ImageSet, str]:
     """scikit-learn's digits, enlarged to the size of views; the hash is of 8 x 8 pixels."""
     data = load_digits()
@@ -76,7 +81,7 @@ def enlarge(images: Images | ImageFiles, size: int, device: torch.device) -> Ima
     )
 
 
-LOADERS: dict[str, Callable[[str, int, Path | None, torch.device], tuple[ImageSet, str]]] = {
+LOADERS: dict[str, Callable[[str, int, Path | None, torch.device, bool], tuple[ImageSet, str]]] = {
     "digits": load_embedded,
     "CIFAR-10": load_cifar,
     "CIFAR-100": load_cifar,

@@ -173,14 +173,49 @@ def decode(name: str, data: bytes, side: int | None) -> Tensor:
     Raises:
         UserError: the file is damaged.
     """
+    image = open_rgb(name, data)
+    if side is not None and image.size != (side, side):
+        image = middle(image, side)
+    return to_tensor(image)
+
+
+def crops(
+    name: str, data: bytes, boxes: Sequence[Sequence[int]], sizes: Sequence[int]
+) -> list[Tensor]:
+    """(3, size, size) uint8 of parts of an image file, each resized as torchvision's are.
+
+    Args:
+        name: of the file.
+        data: its bytes.
+        boxes: top, left, height, width of each part in pixels.
+        sizes: of the results.
+
+    Raises:
+        UserError: the file is damaged.
+    """
+    image = open_rgb(name, data)
+    return [
+        to_tensor(
+            image.crop((left, top, left + width, top + height)).resize(
+                (size, size), Image.Resampling.BILINEAR
+            )
+        )
+        for (top, left, height, width), size in zip(boxes, sizes, strict=True)
+    ]
+
+
+def open_rgb(name: str, data: bytes) -> Image.Image:
+    """The decoded image in a file's bytes."""
     try:
-        image = to_rgb(open_image(name, data))
+        return to_rgb(open_image(name, data))
     except UserError:
         raise
     except DAMAGE as error:
         raise UserError(f"{name} is damaged ({error}): remove or replace it") from None
-    if side is not None and image.size != (side, side):
-        image = middle(image, side)
+
+
+def to_tensor(image: Image.Image) -> Tensor:
+    """(3, H, W) uint8 of an image of three colours."""
     return torch.from_numpy(np.array(image)).permute(2, 0, 1)
 
 

@@ -23,7 +23,8 @@ from contrastbench.domains.image.evaluation import (
     split,
     trained_probe,
 )
-from contrastbench.domains.image.views import Policy, augment, normalise, pair, policy, with_blur
+from contrastbench.domains.image.images import Images
+from contrastbench.domains.image.views import Policy, pair, policy, with_blur
 from contrastbench.domains.model import Raw
 from contrastbench.domains.scoring.classifiers import Classifier, Labelled, accuracy
 from contrastbench.domains.scoring.logistic import regularised
@@ -62,7 +63,8 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         device: torch.device,
     ) -> None:
         super().__init__(dataset, recipe, seed, data_root, device)
-        data, self.sha256 = load(dataset, recipe.size, data_root, device)
+        whole = recipe.whole_pictures
+        data, self.sha256 = load(dataset, recipe.size, data_root, device, whole)
         side = data.train.batch(torch.zeros(1, dtype=torch.long, device=device)).shape[-1]
         if recipe.size <= min(TINY_SIZE, side // 2):
             print(
@@ -119,16 +121,16 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 
     def contrasts(self, model: Model, batch: Batch) -> list[Contrast]:
         """SimCLR's pairing, AttentionNCE's with further positives, MoCo v3's, or by class."""
-        images, labels = self.pool.batch(batch.rows)
+        images = self.pool.batch(batch.rows)
         if self.recipe.pairing == "supervised":
-            check_classes(labels, len(self.pool))
+            check_classes(images.labels, len(self.pool))
         views = self.views(images, batch.rng)
         if self.recipe.pairing == "query_key":
             assert isinstance(model, ImageModel), "pixels as they are have no weights to train"
             return moco(model, views)
         one, two, *positives = [model(view) for view in views]
         if self.recipe.pairing == "supervised":
-            return [same_class(one, two, labels)]
+            return [same_class(one, two, images.labels)]
         return [both_views(one, two, positives)]
 
     @property
@@ -140,10 +142,9 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         """The class of each image; -1 where it has none."""
         return torch.cat([part.labels[here] for part, here in self.pool.by_split(batch.rows)])
 
-    def views(self, images: Tensor, rng: torch.Generator) -> list[Tensor]:
+    def views(self, images: Split, rng: torch.Generator) -> list[Tensor]:
         """Two views of a batch, and further positives or local crops."""
-        views = [augment(images, kind, rng) for kind in policies(self.recipe)]
-        return [normalise(view, self.preprocessing.mean, self.preprocessing.std) for view in views]
+        return self.preprocessing.views(images, policies(self.recipe), rng)
 
     def validate(self, model: Model) -> float:
         """Accuracy in percent of nearest neighbours on the validation images."""
@@ -235,11 +236,13 @@ class Pool:
     def __len__(self) -> int:
         return self.ends[-1]
 
-    def batch(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Images and labels of those numbers, split by split."""
-        samples = [(part.batch(here), part.labels[here]) for part, here in self.by_split(rows)]
-        images, labels = zip(*samples, strict=True)
-        return torch.cat(images), torch.cat(labels)
+    def batch(self, rows: Tensor) -> Split:
+        """The images of those numbers, split by split."""
+        parts = [part.select(here) for part, here in self.by_split(rows)]
+        if len(parts) == 1:
+            return parts[0]
+        everything = [part.batch(torch.arange(len(part), device=rows.device)) for part in parts]
+        return Images(torch.cat(everything), torch.cat([part.labels for part in parts]))
 
     def by_split(self, rows: Tensor) -> Iterator[tuple[Split, Tensor]]:
         """The splits that those numbers are in, and the numbers within each."""
@@ -270,7 +273,7 @@ def policies(recipe: ImageRecipe) -> list[Policy]:
         kind = replace(kind, erasing=0.0)
     first, second = pair(kind) if recipe.asymmetric else (kind, kind)
     local = replace(
-        second, size=recipe.local_size, scale=LOCAL_SCALE, randaugment=(0, 0.0), solarise=0.0
+        second, size=recipe.local_size, scale=LOCAL_SCALE, randaugment=None, solarise=0.0
     )
     return [first, second, *[kind] * recipe.positives, *[local] * recipe.local_crops]
 
@@ -279,7 +282,9 @@ def published(recipe: ImageRecipe) -> Policy:
     """The published views with the recipe's own values in place of theirs."""
     kind = with_blur(policy(recipe.views, recipe.size), recipe.blur)
     kind = replace(kind, flip=recipe.flip, scale=(recipe.min_scale, 1.0))
-    return replace(kind, randaugment=recipe.randaugment) if recipe.randaugment else kind
+    if recipe.randaugment is None:
+        return kind
+    return replace(kind, randaugment=recipe.randaugment if recipe.randaugment[0] else None)
 
 
 def check_classes(labels: Tensor, images: int) -> None:

@@ -80,6 +80,14 @@ def residual(
     return block(channels, planes, stride, shortcut)
 
 
+def start_as_shortcuts(encoder: nn.Module) -> None:
+    """Every residual block's last batch norm has weight zero (Goyal et al. 2017, 5.1)."""
+    for block in encoder.modules():
+        if isinstance(block, BasicBlock | Bottleneck):
+            last = block.bn2 if isinstance(block, BasicBlock) else block.bn3
+            nn.init.zeros_(last.weight)
+
+
 class ImageModel(ContrastiveModel):
     """A ResNet with its heads, in the recipe's precision; channels are last in memory.
 
@@ -94,6 +102,8 @@ class ImageModel(ContrastiveModel):
 
     def __init__(self, recipe: ImageRecipe, steps: int) -> None:
         encoder = ResNet(recipe.encoder, recipe.width, recipe.size <= SMALL, recipe.stem_init)
+        if recipe.zero_init_residual:
+            start_as_shortcuts(encoder)
         hidden, outputs = recipe.projection
         projector = head(encoder.features, hidden, outputs)
         if recipe.projection_norm:
@@ -101,6 +111,8 @@ class ImageModel(ContrastiveModel):
             projector.append(nn.BatchNorm1d(outputs, affine=False))
         moco = recipe.pairing == "query_key"
         predictor = head(outputs, hidden, outputs) if moco and recipe.predictor else None
+        if predictor is not None and not recipe.predictor_bias:
+            predictor[-1] = nn.Linear(hidden, outputs, bias=False)
         super().__init__(encoder, projector, predictor, recipe.ema if moco else None, steps)
         self.bf16, self.chunk = recipe.precision == "bf16", recipe.chunk
         self.to(memory_format=torch.channels_last)

@@ -1,7 +1,7 @@
 """Scores of frozen encoders: features, and linear classifiers trained on views."""
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -14,10 +14,11 @@ from contrastbench.domains.image.images import ImageFiles, Images
 from contrastbench.domains.image.views import (
     Kind,
     Policy,
-    augment,
+    erase_some,
     evaluation,
     normalise,
     policy,
+    recolour,
     with_blur,
 )
 from contrastbench.domains.model import ContrastiveModel, Raw
@@ -38,9 +39,18 @@ class Preprocessing:
     std: tuple[float, float, float]
     size: int  # of scored images
 
-    def view(self, images: Tensor, kind: Policy, rng: torch.Generator) -> Tensor:
-        """One view of each image."""
-        return normalise(augment(images, kind, rng), self.mean, self.std)
+    def views(
+        self, images: Split, policies: Sequence[Policy], rng: torch.Generator
+    ) -> list[Tensor]:
+        """A view of each image for each policy, one after the other."""
+        policies = [replace(policy, fill=self.mean) for policy in policies]
+        crops = images.crops(policies, rng)
+        return [self.view(x, policy, rng) for x, policy in zip(crops, policies, strict=True)]
+
+    def view(self, crops: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
+        """Crops with what follows them; boxes are erased last."""
+        x = normalise(recolour(crops, policy, rng), self.mean, self.std)
+        return erase_some(x, policy, rng) if policy.erasing else x
 
     @torch.no_grad()
     def features(self, model: Model, images: Split, task: str = "features") -> Labelled:
@@ -85,6 +95,16 @@ class Probe:
     statistics_move: bool = (
         False  # of batch norm: released code leaves the encoder in training mode
     )
+    # of first weights, with zero biases; None: PyTorch's own
+    deviation: float | None = None
+
+    def head(self, columns: int, classes: int) -> nn.Linear:
+        """The classifier before its training."""
+        head = nn.Linear(columns, classes)
+        if self.deviation is not None:
+            nn.init.normal_(head.weight, std=self.deviation)
+            nn.init.zeros_(head.bias)
+        return head
 
     def policy(self, recipe: ImageRecipe) -> Policy:
         """Its views for a recipe: crops and flips, or SimCLR's with the blur of the training's."""
@@ -115,7 +135,7 @@ class Probe:
         model, device = copy.deepcopy(model).requires_grad_(False), images.labels.device
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            head = nn.Linear(columns, int(images.labels.max()) + 1).to(device)
+            head = self.head(columns, int(images.labels.max()) + 1).to(device)
         classifier = Classifier(lambda x: head(x).argmax(dim=1))
         optimizer = self.optimizer(head.parameters(), self.lr)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, self.epochs)
@@ -126,7 +146,8 @@ class Probe:
                 for rows in torch.randperm(len(images), generator=rng, device=device).split(
                     self.batch
                 ):
-                    x = model.features(preprocessing.view(images.batch(rows), kind, rng))
+                    (view,) = preprocessing.views(images.select(rows), [kind], rng)
+                    x = model.features(view)
                     optimizer.zero_grad()
                     cross_entropy(head(x), images.labels[rows]).backward()
                     optimizer.step()
@@ -145,7 +166,7 @@ PROBES = {
     "paper": Probe(adam, 1e-3, 512, 100, "base", statistics_move=True),
     "strict": Probe(adam, 1e-3, 512, 100, "base"),
     "renyicl": Probe(sgd, 0.3, 512, 100, "none", cosine=True),
-    "renyicl-imagenet": Probe(sgd, 0.1 * 1024 / 256, 1024, 90, "none", cosine=True),
+    "renyicl-imagenet": Probe(sgd, 0.1 * 1024 / 256, 1024, 90, "none", cosine=True, deviation=0.01),
 }
 
 

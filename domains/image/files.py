@@ -34,9 +34,24 @@ class Parts:
 
 
 def from_files(
-    parts: Parts, read: ReadBytes, notes: dict[str, Any], size: int, device: torch.device
+    parts: Parts,
+    read: ReadBytes,
+    notes: dict[str, Any],
+    size: int,
+    device: torch.device,
+    whole: bool = False,
 ) -> tuple[ImageSet, str]:
-    """A set of image files; its hash is that of their names and bytes, however they are decoded."""
+    """A set of image files; its hash is that of their names and bytes, however they are decoded.
+
+    Args:
+        parts: names and classes of the files.
+        read: a file's bytes by its name.
+        notes: what is known of the files.
+        size: of the views in pixels.
+        device: where pixels and labels go.
+        whole: training images of several or of large sizes stay files, and crops of them are of
+            whole pictures, not of stored squares.
+    """
     names = parts.train.names + parts.test.names
     headers = decode.look_at(names, read)
     digest = hashlib.sha256(repr((parts.classes, len(parts.train.names))).encode())
@@ -44,9 +59,12 @@ def from_files(
         digest.update(f"{name}\0{header.sha256}\n".encode())
     side = common_side(headers, size)
     notes = notes | decode.oddities(headers) | resized(headers, side)
-    train, test = (
-        stored(part, read, headers[0], side, device) for part in (parts.train, parts.test)
+    train = (
+        whole_files(parts.train, read, headers, side, device)
+        if whole and side is not None
+        else stored(parts.train, read, headers[0], side, device)
     )
+    test = stored(parts.test, read, headers[0], side, device)
     return ImageSet(train, test, None, parts.classes, notes=notes), digest.hexdigest()
 
 
@@ -64,6 +82,15 @@ def resized(headers: list[Header], side: int | None) -> dict[str, int]:
     others = sum((header.width, header.height) != (side, side) for header in headers) - smaller
     counts = {f"enlarged to {side} x {side}": smaller, f"reduced or cut to {side} x {side}": others}
     return {note: count for note, count in counts.items() if count}
+
+
+def whole_files(
+    part: Part, read: ReadBytes, headers: list[Header], side: int | None, device: torch.device
+) -> ImageFiles:
+    """The training part's files, the first of the headers, with the sides of each."""
+    sides = [(header.height, header.width) for header in headers[: len(part.names)]]
+    labels = torch.tensor(part.labels, device=device)
+    return ImageFiles(part.names, read, labels, side, torch.tensor(sides, device=device).float())
 
 
 def stored(

@@ -19,11 +19,11 @@ PART_NAMES = ("train", "test", "val")
 
 @lru_cache(maxsize=1)
 def load_folder(
-    root: Path, size: int, device: torch.device, fingerprint: str
+    root: Path, size: int, device: torch.device, fingerprint: str, whole: bool
 ) -> tuple[ImageSet, str]:
     """A user's folder; the last one is kept for the next seed, unless it was changed since."""
     parts, notes = folder_parts(root)
-    return from_files(parts, decode.folder_reader(root), notes, size, device)
+    return from_files(parts, decode.folder_reader(root), notes, size, device, whole)
 
 
 def find_folder(path: Path, data_root: Path | None) -> Path:

@@ -19,7 +19,7 @@ IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 def load_tiny(
-    name: str, size: int, data_root: Path | None, device: torch.device
+    name: str, size: int, data_root: Path | None, device: torch.device, whole: bool
 ) -> tuple[ImageSet, str]:
     """Tiny-ImageNet from its zip or its folder; the test part is the published validation part."""
     folder = data_root / "tiny-imagenet-200" if data_root else None
@@ -27,10 +27,10 @@ def load_tiny(
         read, names = decode.folder_reader(folder), files_below(folder)
     else:
         path = archive(name, data_root)
-        whole = decode.zip_reader(path, again(name))
+        member_of = decode.zip_reader(path, again(name))
         names = [n.removeprefix("tiny-imagenet-200/") for n in decode.zip_names(path)]
-        read = lambda member: whole(f"tiny-imagenet-200/{member}")  # noqa: E731
-    return from_files(tiny_parts(read, names), read, {}, size, device)
+        read = lambda member: member_of(f"tiny-imagenet-200/{member}")  # noqa: E731
+    return from_files(tiny_parts(read, names), read, {}, size, device, whole)
 
 
 def tiny_parts(read: ReadBytes, names: Iterable[str]) -> Parts:
@@ -55,7 +55,7 @@ def tiny_parts(read: ReadBytes, names: Iterable[str]) -> Parts:
 
 
 def load_imagenet100(
-    name: str, size: int, data_root: Path | None, device: torch.device
+    name: str, size: int, data_root: Path | None, device: torch.device, whole: bool
 ) -> tuple[ImageSet, str]:
     """ImageNet-100 from ImageNet's train and val folders, which may hold all 1,000 classes."""
     root = imagenet_folder(data_root)
@@ -71,7 +71,7 @@ def load_imagenet100(
         files.append({label: images_of(root, f"{split}/{label}") for label in classes})
     train, test = (part(images, classes) for images in files)
     images, digest = from_files(
-        Parts(train, test, classes), decode.folder_reader(root), {}, size, device
+        Parts(train, test, classes), decode.folder_reader(root), {}, size, device, whole
     )
     return replace(images, mean=IMAGENET_MEAN, std=IMAGENET_STD), digest
 

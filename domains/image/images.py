@@ -1,8 +1,8 @@
 """A set of images in its splits, each in memory or in its files."""
 
 import hashlib
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from contrastbench.domains.image import decode
 from contrastbench.domains.image.decode import ReadBytes
+from contrastbench.domains.image.views import Policy, draw_crops, happens, random_crop, to_float
 
 # ADNCE's code has them for all its sets
 CIFAR_MEAN, CIFAR_STD = ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
@@ -31,6 +32,10 @@ class Images:
         """(n, 3, H, W) uint8 on the device: the images of those numbers."""
         return self.pixels[rows]
 
+    def crops(self, policies: Sequence[Policy], rng: torch.Generator) -> Iterator[Tensor]:
+        """(N, 3, size, size) in [0, 1] for each policy: a crop of each image, drawn when asked."""
+        return (random_crop(self.pixels, policy, rng) for policy in policies)
+
     def select(self, rows: Tensor) -> "Images":
         """The split's images of those numbers: a validation part, or a small one."""
         return Images(self.pixels[rows], self.labels[rows])
@@ -38,43 +43,67 @@ class Images:
 
 @dataclass(frozen=True)
 class ImageFiles:
-    """One split that does not fit: each batch is decoded from its files by threads.
+    """One split that is decoded from its files, batch by batch, by threads.
 
-    The shorter side of each image is resized to `stored`, and the middle (stored, stored) is kept,
-    so that a batch is one tensor; crops are therefore drawn from that square and not from the whole
-    picture.
+    A batch is one tensor: the shorter side of each image is resized to `stored`, and the middle
+    (stored, stored) is kept. Crops are drawn from that square, or from the whole picture; then a
+    picture is decoded once for all its crops, and only these are kept.
     """
 
     names: tuple[str, ...]
     read: ReadBytes
     labels: Tensor  # (N,) int64 on the device
     stored: int | None  # None: all files have one size, and keep it
+    sides: Tensor | None = (
+        None  # (N, 2) height and width on the device: crops are of whole pictures
+    )
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def batch(self, rows: Tensor) -> Tensor:
         """(n, 3, stored, stored) uint8 on the device: the images of those numbers, decoded now."""
-        device = self.labels.device
-        pixels = torch.stack(list(decode.pool().map(self.pixels, rows.tolist())))
+        return self.on_device(list(decode.pool().map(self.pixels, rows.tolist())))
+
+    def pixels(self, row: int) -> Tensor:
+        """(3, stored, stored) uint8 of one image."""
+        return decode.decode(self.names[row], self.read(self.names[row]), self.stored)
+
+    def on_device(self, images: Sequence[Tensor]) -> Tensor:
+        """Images of one size as a tensor on the device."""
+        device, pixels = self.labels.device, torch.stack(list(images))
         return (
             pixels.pin_memory().to(device, non_blocking=True)
             if device.type == "cuda"
             else pixels.to(device)
         )
 
-    def pixels(self, row: int) -> Tensor:
-        """(3, stored, stored) uint8 of one image."""
-        return decode.decode(self.names[row], self.read(self.names[row]), self.stored)
+    def crops(self, policies: Sequence[Policy], rng: torch.Generator) -> Iterator[Tensor]:
+        """(N, 3, size, size) in [0, 1] for each policy: a crop of each image."""
+        if self.sides is None:
+            rows = torch.arange(len(self), device=self.labels.device)
+            yield from Images(self.batch(rows), self.labels).crops(policies, rng)
+            return
+        n, (height, width) = len(self), self.sides.unbind(1)
+        boxes = [draw_crops(n, height, width, p.scale, p.ratio, rng) for p in policies]
+        sizes = [policy.size for policy in policies]
+        places = torch.stack(boxes, dim=1).int().tolist()
+        parts = decode.pool().map(
+            lambda row: decode.crops(
+                self.names[row], self.read(self.names[row]), places[row], sizes
+            ),
+            range(n),
+        )
+        for policy, crops in zip(policies, zip(*parts, strict=True), strict=True):
+            flipped = happens(n, policy.flip, rng).view(-1, 1, 1, 1)
+            x = to_float(self.on_device(crops))
+            yield torch.where(flipped, x.flip(3), x)
 
     def select(self, rows: Tensor) -> "ImageFiles":
         """The split's images of those numbers: a validation part, or a small one."""
-        return ImageFiles(
-            tuple(self.names[row] for row in rows.tolist()),
-            self.read,
-            self.labels[rows],
-            self.stored,
-        )
+        names = tuple(self.names[row] for row in rows.tolist())
+        sides = None if self.sides is None else self.sides[rows]
+        return replace(self, names=names, labels=self.labels[rows], sides=sides)
 
 
 @dataclass(frozen=True)

@@ -17,30 +17,36 @@ from contrastbench.domains.image import colour
 from contrastbench.domains.image.randaugment import randaugment
 
 Kind = Literal["none", "base", "hard"]
+Side = int | Tensor  # of an image in pixels, or (n,) of each image
 ATTEMPTS = 10  # torchvision's: boxes are drawn so often until one fits
-# share of the image and height by width of an erased box (Zhong et al. 2020)
-ERASED = ((0.02, 0.33), (0.3, 3.3))
+# share of the image and width by height of an erased box (Zhong et al. 2020, as timm has it)
+ERASED = ((0.02, 1 / 3), (0.3, 1 / 0.3))
 
 
 @dataclass(frozen=True)
 class Policy:
-    """What a view is; `policy` gives the published ones, `dataclasses.replace` changes them.
-
-    Operations follow each other in the order of the fields.
-    """
+    """What a view is; `policy` gives the published ones, `dataclasses.replace` changes them."""
 
     size: int  # pixels a side
     scale: tuple[float, float] = (0.08, 1.0)  # share of the picture that a crop covers
     ratio: tuple[float, float] = (3 / 4, 4 / 3)  # width by height of a crop
     flip: float = 0.5  # probabilities from here on
-    randaugment: tuple[int, float] = (0, 0.0)  # operations in a row and their magnitude of 10
     jitter: float = 0.0
     # brightness, contrast, saturation, hue
     strength: tuple[float, float, float, float] = (0.4, 0.4, 0.4, 0.1)
     grey: float = 0.0
     blur: float = 0.0  # Gaussian, sigma in [0.1, 2], as in SimCLR and MoCo v3
+    randaugment: tuple[int, float] | None = None  # operations in a row, mean magnitude of 10
+    fill: tuple[float, float, float] = (0.5, 0.5, 0.5)  # of what RandAugment moves in
     solarise: float = 0.0  # from one half on
     erasing: float = 0.0
+
+    @property
+    def colours(self) -> tuple[str, ...]:
+        """What follows the crop, in its order: SimCLR's, or that of RényiCL's released code."""
+        if self.randaugment:
+            return "jitter", "blur", "randaugment", "solarise", "grey"
+        return "jitter", "grey", "blur", "solarise"
 
 
 def policy(kind: Kind, size: int) -> Policy:
@@ -50,12 +56,11 @@ def policy(kind: Kind, size: int) -> Policy:
     second image (DCL's, HCL's and ADNCE's code and AttentionNCE's Figure 6 have it for 32 pixels,
     too: the recipe's `blur`); "hard" adds RandAugment (n = 3, m = 5) and RandomErasing to it
     (RényiCL's appendix B.4; the probability 0.2 is that of its ImageNet views, B.3); "none" has
-    crops and flips alone, as RényiCL's Table 15 and linear classifiers.
+    crops and flips alone, as RényiCL's Table 10 and linear classifiers.
     """
-    if kind == "none":
-        return Policy(size)
-    hard = {"randaugment": (3, 5.0), "erasing": 0.2} if kind == "hard" else {}
-    return Policy(size, jitter=0.8, grey=0.2, blur=0.5 if size >= 96 else 0.0, **hard)  # type: ignore[arg-type]
+    base = Policy(size, jitter=0.8, grey=0.2, blur=0.5 if size >= 96 else 0.0)
+    hard = replace(base, randaugment=(3, 5.0), erasing=0.2)
+    return {"none": Policy(size), "base": base, "hard": hard}[kind]
 
 
 def with_blur(policy: Policy, probability: float | None) -> Policy:
@@ -73,34 +78,77 @@ def pair(policy: Policy) -> tuple[Policy, Policy]:
 
 
 def augment(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
-    """(N, 3, size, size) float32 in [0, 1]: one view of each image.
+    """(N, 3, size, size) float32 in [0, 1]: one view of each image, before it is erased.
+
+    Colours are floats throughout, but for RandAugment; Pillow cuts each pixel to 8 bits after each
+    operation, which leaves an image up to 1/255 darker each time.
 
     Args:
         images: (N, 3, H, W) uint8.
         policy: what the view is.
         rng: where all randomness comes from, on the images' device.
     """
+    return recolour(random_crop(images, policy, rng), policy, rng)
+
+
+def random_crop(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
+    """(N, 3, size, size) float32 in [0, 1]: a resized part of each of the uint8 images."""
     n, _, height, width = images.shape
     flipped = happens(n, policy.flip, rng)
-    x = crop(
-        images, draw_crops(n, height, width, policy.scale, policy.ratio, rng), policy.size, flipped
-    )
-    if policy.randaugment[0]:
-        x = randaugment(x, *policy.randaugment, rng)
-    if policy.jitter:
-        x = colour.jitter(x, *draw_jitter(n, policy.jitter, policy.strength, rng))
-    if policy.grey:
-        x = colour.to_grey(x, happens(n, policy.grey, rng))
-    if policy.blur:
-        x = some(blur, x, happens(n, policy.blur, rng), uniform(n, 0.1, 2.0, rng))
-    if policy.solarise:
-        x = colour.solarise(x, torch.where(happens(n, policy.solarise, rng), 0.5, 2.0))
-    if policy.erasing:
-        boxes = draw_erased(n, policy.size, policy.erasing, rng)
-        rows = boxes[:, 2].nonzero()[:, 0]
-        noise = torch.rand((len(rows), *x.shape[1:]), generator=rng, device=rng.device)
-        x[rows] = erase(x[rows], boxes[rows], noise)
-    return x
+    boxes = draw_crops(n, height, width, policy.scale, policy.ratio, rng)
+    return crop(images, boxes, policy.size, flipped)
+
+
+def recolour(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
+    """What follows the crop: the policy's colours, overwriting crops in [0, 1]."""
+    for name in policy.colours:
+        if getattr(policy, name):
+            images = COLOURS[name](images, policy, rng)
+    return images
+
+
+def jitter(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
+    """Some images with another brightness, contrast, saturation and hue."""
+    return colour.jitter(x, *draw_jitter(len(x), policy.jitter, policy.strength, rng))
+
+
+def to_grey(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
+    """Some images without colour."""
+    return colour.to_grey(x, happens(len(x), policy.grey, rng))
+
+
+def blur_some(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
+    """Some images out of focus."""
+    n = len(x)
+    return some(blur, x, happens(n, policy.blur, rng), uniform(n, 0.1, 2.0, rng))
+
+
+def solarise(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
+    """Some images with their bright half inverted."""
+    return colour.solarise(x, torch.where(happens(len(x), policy.solarise, rng), 0.5, 2.0))
+
+
+def augment_more(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
+    """RandAugment."""
+    return randaugment(x, *(policy.randaugment or (0, 0.0)), policy.fill, rng)
+
+
+COLOURS: dict[str, Callable[[Tensor, Policy, torch.Generator], Tensor]] = {
+    "jitter": jitter,
+    "grey": to_grey,
+    "blur": blur_some,
+    "solarise": solarise,
+    "randaugment": augment_more,
+}
+
+
+def erase_some(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
+    """RandomErasing on normalised images, in place: boxes of normal noise, as timm's `pixel`."""
+    boxes = draw_erased(len(images), policy.size, policy.erasing, rng)
+    rows = boxes[:, 2].nonzero()[:, 0]
+    noise = torch.randn((len(rows), *images.shape[1:]), generator=rng, device=rng.device)
+    images[rows] = erase(images[rows], boxes[rows], noise)
+    return images
 
 
 def evaluation(images: Tensor, size: int) -> Tensor:
@@ -173,8 +221,8 @@ def some(
 
 def draw_boxes(
     n: int,
-    largest: tuple[int, int],
-    area: float,
+    largest: tuple[Side, Side],
+    area: Side,
     scale: tuple[float, float],
     ratio: tuple[float, float],
     rng: torch.Generator,
@@ -194,7 +242,9 @@ def draw_boxes(
     return heights.gather(0, first)[0], widths.gather(0, first)[0], fits.any(dim=0)
 
 
-def place(heights: Tensor, widths: Tensor, shape: tuple[int, int], rng: torch.Generator) -> Tensor:
+def place(
+    heights: Tensor, widths: Tensor, shape: tuple[Side, Side], rng: torch.Generator
+) -> Tensor:
     """(n, 4) top, left, height, width of boxes anywhere inside an image of that shape."""
     noise = torch.rand(2, len(heights), generator=rng, device=rng.device)
     top, left = (
@@ -206,8 +256,8 @@ def place(heights: Tensor, widths: Tensor, shape: tuple[int, int], rng: torch.Ge
 
 def draw_crops(
     n: int,
-    height: int,
-    width: int,
+    height: Side,
+    width: Side,
     scale: tuple[float, float],
     ratio: tuple[float, float],
     rng: torch.Generator,
@@ -215,13 +265,22 @@ def draw_crops(
     """(n, 4) top, left, height, width of crops, in whole pixels: torchvision's RandomResizedCrop.
 
     Where no draw fits, it is the largest box in the middle whose ratio is allowed.
+
+    Args:
+        n: crops.
+        height: of the image in pixels, or (n,) of each image.
+        width: likewise.
+        scale: smallest and largest share of the image.
+        ratio: smallest and largest width by height.
+        rng: of the draws.
     """
     heights, widths, fits = draw_boxes(n, (height, width), height * width, scale, ratio, rng)
     boxes = place(heights, widths, (height, width), rng)
-    allowed = min(max(width / height, ratio[0]), ratio[1])
-    h, w = min(height, round(width / allowed)), min(width, round(height * allowed))
-    middle = boxes.new_tensor([(height - h) // 2, (width - w) // 2, h, w])
-    return torch.where(fits[:, None], boxes, middle)
+    tall, wide = (torch.as_tensor(side, dtype=torch.float64) for side in (height, width))
+    allowed = (wide / tall).clamp(*ratio)
+    h, w = tall.minimum((wide / allowed).round()), wide.minimum((tall * allowed).round())
+    middle = torch.stack([(tall - h) // 2, (wide - w) // 2, h, w], dim=-1)
+    return torch.where(fits[:, None], boxes, middle.to(boxes))
 
 
 def draw_erased(n: int, size: int, probability: float, rng: torch.Generator) -> Tensor:

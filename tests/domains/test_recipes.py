@@ -96,6 +96,11 @@ def test_presets_of_images_are_what_the_papers_say() -> None:
         (4096, 256),
         True,
     )
+    assert (imagenet.zero_init_residual, imagenet.predictor_bias) == (True, False), (
+        "main_renyicl.py, builder.py"
+    )
+    assert imagenet.whole_pictures, "RandomResizedCrop of ImageFolder's pictures"
+    assert (imagenet.randaugment, cifar.randaugment) == ((2, 10.0), None), "B.3; B.4 by its views"
     assert (imagenet.optimizer, imagenet.momentum, imagenet.weight_decay, imagenet.ema) == (
         "lars",
         0.9,

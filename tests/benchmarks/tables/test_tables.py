@@ -89,6 +89,18 @@ def test_the_released_codes_train_on_crops_of_32_pixels_and_score_whole_images(n
                     assert (recipe.size, recipe.test_size) == (32, side), column
 
 
+def test_renyicl_scores_at_the_size_of_its_crops() -> None:
+    """Appendix B.4: "random resized crop with a size of 32 [...] for both training and evaluation".
+
+    CIFAR's images have that size; STL-10's 96 pixels are resized to it.
+    """
+    table = load("renyicl-table10")
+    for row in table.rows:
+        for column in table.columns:
+            recipe = table.experiment(row, column).full_recipe
+            assert (recipe.size, recipe.test_size) == (32, 32 if column == "STL-10" else None)
+
+
 @pytest.mark.parametrize("name", ["attentionnce-table1", "attentionnce-table3"])
 def test_attentionnces_probe_has_a_larger_learning_rate_on_stl(name: str) -> None:
     """linear.py: `lr=1e-2 if dataset_name == 'stl10' else 1e-3`; ADNCE's has 1e-3 for all."""

@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from torch import Tensor, nn
+from torchvision.models.resnet import BasicBlock, Bottleneck
 
 from contrastbench.domains.image import ImageRecipe
 from contrastbench.domains.image.encoder import ImageModel, ResNet, statistics_kept
@@ -71,6 +72,9 @@ def test_heads_are_as_published(preset: str, features: int, shapes: list[tuple[i
             (4096, 256),
             (256, 4096),
         ]
+        assert [m.bias for m in net.modules() if isinstance(m, nn.Linear)] == [None] * 6, (
+            "RenyiCL's builder.py: no layer of a head has a bias"
+        )
     else:
         assert kinds[4:] == []
         assert isinstance(net.predictor, nn.Identity)
@@ -91,6 +95,21 @@ def test_the_stem_of_the_released_codes_is_drawn_as_pytorch_draws_it() -> None:
         assert first.weight.std().item() == pytest.approx(std, rel=0.05)
         assert first.weight.abs().max().item() <= largest
         assert second.conv1.weight.std().item() == pytest.approx((2 / (9 * 64)) ** 0.5, rel=0.05)
+
+
+@pytest.mark.parametrize("name", ["resnet18", "resnet50"])
+def test_residual_blocks_may_start_as_their_shortcuts(name: str) -> None:
+    """zero_init_residual=True in RenyiCL's main_renyicl.py: torchvision's, written out."""
+    values = {"encoder": name, "width": 0.125, "projection": (8, 6), "size": 32}
+    net = ImageModel(make_recipe("image", {**values, "zero_init_residual": True}), 1).encoder
+    x = torch.randn(2, 8 * (4 if name == "resnet50" else 1), 4, 4)
+    block = [m for m in net if isinstance(m, BasicBlock | Bottleneck)][1]
+    assert torch.equal(block.eval()(x), x.relu())
+    zeros = [m for m in net.modules() if isinstance(m, nn.BatchNorm2d) and not m.weight.any()]
+    blocks = [m for m in net.modules() if isinstance(m, BasicBlock | Bottleneck)]
+    assert len(zeros) == len(blocks) == (16 if name == "resnet50" else 8)
+    usual = ImageModel(make_recipe("image", values), 1).encoder
+    assert all(m.weight.all() for m in usual.modules() if isinstance(m, nn.BatchNorm2d))
 
 
 def test_a_width_scales_every_layer() -> None:

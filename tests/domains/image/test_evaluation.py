@@ -172,7 +172,7 @@ def test_probes_have_the_published_numbers(name: str) -> None:
 
 def test_a_probe_is_the_loop_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """`strict`, written out: Adam 1e-3 with decay 1e-6 on the cross-entropy of features."""
-    monkeypatch.setattr(evaluation, "augment", lambda images, kind, rng: images.float() / 255)
+    monkeypatch.setattr(Images, "crops", lambda part, kinds, rng: [part.pixels / 255] * len(kinds))
     net, whole = model().eval(), images(24)
     probe = replace(PROBES["strict"], batch=10, epochs=3)
     columns = PREPROCESSING.features(net, whole).x.shape[1]
@@ -198,3 +198,13 @@ def test_probes_of_the_released_codes_train_on_the_views_of_the_training_with_th
         assert PROBES[name].policy(adnce) == published(adnce)
         assert PROBES[name].policy(cifar).blur == 0.0
     assert PROBES["renyicl"].policy(adnce) == Policy(32)
+
+
+def test_the_imagenet_probe_starts_near_zero() -> None:
+    """MoCo v3's and RenyiCL's main_lincls.py: weights of deviation 0.01, biases of zero."""
+    torch.manual_seed(0)
+    head = PROBES["renyicl-imagenet"].head(2048, 100)
+    assert not head.bias.any()
+    assert head.weight.std().item() == pytest.approx(0.01, rel=0.02)
+    assert abs(head.weight.mean().item()) < 1e-4
+    assert PROBES["renyicl"].head(2048, 100).bias.any(), "B.4 says nothing: PyTorch's own"

@@ -149,7 +149,7 @@ def small_domain(monkeypatch: pytest.MonkeyPatch) -> ImageDomain:
     drawn = weights({name: p.shape for name, p in model.named_parameters()})
     model.load_state_dict({**model.state_dict(), **drawn})
     monkeypatch.setattr(domain, "model", lambda: model)
-    monkeypatch.setattr(domain, "views", lambda images, rng: views(images))
+    monkeypatch.setattr(domain, "views", lambda images, rng: views(images.pixels))
     return domain
 
 
