@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records.scored import copy_of
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.places import Place
 from contrastbench.domains.registry import make_recipe
@@ -30,7 +31,7 @@ def seeds(wanted: int | None, n: int) -> Iterator[Note]:
 
 def circumstances(records: list[Record]) -> Iterator[Note]:
     """What records tell of data, code and machines."""
-    data = {pairs(record["details"].get("data") or {}) for record in records} - {""}
+    data = {pairs(data_of(record)) for record in records} - {""}
     if data:
         yield "data", "", "; ".join(sorted(data))
     changed = [
@@ -46,6 +47,12 @@ def circumstances(records: list[Record]) -> Iterator[Note]:
     }
     if len(machines) > 1:
         yield "machines", "", "; ".join(sorted(machines))
+
+
+def data_of(record: Record) -> dict[str, Any]:
+    """What is to say of its data; early records do not say that they are of a copy."""
+    copy = copy_of(record)
+    return {**(record["details"].get("data") or {}), **({"copy": copy} if copy else {})}
 
 
 def others(place: Place, results: Path) -> Iterator[Note]:

@@ -341,6 +341,15 @@ def test_circumstances_are_told(tmp_path: Path) -> None:
     assert "| A | machines |  | H100, torch 2.15; a CPU, torch 2.15 |" in found
 
 
+def test_a_record_of_a_copy_is_told_however_old_it_is(tmp_path: Path) -> None:
+    small, (copy,) = table(tmp_path), declarations()["graph"].datasets["DD"].copies
+    add(tmp_path, small, "B", 0, data_hash=copy)
+    assert any(
+        line.startswith("| B | data |  | copy converted from lists of neighbours")
+        for line in records(small, tmp_path)
+    )
+
+
 @pytest.mark.parametrize("name", names())
 def test_every_table_can_be_audited(name: str, tmp_path: Path) -> None:
     text = report(load(name), tmp_path)
