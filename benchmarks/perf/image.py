@@ -1,8 +1,9 @@
 """`bench perf image`.
 
-Views against torchvision's on one Pillow image after the other, and a training step.
+Views against torchvision's and timm's on one Pillow image after the other, and a training step.
 """
 
+import importlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,14 @@ from contrastbench.domains.image import ImageRecipe
 from contrastbench.domains.image.data import load
 from contrastbench.domains.image.encoder import ImageModel
 from contrastbench.domains.image.images import CIFAR_MEAN, CIFAR_STD
-from contrastbench.domains.image.views import Kind, Policy, augment, normalise, policy
+from contrastbench.domains.image.views import (
+    Kind,
+    Policy,
+    augment,
+    erase_some,
+    normalise,
+    policy,
+)
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import both_views, get_loss
 
@@ -68,8 +76,13 @@ def view_times(images: Tensor, policy: Policy) -> tuple[float, float]:
     """Seconds of two views of the images, whole batches at once and image by image."""
     rng, one_view = torch.Generator().manual_seed(0), per_image(policy)
     pictures = [Image.fromarray(image.permute(1, 2, 0).numpy()) for image in images]
+
+    def view() -> Tensor:
+        x = augment(images, policy, rng)
+        return erase_some(x, policy, rng) if policy.erasing else x
+
     works: list[Callable[[], Any]] = [
-        lambda: [augment(images, policy, rng) for _ in range(2)],
+        lambda: [view() for _ in range(2)],
         lambda: [torch.stack([one_view(picture) for picture in pictures]) for _ in range(2)],
     ]
     rounds = [[seconds(work) for work in works] for _ in range(ROUNDS + 1)][
@@ -113,14 +126,21 @@ def step_times(images: Tensor, width: float) -> tuple[float, float, float, float
 
 
 def per_image(policy: Policy) -> Callable[[Image.Image], Tensor]:
-    """The same view by torchvision's transforms of Pillow images."""
+    """The same view by torchvision's transforms of Pillow images, and timm's RandAugment."""
     jitter = transforms.ColorJitter(*policy.strength)
     steps = [
         transforms.RandomResizedCrop(policy.size, policy.scale, policy.ratio),
         transforms.RandomHorizontalFlip(policy.flip),
         *([transforms.RandomApply([jitter], policy.jitter)] if policy.jitter else []),
+        *([timms(*policy.randaugment)] if policy.randaugment else []),
         *([transforms.RandomGrayscale(policy.grey)] if policy.grey else []),
         transforms.ToTensor(),
         *([transforms.RandomErasing(policy.erasing, value="random")] if policy.erasing else []),
     ]
     return transforms.Compose(steps)
+
+
+def timms(n: int, magnitude: float) -> Callable[[Image.Image], Image.Image]:
+    """Timm's RandAugment of one Pillow image."""
+    auto_augment = importlib.import_module("timm.data.auto_augment")
+    return auto_augment.rand_augment_transform(f"rand-n{n}-m{magnitude:g}-mstd0.5")
