@@ -13,11 +13,12 @@ blends with another image.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding_bag, pad
+from torch.nn.functional import embedding_bag, grid_sample, pad
 
 from contrastbench.domains.image.colour import column
 
@@ -96,15 +97,16 @@ def apply(images: Tensor, draws: Draws, fill: tuple[float, float, float]) -> Ten
     operation, share = draws.operation, draws.level / LARGEST
     colour = images.new_tensor([round(255 * part) for part in fill])
     last = operation.new_tensor([NUMBER["Rotate"], NUMBER["SolarizeAdd"], NUMBER["Sharpness"]])
-    kind = torch.bucketize(operation, last)
-    counts = (kind[..., None] == torch.arange(4, device=kind.device)).sum(1).tolist()
+    kind = 1 + torch.bucketize(operation, last)
+    kind.masked_fill_((kind == 1) & draws.cubic, 0)  # bicubic moves; the bilinear ones are 1
+    counts = (kind[..., None] == torch.arange(5, device=kind.device)).sum(1).tolist()
     matrix = matrices(operation, share * draws.sign, images)
     table, factor = points(operation, share), 0.1 + 1.8 * share
     for layer, rows in enumerate(kind.argsort(dim=1)):
-        moved, mapped, blended, _ = rows.split(counts[layer])
-        if len(moved):
-            where, cubic = matrix[layer, moved], draws.cubic[layer, moved]
-            images[moved] = resample(images[moved], where, cubic, colour)
+        cubic, linear, mapped, blended, _ = rows.split(counts[layer])
+        for moved, way in ((cubic, bicubic), (linear, bilinear)):
+            if len(moved):
+                images[moved] = resample(images[moved], matrix[layer, moved], way, colour)
         if len(mapped):
             chosen = operation[layer, mapped]
             images[mapped] = look_up(images[mapped], chosen, table[layer, mapped])
@@ -138,58 +140,66 @@ def matrices(operation: Tensor, level: Tensor, images: Tensor) -> Tensor:
     return torch.stack((*to_x, *to_y), dim=-1).unflatten(-1, (2, 3))
 
 
-def resample(images: Tensor, matrix: Tensor, cubic: Tensor, fill: Tensor) -> Tensor:
-    """Each new pixel from where the matrix sends it, from the 16 pixels around, as Pillow does.
+def resample(
+    images: Tensor, matrix: Tensor, way: Callable[[Tensor, Tensor], Tensor], fill: Tensor
+) -> Tensor:
+    """Each new pixel from where the matrix sends it, as Pillow does.
 
     Args:
         images: (n, 3, H, W).
         matrix: (n, 2, 3) of `matrices`.
-        cubic: (n,) bool: bicubic (Keys 1981 with a = -1), else bilinear.
+        way: `bilinear` or `bicubic`.
         fill: (3,) colour of pixels from outside of the image.
     """
     n, _, height, width = images.shape
     if n > 1 and 16 * n * height * width > TAPS:
-        halves = [part.tensor_split(2) for part in (images, matrix, cubic)]
-        return torch.cat([resample(x, m, c, fill) for x, m, c in zip(*halves, strict=True)])
+        halves = zip(images.tensor_split(2), matrix.tensor_split(2), strict=True)
+        return torch.cat([resample(*half, way, fill) for half in halves])
     sides = fill.new_tensor([width, height]).view(2, 1, 1)
     x, y = (torch.arange(side, device=fill.device) + (0.5 - side / 2) for side in (width, height))
     by_x, by_y, shift = matrix.view(n, 2, 3, 1, 1).unbind(2)
     source = by_x * x + (by_y * y[:, None] + (shift + sides / 2))
-    inside = ((source >= 0) & (source < sides)).all(dim=1)
-    new = interpolate(images, source.sub_(0.5), sides - 1, cubic).add_(SLACK).floor_()
-    new = fill.lerp(new.clamp_(0, 255), inside.view(-1, 1).float())
-    return new.view(n, height, width, 3).permute(0, 3, 1, 2)
+    inside = ((source >= 0) & (source < sides)).all(dim=1, keepdim=True)
+    new = way(images, source.sub_(0.5)).add_(SLACK).floor_().clamp_(0, 255)
+    return fill.view(3, 1, 1).lerp(new, inside.float())
 
 
-def interpolate(images: Tensor, source: Tensor, last: Tensor, cubic: Tensor) -> Tensor:
-    """(n * H * W, 3) images at positions between their pixels; borders go on outside.
+def bilinear(images: Tensor, source: Tensor) -> Tensor:
+    """(n, 3, H, W) images at positions between their pixels; borders go on outside.
 
     Args:
         images: (n, 3, H, W).
         source: (n, 2, H, W) of each new pixel, x and y; the middle of the first pixel is at 0.
-        last: (2, 1, 1) position of the last pixel.
-        cubic: (n,) bool.
     """
-    n, colours, _, width = images.shape
+    height, width = images.shape[-2:]
+    grid = (2 * source + 1) / source.new_tensor([width, height]).view(2, 1, 1) - 1
+    return grid_sample(images, grid.permute(0, 2, 3, 1), padding_mode="border", align_corners=False)
+
+
+def bicubic(images: Tensor, source: Tensor) -> Tensor:
+    """As `bilinear`, from 16 pixels by Keys's (1981) weights with a = -1; PyTorch has -0.75."""
+    n, colours, height, width = images.shape
     before = source.floor()
     right = source - before
     left = 1 - right
-    bend = right * left * column(cubic)
+    bend = right * left
     wide = 1 + bend
     weights = torch.stack((-bend * left, wide * left, wide * right, -bend * right), dim=2)
     weights = weights[:, 1, :, None] * weights[:, 0, None]  # (n, 4, 4, H, W) of lines and columns
     border = 2
     lined, row = pad(images, [border] * 4, mode="replicate"), width + 2 * border
+    last = source.new_tensor([width - 1, height - 1]).view(2, 1, 1)
     corner = before.minimum(last).clamp_(min=-1).int() + 1
     start = torch.arange(n, device=corner.device, dtype=torch.int32) * lined[0, 0].numel()
     corner = start.view(-1, 1, 1) + corner[:, 1] * row + corner[:, 0]
     four = torch.arange(4, device=corner.device, dtype=torch.int32)
-    return embedding_bag(
+    new = embedding_bag(
         corner.view(-1, 1) + (four[:, None] * row + four).view(-1),
         lined.permute(0, 2, 3, 1).reshape(-1, colours),
         per_sample_weights=weights.permute(0, 3, 4, 1, 2).reshape(-1, 16),
         mode="sum",
     )
+    return new.view(n, height, width, colours).permute(0, 3, 1, 2)
 
 
 # Tables: what becomes of each of the 256 values

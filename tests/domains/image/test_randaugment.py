@@ -155,7 +155,9 @@ def test_many_images_are_resampled_in_parts(monkeypatch: pytest.MonkeyPatch) -> 
     images, drawn = picture().float(), r.draw(1, N, 10.0, rng(6))
     whole = r.apply(images.clone(), drawn, FILL)
     monkeypatch.setattr(r, "TAPS", 16 * 32 * 32)
-    assert torch.equal(r.apply(images.clone(), drawn, FILL), whole)
+    difference = (r.apply(images.clone(), drawn, FILL) - whole).abs()
+    assert difference.max() <= 1, "another order of operations may round otherwise"
+    assert (difference > 0).float().mean() < 0.01
 
 
 def erased_by_timm(n: int) -> tuple[Tensor, Tensor]:
