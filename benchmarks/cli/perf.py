@@ -23,5 +23,20 @@ def perf(
     if part not in PARTS:
         raise unknown("benchmark", part, PARTS)
     module = importlib.import_module(f"contrastbench.benchmarks.perf.{part}")
-    for line in module.report(only.split(",") if only else list(module.DEFAULT), data_root):
+    lines = module.report(only.split(",") if only else list(module.DEFAULT), data_root)
+    first = next(lines)  # wrong names are noticed before anything is printed
+    typer.echo(f"{measured_on()}\n\n{first}")
+    for line in lines:
         typer.echo(line)
+
+
+def measured_on() -> str:
+    """The machine and the versions, without which a time says nothing."""
+    import torch
+    from joblib import cpu_count
+
+    from contrastbench.benchmarks.running.environment import environment
+
+    about = environment(torch.device("cpu"))
+    versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    return f"{about['device']}, {cpu_count()} cores; {versions}; commit {about['commit'] or '-'}"

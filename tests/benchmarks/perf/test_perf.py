@@ -1,10 +1,24 @@
 """`bench perf`: what it prints; times are never asserted."""
 
-import pytest
+import re
 
+import pytest
+from typer.testing import CliRunner
+
+from contrastbench.benchmarks.cli import main
 from contrastbench.benchmarks.perf import image as perf_image
 from contrastbench.benchmarks.perf import sentence as perf_sentence
 from contrastbench.benchmarks.perf import tabular as perf_tabular
+
+
+def test_a_time_is_printed_with_the_machine_and_the_versions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(perf_tabular, "STEPS", 1)
+    result = CliRunner().invoke(main.app, ["perf", "tabular", "--only", "breast_cancer"])
+    machine, empty, head, *_ = result.output.splitlines()
+    assert re.search(r"CPU, \w+, \d+ cores; .*torch \d.*; commit ", machine)
+    assert (empty, head[:2]) == ("", "| ")
 
 
 def test_tabular_prints_one_line_for_each_kind_of_view(monkeypatch: pytest.MonkeyPatch) -> None:
