@@ -288,6 +288,7 @@ def describe(name: str) -> Description:
     )
 
 
+@cache
 def describe_source(name: str) -> Description:
     """Summary, defaults and ranges of a registered loss, from the text of its module."""
     module, attribute = LOSSES[name].split(":")

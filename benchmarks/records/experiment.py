@@ -70,20 +70,39 @@ class Experiment:
     def matches(self, record: Record) -> bool:
         """Whether the record is of the same loss, parameters, recipe and protocol.
 
-        Seed and status may be any.
+        Seed and status may be any, so that records of one key are compared once.
 
         A record older than a parameter or recipe key is taken to have its default, which must be
         what was done before. One that was scored after more epochs on the way is of the same
         training.
         """
-        defaults = make_recipe(self.domain, {}).model_dump(mode="json")
+        key = record["key"]
+        if key not in self.compared:
+            self.compared[key] = self.compare(record)
+        return self.compared[key]
+
+    def compare(self, record: Record) -> bool:
+        """As `matches` says."""
         params = {**self.default_params, **record["params"]}
         recorded = (record["loss_code"], params, record["protocol"])
         wanted = (self.loss.code, self.loss.complete.params, self.full_recipe.protocol)
-        recipe, scored = {**defaults, **record["recipe"]}, list(self.full_recipe.score_at)
+        recipe, scored = (
+            {**self.default_recipe, **record["recipe"]},
+            list(self.full_recipe.score_at),
+        )
         if not set(scored) <= set(recipe["score_at"]):
             return False
         return recorded == wanted and {**recipe, "score_at": scored} in self.recorded_recipes
+
+    @cached_property
+    def compared(self) -> dict[str, bool]:
+        """Whether records match, by their keys."""
+        return {}
+
+    @cached_property
+    def default_recipe(self) -> dict[str, Any]:
+        """The recipe that the domain has if no value is given."""
+        return make_recipe(self.domain, {}).model_dump(mode="json")
 
     @cached_property
     def default_params(self) -> dict[str, Any]:

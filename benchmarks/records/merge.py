@@ -36,24 +36,27 @@ def merge(sources: Sequence[Path], results: Path) -> Merged:
             been done then. Or results cannot be written; what was added before stays.
     """
     incoming = [(path, checked(path, source)) for source in sources for path in paths(source)]
-    done = Merged()
+    done, folders = Merged(), set[Path]()
     for path, record in incoming:
         target = results / "runs" / path.relative_to(path.parents[3])
-        if publish(record, target):
+        if not target.exists() and add(record, target):
             done.added += 1
+            folders.add(target.parent)
         elif agree(store.read(target), record):
             done.equal += 1
         else:
             done.unequal.append(
                 f"{target}: {brief(store.read(target))}, but {brief(record)} in {path}"
             )
+    for folder in folders:
+        store.sync_folder(folder)
     return done
 
 
-def publish(record: Record, target: Path) -> bool:
+def add(record: Record, target: Path) -> bool:
     """Whether the record was added; False if there is one already."""
     try:
-        return store.publish(record, target)
+        return store.add(record, target)
     except OSError as error:
         raise UserError(
             f"cannot write {target} ({error.strerror}): make room or name another --results"

@@ -6,6 +6,7 @@ One immutable JSON file for each finished cell, published atomically and never o
 import hashlib
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,7 @@ FINAL = (
 )  # a second run would end the same way; oom and failed are worth another try
 
 LONGEST = 240  # bytes of a folder's name, of the 255 that file systems take
+SETTLED = 2 * 10**9  # ns; a younger file may change once more within a tick of its clock
 
 Record = dict[str, Any]
 
@@ -86,6 +88,14 @@ def digest(value: Any) -> str:
 
 
 def publish(record: Record, path: Path) -> bool:
+    """Add the record and make its name survive a power cut; see `add`."""
+    added = add(record, path)
+    if added:
+        sync_folder(path.parent)
+    return added
+
+
+def add(record: Record, path: Path) -> bool:
     """Write the record, whole or not at all; False if another runner was first.
 
     The link fails where a record stands, so of two runners that finish one cell the second changes
@@ -104,7 +114,6 @@ def publish(record: Record, path: Path) -> bool:
             os.link(temporary, path)
     except FileExistsError:
         return False
-    sync_folder(path.parent)
     return True
 
 
@@ -118,13 +127,32 @@ def sync_folder(path: Path) -> None:
             os.close(handle)
 
 
+_known: dict[Path, tuple[tuple[int, ...], Record]] = {}  # what was read, by the state of its file
+
+
 def read(path: Path) -> Record:
-    """A record, its checksum verified.
+    """A record, its checksum verified; a file that has not changed since is not read again.
 
     Raises:
         UserError: cannot be read, not a whole record, edited by hand, or written by a newer
             version.
     """
+    try:
+        about = path.stat()
+    except OSError:
+        return verified(path)  # which says why
+    state = (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+    known = _known.get(path)
+    if known and known[0] == state:
+        return dict(known[1])
+    record = verified(path)
+    if time.time_ns() - about.st_ctime_ns > SETTLED:
+        _known[path] = state, record
+    return dict(record)
+
+
+def verified(path: Path) -> Record:
+    """The file's record, see `read`."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         schema, checksum = record["schema"], record.pop("sha256")
@@ -149,7 +177,11 @@ def read(path: Path) -> Record:
 
 def read_all(results: Path, domain: str, dataset: str, loss: str) -> Iterator[Record]:
     """The published records of a loss on a dataset, failed tries left out."""
-    for path in sorted(folder(results, domain, dataset, loss).glob("*.json")):
-        record = read(path)
+    for record in read_folder(folder(results, domain, dataset, loss)):
         if record["status"] in FINAL:
             yield record
+
+
+def read_folder(path: Path) -> Iterator[Record]:
+    """All records in a folder by their files' names, failed tries too."""
+    return map(read, sorted(path.glob("*.json"), key=lambda file: file.name))

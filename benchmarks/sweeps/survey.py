@@ -34,7 +34,7 @@ def survey(work: Iterable[tuple[Experiment, Sequence[int]]], results: Path) -> I
     for experiment, seeds in work:
         folder = experiment.folder(results)
         if folder not in folders:
-            folders[folder] = [store.read(path) for path in sorted(folder.glob("*.json"))]
+            folders[folder] = list(store.read_folder(folder))
         records = [record for record in folders[folder] if experiment.matches(record)]
         for seed in seeds:
             if (experiment.key, seed) not in seen:

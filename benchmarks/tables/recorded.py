@@ -1,5 +1,6 @@
 """What the records behind a place tell beside its number."""
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -57,13 +58,15 @@ def data_of(record: Record) -> dict[str, Any]:
 
 def others(place: Place, results: Path) -> Iterator[Note]:
     """Records with the same loss and parameters but another recipe, which no table counts."""
-    groups: dict[tuple[str, str], int] = {}
+    groups = Counter[tuple[str, str]]()
     work, loss = place.work, place.work.loss.complete
     ours, defaults = (
         recipe.model_dump(mode="json")
         for recipe in (work.full_recipe, make_recipe(work.domain, {}))
     )
-    for record in store.read_all(results, work.domain, work.dataset, loss.name):
+    records = list(store.read_all(results, work.domain, work.dataset, loss.name))
+    counts = Counter(record["key"] for record in records)
+    for record in {record["key"]: record for record in records}.values():
         recipe = {**defaults, **record["recipe"]}
         changed = [key for key, value in ours.items() if recipe[key] != value]
         same = {**loss.params, **record["params"]} == loss.params
@@ -71,7 +74,7 @@ def others(place: Place, results: Path) -> Iterator[Note]:
             wanted, found = (
                 pairs({key: values[key] for key in changed}) for values in (ours, recipe)
             )
-            groups[wanted, found] = groups.get((wanted, found), 0) + 1
+            groups[wanted, found] += counts[record["key"]]
     for (wanted, found), n in sorted(groups.items()):
         yield f"records not counted ({n})", wanted, found
 

@@ -1,0 +1,122 @@
+"""Records are read once in a process, and compared once for each key; what changes is read anew."""
+
+import os
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_records import add
+
+from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.merge import merge
+from contrastbench.benchmarks.sweeps.costs import Costs
+from contrastbench.benchmarks.sweeps.survey import survey
+from contrastbench.benchmarks.tables import selections
+from contrastbench.benchmarks.tables.entries import entries
+from contrastbench.benchmarks.tables.load import load
+from contrastbench.losses import UserError
+from contrastbench.losses.spec import LossSpec
+
+SEEDS = range(5)
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[Path]:
+    """How often each file is read and checksummed, a minute from now."""
+    counts, read = Counter[Path](), store.verified
+
+    def counted(path: Path) -> store.Record:
+        counts[path] += 1
+        return read(path)
+
+    later = time.time_ns() + 60 * 10**9
+    monkeypatch.setattr(store, "verified", counted)
+    monkeypatch.setattr(time, "time_ns", lambda: later)
+    return counts
+
+
+def filled(results: Path) -> list[Path]:
+    table = load("adnce-table5")
+    rows = [row for row in table.rows if row.loss]
+    return [
+        add(results, seed, 70.0 + seed, loss=row.loss, dataset="PROTEINS", params=row.params)
+        for row in rows
+        for seed in SEEDS
+    ]
+
+
+def test_a_table_reads_each_record_once(tmp_path: Path, reads: Counter[Path]) -> None:
+    paths = filled(tmp_path)
+    for selection in ("paper", "validation"):
+        list(entries(selections.resolve(load("adnce-table5"), selection, tmp_path), tmp_path))
+    Costs(tmp_path)
+    list(survey([(Experiment("graph", "PROTEINS", LossSpec("adnce"), {}), SEEDS)], tmp_path))
+    assert reads == dict.fromkeys(paths, 1)
+
+
+def test_records_of_one_key_are_compared_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared, compare = [], Experiment.compare
+
+    def counted(self: Experiment, record: store.Record) -> bool:
+        compared.append(record["key"])
+        return compare(self, record)
+
+    monkeypatch.setattr(Experiment, "compare", counted)
+    for seed in SEEDS:
+        add(tmp_path, seed, 70.0)
+        add(tmp_path, seed, 60.0, params={"temperature": 0.3})
+    work = Experiment("graph", "MUTAG", LossSpec("infonce"), {})
+    assert [record["metrics"] for record in work.finished(tmp_path)] == [{"accuracy": 70.0}] * 5
+    assert list(work.ok_by_seed(tmp_path)) == list(SEEDS)
+    assert len(compared) == len(set(compared)) == 2
+
+
+@pytest.mark.usefixtures("reads")
+@pytest.mark.parametrize("keep_times", [False, True])
+def test_an_edited_file_is_named_though_it_was_read(tmp_path: Path, keep_times: bool) -> None:
+    path = add(tmp_path, 0, 70.0)
+    store.read(path)
+    about = path.stat()
+    while path.stat().st_ctime_ns == about.st_ctime_ns:  # until the disk's clock has ticked
+        path.write_text(path.read_text().replace("70.0", "80.0"))
+        if keep_times:
+            os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+    assert path.stat().st_size == about.st_size
+    with pytest.raises(UserError, match="was changed after it was published"):
+        store.read(path)
+
+
+def test_a_young_file_is_read_again(tmp_path: Path) -> None:
+    # an edit within one tick of the disk's clock leaves size and times as they were
+    path = add(tmp_path, 0, 70.0)
+    store.read(path)
+    path.write_text(path.read_text().replace("70.0", "80.0"))
+    with pytest.raises(UserError, match="was changed after it was published"):
+        store.read(path)
+
+
+@pytest.mark.usefixtures("reads")
+def test_a_removed_file_is_gone_and_what_a_reader_changes_is_its_own(tmp_path: Path) -> None:
+    path = add(tmp_path, 0, 70.0)
+    store.read(path)["status"] = "changed"
+    assert store.read(path)["status"] == "ok"
+    path.unlink()
+    with pytest.raises(UserError, match="No such file"):
+        store.read(path)
+
+
+def test_a_merge_reads_each_record_once_and_syncs_each_folder_once(
+    tmp_path: Path, reads: Counter[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = filled(tmp_path / "a")
+    synced: list[Any] = []
+    monkeypatch.setattr(store, "sync_folder", synced.append)
+    assert merge([tmp_path / "a"], tmp_path / "b").added == len(paths)
+    assert sorted(synced) == sorted({path.parent for path in (tmp_path / "b").rglob("*.json")})
+    assert merge([tmp_path / "a"], tmp_path / "b").equal == len(paths)
+    assert set(reads.values()) == {1}
