@@ -1,8 +1,10 @@
 """Reading what a user hands in: a damaged file is one line that names it."""
 
+import stat
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from contrastbench.losses.errors import UserError
 
@@ -10,7 +12,7 @@ UNPACKED = 4 << 30  # bytes of an archive's member; more is no data set of ours 
 
 
 @contextmanager
-def reading(what: object, fix: str) -> Iterator[None]:
+def reading(what: object, fix: str, fault: str = "is damaged") -> Iterator[None]:
     """Make whatever a reader raises one line.
 
     Readers of other libraries answer damage with any exception there is, so no list of them holds.
@@ -18,6 +20,7 @@ def reading(what: object, fix: str) -> Iterator[None]:
     Args:
         what: a file, or the name of a data set.
         fix: what to do.
+        fault: what to say of it.
 
     Raises:
         UserError: in place of what was raised.
@@ -27,8 +30,31 @@ def reading(what: object, fix: str) -> Iterator[None]:
     except UserError:
         raise
     except Exception as error:
-        cause = (str(error).splitlines() or [""])[0][:200] or type(error).__name__
-        raise UserError(f"{what} is damaged ({cause}): {fix}") from error
+        raise UserError(f"{what} {fault} ({cause(error)}): {fix}") from error
+
+
+def cause(error: BaseException) -> str:
+    r"""What an exception says, in one line.
+
+    >>> cause(ValueError("not this:\nnor that")), cause(MemoryError())
+    ('not this', 'MemoryError')
+    """
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return lines[0].strip().rstrip(":")[:200] if lines else type(error).__name__
+
+
+def contents(path: Path) -> bytes:
+    """A file's bytes; those of a pipe or a device might never end.
+
+    Raises:
+        UserError: it cannot be read, or is no file.
+    """
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise OSError(0, "not a regular file")
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(f"cannot read {path} ({error.strerror})") from None
 
 
 def names(archive: zipfile.ZipFile) -> list[str]:

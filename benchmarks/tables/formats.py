@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -65,12 +66,22 @@ def as_table(lines: list[list[str]]) -> Iterator[str]:
 
 
 def cell(text: str) -> str:
-    """A text that ends neither the cell nor the row.
+    """A text that ends neither the cell nor the row, and is no HTML, link or picture.
 
-    >>> cell("a|b")
-    'a&#124;b'
+    >>> cell("a|b"), cell("<b>[x](y)"), cell("p < 0.1")
+    ('a&#124;b', '&lt;b>[x]&#40;y)', 'p < 0.1')
     """
-    return " ".join(text.splitlines()).replace("|", "&#124;")
+    line = " ".join(text.splitlines()).replace("|", "&#124;").replace("](", "]&#40;")
+    return re.sub("<(?=[a-zA-Z/!?])", "&lt;", line)
+
+
+def no_formula(text: str) -> str:
+    """A text that no spreadsheet computes.
+
+    >>> no_formula("=1+1"), no_formula("1+1")
+    ("'=1+1", '1+1')
+    """
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 
 def italic(entry: Entry, text: str) -> str:
@@ -99,9 +110,10 @@ def comma_separated(table: Table, lines: list[list[Entry]]) -> str:
         ]
         quoted = "no" if entry.run else "yes"
         kind = table.selection.partition(":")[0]
+        texts = (table.name, kind, entry.row.name, entry.column, entry.row.loss or "", quoted)
         writer.writerow(
             [
-                *(table.name, kind, entry.row.name, entry.column, entry.row.loss or "", quoted),
+                *map(no_formula, texts),
                 *cells,
                 entry.data[:SHORT],
             ]

@@ -1,13 +1,14 @@
 """Archives of declared sets: found or downloaded, and read without extracting them."""
 
+import gzip
 import tarfile
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from contrastbench.domains.download import fetch
 from contrastbench.domains.image import DATASETS, decode
+from contrastbench.domains.reading import UNPACKED, reading
 from contrastbench.losses.errors import UserError
 
 AGAIN = "delete it and download {} again"
@@ -36,24 +37,25 @@ class Members:
         if root and root.is_dir():
             return {name: decode.folder_reader(root)(name) for name in names}
         path = archive(self.name, self.data_root)
-        try:
+        with reading(path, again(self.name)):
             contents = dict(self.members(path, set(names)))
-        except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
-            raise UserError(f"{path} is damaged ({error}): {again(self.name)}") from None
         missing = [name for name in names if name not in contents]
         if missing:
             raise UserError(f"{path} has no {self.folder}/{missing[0]}: {again(self.name)}")
         return contents
 
     def members(self, path: Path, names: set[str]) -> Iterator[tuple[str, bytes]]:
-        """The files of those names inside the archive."""
-        with tarfile.open(path, "r|gz") as tar:
-            for member in tar:
-                name = Path(member.name).name
-                if name in names and Path(member.name).parent.name == self.folder:
-                    file = tar.extractfile(member)
-                    if file is not None:
-                        yield name, file.read()
+        """The files of those names inside the archive, whose checksum is behind its end."""
+        with gzip.open(path) as unpacked:
+            with tarfile.open(fileobj=unpacked, mode="r|") as tar:
+                for member in tar:
+                    name = Path(member.name).name
+                    if name in names and Path(member.name).parent.name == self.folder:
+                        file = tar.extractfile(member) if member.size <= UNPACKED else None
+                        if file is not None:
+                            yield name, file.read()
+            while unpacked.read(2**20):
+                pass
 
 
 def archive(name: str, data_root: Path | None) -> Path:

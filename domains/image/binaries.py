@@ -8,6 +8,7 @@ from torch import Tensor
 
 from contrastbench.domains.image.archives import Members, again
 from contrastbench.domains.image.images import ImageSet, on_device
+from contrastbench.domains.reading import reading
 from contrastbench.losses.errors import UserError
 
 
@@ -24,13 +25,26 @@ def load_cifar(
     raw = Members(name, folder, data_root).read((*files, test, words))
     train = records(name, b"".join(raw[file] for file in files), 50_000, 1 + hundred)
     parts = {"train": train, "test": records(name, raw[test], 10_000, 1 + hundred)}
-    return on_device(parts, raw[words].decode().split(), device)
+    return on_device(parts, class_names(name, raw[words]), device)
 
 
 def records(name: str, raw: bytes, count: int, labels: int) -> tuple[Tensor, Tensor]:
     """Pixels and classes of CIFAR's records; the last of a record's labels is the class."""
     table = exactly(name, raw, (count, labels + 3 * 32 * 32))
-    return table[:, labels:].reshape(-1, 3, 32, 32).contiguous(), table[:, labels - 1].long()
+    classes = below(name, table[:, labels - 1].long(), 10**labels)
+    return table[:, labels:].reshape(-1, 3, 32, 32).contiguous(), classes
+
+
+def below(name: str, labels: Tensor, classes: int) -> Tensor:
+    """The labels, which are no more than the classes.
+
+    Raises:
+        UserError: one is.
+    """
+    with reading(name, again(name)):
+        if labels.max() >= classes:
+            raise ValueError(f"class {int(labels.max())} of {classes}")
+    return labels
 
 
 def load_stl(
@@ -48,9 +62,15 @@ def load_stl(
     parts = {}
     for part, count in counts.items():
         columns = exactly(name, raw.pop(f"{part}_X.bin"), (count, 3, 96, 96))
-        labels = raw.get(f"{part}_y.bin", bytes(count))
-        parts[part] = columns.mT.contiguous(), exactly(name, labels, (count,)).long() - 1
-    return on_device(parts, raw["class_names.txt"].decode().split(), device)
+        labels = exactly(name, raw.get(f"{part}_y.bin", bytes(count)), (count,)).long() - 1
+        parts[part] = columns.mT.contiguous(), below(name, labels, 10)
+    return on_device(parts, class_names(name, raw["class_names.txt"]), device)
+
+
+def class_names(name: str, raw: bytes) -> list[str]:
+    """The words of a text file."""
+    with reading(name, again(name)):
+        return raw.decode().split()
 
 
 def exactly(name: str, raw: bytes, shape: tuple[int, ...]) -> Tensor:

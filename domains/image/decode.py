@@ -2,9 +2,7 @@
 
 import hashlib
 import os
-import struct
 import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,10 +17,14 @@ from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
 from contrastbench.domains.progress import Progress
+from contrastbench.domains.reading import contents, member, names, reading
 from contrastbench.losses.errors import UserError
 
 SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 SMALLEST = 8  # pixels a side
+LARGEST = 2**26  # pixels; each thread that decodes may hold as many
+PACKED = 2**28  # bytes of an image file in an archive
+REPLACE = "remove or replace it"
 BLOCK = 32  # images that a thread takes at once, and blocks that wait at most
 TAKEN_AS = {  # Pillow's mode -> what happened to such an image; RGB is as it should be
     "1": "grey, in all three colours",
@@ -41,17 +43,6 @@ TAKEN_AS = {  # Pillow's mode -> what happened to such an image; RGB is as it sh
     "I;16B": "16-bit grey, higher 8 bits taken",
     "I;16L": "16-bit grey, higher 8 bits taken",
 }
-# of Pillow
-DAMAGE = (
-    OSError,
-    EOFError,
-    SyntaxError,
-    ValueError,
-    TypeError,
-    LookupError,
-    struct.error,
-    zlib.error,
-)
 FIRST_FRAME = "first of several frames taken"
 ReadBytes = Callable[[str], bytes]  # an image's name -> its bytes
 
@@ -69,38 +60,25 @@ class Header:
 
 def folder_reader(root: Path) -> ReadBytes:
     """Files of a folder, by their names in it."""
-
-    def read(name: str) -> bytes:
-        try:
-            return (root / name).read_bytes()
-        except OSError as error:
-            raise UserError(f"cannot read {root / name} ({error.strerror})") from None
-
-    return read
+    return lambda name: contents(root / name)
 
 
 def zip_reader(path: Path, fix: str) -> ReadBytes:
     """Members of a zip, read in place."""
-    try:
+    with reading(path, fix):
         archive = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, OSError) as error:
-        raise UserError(f"{path} is damaged ({error}): {fix}") from None
 
     def read(name: str) -> bytes:
-        try:
-            return archive.read(name)
-        except KeyError:
-            raise UserError(f"{path} has no {name}: {fix}") from None
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
-            raise UserError(f"{path}: {name} is damaged ({error}): {fix}") from None
+        with reading(f"{path}: {name}", fix):
+            return member(archive, name, PACKED)
 
     return read
 
 
-def zip_names(path: Path) -> list[str]:
-    """Members of a zip that `zip_reader` has opened before."""
-    with zipfile.ZipFile(path) as archive:
-        return archive.namelist()
+def zip_names(path: Path, fix: str) -> list[str]:
+    """Members of a zip."""
+    with reading(path, fix), zipfile.ZipFile(path) as archive:
+        return names(archive)
 
 
 @cache
@@ -148,23 +126,24 @@ def look(name: str, data: bytes) -> Header:
 
 def frames(name: str, image: Image.Image) -> int:
     """How many images a file holds."""
-    try:
+    with reading(name, REPLACE):
         return int(getattr(image, "n_frames", 1))
-    except DAMAGE as error:
-        raise UserError(f"{name} is damaged ({error}): remove or replace it") from None
 
 
 def open_image(name: str, data: bytes) -> Image.Image:
     """The image in a file's bytes, not yet decoded."""
-    try:
-        return Image.open(BytesIO(data))
-    except UnidentifiedImageError:
-        reason = "it is empty" if not data else "it holds something else"
-        raise UserError(f"{name} is no image ({reason}): remove or replace it") from None
-    except Image.DecompressionBombError as error:
-        raise UserError(f"{name} is too large ({error}): make it smaller") from None
-    except DAMAGE as error:
-        raise UserError(f"{name} is damaged ({error}): remove or replace it") from None
+    with reading(name, REPLACE):
+        try:
+            image = Image.open(BytesIO(data))
+        except UnidentifiedImageError:
+            reason = "it is empty" if not data else "it holds something else"
+            raise UserError(f"{name} is no image ({reason}): {REPLACE}") from None
+        except Image.DecompressionBombError as error:
+            raise UserError(f"{name} is too large ({error}): make it smaller") from None
+    if image.width * image.height > LARGEST:
+        size = f"{image.width} x {image.height} pixels"
+        raise UserError(f"{name} is too large ({size}, more than {LARGEST}): make it smaller")
+    return image
 
 
 def decode(name: str, data: bytes, side: int | None) -> Tensor:
@@ -206,12 +185,8 @@ def crops(
 
 def open_rgb(name: str, data: bytes) -> Image.Image:
     """The decoded image in a file's bytes."""
-    try:
+    with reading(name, REPLACE):
         return to_rgb(open_image(name, data))
-    except UserError:
-        raise
-    except DAMAGE as error:
-        raise UserError(f"{name} is damaged ({error}): remove or replace it") from None
 
 
 def to_tensor(image: Image.Image) -> Tensor:

@@ -12,6 +12,7 @@ import torch
 from contrastbench.domains.image import decode
 from contrastbench.domains.image.files import Part, Parts, from_files
 from contrastbench.domains.image.images import ImageSet, held_out
+from contrastbench.domains.reading import reading
 from contrastbench.losses.errors import UserError
 
 PART_NAMES = ("train", "test", "val")
@@ -40,7 +41,8 @@ def fingerprint(root: Path) -> str:
     """Names, sizes and times of a folder's files, hashed: whether it was changed."""
     digest = hashlib.sha256()
     for name in files_below(root):
-        known = (root / name).stat()
+        with reading(root / name, decode.REPLACE):  # a link may lead nowhere
+            known = (root / name).stat()
         digest.update(f"{name}\0{known.st_size}\0{known.st_mtime_ns}\n".encode())
     return digest.hexdigest()
 

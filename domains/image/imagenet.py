@@ -1,6 +1,6 @@
 """Tiny-ImageNet and ImageNet-100, read from their files."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from contrastbench.domains.image.files import Part, Parts, from_files
 from contrastbench.domains.image.folders import files_below, images_of, part
 from contrastbench.domains.image.imagenet100 import CLASSES as IMAGENET_100
 from contrastbench.domains.image.images import ImageSet
+from contrastbench.domains.reading import reading
 from contrastbench.losses.errors import UserError
 
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -28,30 +29,32 @@ def load_tiny(
     else:
         path = archive(name, data_root)
         member_of = decode.zip_reader(path, again(name))
-        names = [n.removeprefix("tiny-imagenet-200/") for n in decode.zip_names(path)]
+        names = [n.removeprefix("tiny-imagenet-200/") for n in decode.zip_names(path, again(name))]
         read = lambda member: member_of(f"tiny-imagenet-200/{member}")  # noqa: E731
     return from_files(tiny_parts(read, names), read, {}, size, device, whole)
 
 
 def tiny_parts(read: ReadBytes, names: Iterable[str]) -> Parts:
     """Tiny-ImageNet's files: training images in class folders, validation images in a list."""
-    classes = tuple(sorted(read("wnids.txt").decode().split()))
-    number = {label: k for k, label in enumerate(classes)}
     images = sorted(n for n in names if n.startswith("train/") and n.endswith(".JPEG"))
-    rows = [line.split("\t")[:2] for line in read("val/val_annotations.txt").decode().splitlines()]
-    try:
-        train = Part(tuple(images), tuple(number[n.split("/")[1]] for n in images))
-        test = Part(
-            tuple(f"val/images/{file}" for file, _ in rows),
-            tuple(number[label] for _, label in rows),
-        )
-    except (KeyError, ValueError) as error:
-        raise UserError(
-            f"Tiny-ImageNet is damaged (unknown class {error}): {again('Tiny-ImageNet')}"
-        ) from None
+    with reading("Tiny-ImageNet", again("Tiny-ImageNet")):
+        classes = tuple(sorted(read("wnids.txt").decode().split()))
+        lines = read("val/val_annotations.txt").decode().splitlines()
+        files, labels = zip(*(line.split("\t")[:2] for line in lines), strict=True)
+        train = Part(tuple(images), numbers(classes, [n.split("/")[1] for n in images]))
+        test = Part(tuple(f"val/images/{file}" for file in files), numbers(classes, labels))
     if not train.names or not test.names:
         raise UserError(f"Tiny-ImageNet is damaged (no images in it): {again('Tiny-ImageNet')}")
     return Parts(train, test, classes)
+
+
+def numbers(classes: Sequence[str], labels: Iterable[str]) -> tuple[int, ...]:
+    """Where the labels stand among the classes."""
+    number = {label: k for k, label in enumerate(classes)}
+    try:
+        return tuple(number[label] for label in labels)
+    except KeyError as error:
+        raise ValueError(f"unknown class {error}") from None
 
 
 def load_imagenet100(

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from huggingface_hub import HfApi, snapshot_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError
-from safetensors import SafetensorError
 from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging
 
+from contrastbench.domains.reading import cause, reading
 from contrastbench.losses.errors import UserError
 
 TOKENIZER_FILES = (
@@ -26,6 +26,8 @@ TOKENIZER_FILES = (
 )
 VOCABULARY_FILES = ("tokenizer.json", "vocab.*", "*.model")
 WEIGHT_FILES = "model*.safetensors"
+MAX_LAYERS = 1_000
+MAX_WEIGHTS = 2**33  # of an encoder: 32 GiB
 REVISIONS = {  # of the names that the papers' tables use
     "bert-base-uncased": "86b5e0934494bd15c9632b12f734a8a67f723594",
     "roberta-base": "e2da8e2f811d1448a5b465c236feacd80ffbac7b",
@@ -74,20 +76,46 @@ def load_checkpoint(name: str, data_root: Path | None) -> Checkpoint:
     """
     source, fresh = name.removeprefix("random:"), name.startswith("random:")
     folder = locate(source, data_root)
-    try:
-        with quiet():
-            tokenizer = AutoTokenizer.from_pretrained(folder)
-            encoder, new = random_encoder(folder) if fresh else saved_encoder(folder)
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-        raise UserError(f"encoder {name!r} cannot be loaded: {reason(error, folder)}") from None
-    check_tokenizer(name, folder, encoder, tokenizer)
-    return replace(
-        checked(name, encoder, tokenizer, new), sha256=files_hash(folder, weights=not fresh)
+    with quiet(), reading(f"encoder {name!r}", f"mend {folder}", "cannot be loaded"):
+        check_shape(AutoConfig.from_pretrained(folder))
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        encoder, new = random_encoder(folder) if fresh else saved_encoder(folder)
+        check_tokenizer(name, folder, encoder, tokenizer)
+        checkpoint = checked(name, encoder, tokenizer, new)
+        check_use(checkpoint)
+        return replace(checkpoint, sha256=files_hash(folder, weights=not fresh))
+
+
+def check_shape(config: Any) -> None:
+    """Raise for an encoder that would take minutes or all memory to build."""
+    rows, width, layers, inner, positions = (
+        int(getattr(config, key, None) or 0)
+        for key in (
+            *("vocab_size", "hidden_size", "num_hidden_layers"),
+            *("intermediate_size", "max_position_embeddings"),
+        )
     )
+    if not 0 <= layers <= MAX_LAYERS:
+        raise ValueError(f"{layers} layers, more than {MAX_LAYERS}" if layers > 0 else "no layers")
+    weights = width * (rows + positions + layers * (4 * width + 2 * inner))
+    if weights > MAX_WEIGHTS:
+        raise ValueError(f"{weights:.1e} weights, more than {MAX_WEIGHTS:.1e}")
+
+
+def check_use(checkpoint: Checkpoint) -> None:
+    """Raise unless it encodes a sentence: a wrong type may show no sooner."""
+    tokens = checkpoint.tokenizer(
+        "A sentence.", truncation=True, max_length=checkpoint.max_length, return_tensors="pt"
+    )
+    with torch.no_grad():
+        checkpoint.encoder(input_ids=tokens["input_ids"], output_hidden_states=True)
 
 
 def saved_encoder(folder: Path) -> tuple[Any, set[str]]:
     """The checkpoint's encoder and its newly initialised weights; no pickle is read."""
+    if not any(folder.glob(WEIGHT_FILES)):
+        fix = "save_pretrained of transformers writes it"
+        raise UserError(f"{folder} has no model.safetensors (weights of another kind: {fix})")
     encoder, info = AutoModel.from_pretrained(
         folder,
         output_loading_info=True,
@@ -130,7 +158,8 @@ def files_hash(folder: Path, weights: bool) -> str:
     """Sha256 over names and bytes of configuration, tokenizer and weights."""
     patterns = ("config.json", *TOKENIZER_FILES, *([WEIGHT_FILES] if weights else []))
     digest = hashlib.sha256()
-    for path in sorted({path for pattern in patterns for path in folder.glob(pattern)}):
+    found = {path for pattern in patterns for path in folder.glob(pattern) if path.is_file()}
+    for path in sorted(found):
         with path.open("rb") as file:
             digest.update(path.name.encode() + b"\0" + hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()
@@ -169,7 +198,7 @@ def hub_folder(repository: str, named: str) -> Path:
         problem = ""
     except (HfHubHTTPError, HFValidationError) as error:
         raise UserError(
-            f"encoder {repository!r} cannot be loaded: {reason(error, Path(repository))}"
+            f"encoder {repository!r} cannot be loaded: {cause(error).split('. ')[0]}"
         ) from None
     except Exception as error:  # a network library's, whichever the hub's version uses
         problem = type(error).__name__
@@ -185,15 +214,6 @@ def hub_folder(repository: str, named: str) -> Path:
         raise UserError(
             f"encoder {repository!r}: the hub cannot be reached ({problem}); {fix}"
         ) from None
-
-
-def reason(error: Exception, path: Path) -> str:
-    """What went wrong, in one line."""
-    text = " ".join(str(error).split())
-    if "no file named model.safetensors" in text:
-        fix = "save_pretrained of transformers writes it"
-        return f"{path} has no model.safetensors (weights of another kind: {fix})"
-    return text.split(". ")[0][:200]
 
 
 def checked(name: str, encoder: Any, tokenizer: Any, missing: set[str]) -> Checkpoint:

@@ -1,12 +1,14 @@
 """Sentence data: SentEval's folder of scored pairs, and text files to train on."""
 
 import hashlib
+import math
 import tarfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from contrastbench.domains.download import fetch, sha256
+from contrastbench.domains.reading import UNPACKED, contents, reading
 from contrastbench.domains.sentence.datasets import CORPORA, DATASETS
 from contrastbench.losses.errors import UserError, unknown
 
@@ -34,6 +36,7 @@ SIZES = {
 WIKIPEDIA = ("wiki1m_for_simcse.txt", "wikipedia/wiki1m_for_simcse.txt")
 OTHER = "delete it, or train on it by its name: --recipe corpus={}"
 SENTEVAL_URL = DATASETS["sts"].url
+AGAIN = f"delete it and get {SENTEVAL_URL} again"
 
 
 @dataclass(frozen=True)
@@ -59,23 +62,18 @@ class Archive:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        try:
-            with tarfile.open(path) as tar:
-                self.members = {member.name: member for member in tar if member.isfile()}
-        except (tarfile.TarError, EOFError, OSError) as error:
-            raise UserError(
-                f"{path} is damaged ({error}): delete it and get {SENTEVAL_URL} again"
-            ) from None
+        with reading(path, AGAIN), tarfile.open(path) as tar:
+            self.members = {member.name: member for member in tar if member.isfile()}
 
     def read(self, name: str) -> bytes:
         """The bytes of the file of that name, in whichever folder of the archive it lies."""
         matches = [
             member for path, member in self.members.items() if f"/{path}".endswith(f"/{name}")
         ]
-        with tarfile.open(self.path) as tar:
+        with reading(f"{self.path}: {name}", AGAIN), tarfile.open(self.path) as tar:
             file = tar.extractfile(matches[0]) if matches else None
-            if file is None:
-                raise FileNotFoundError(2, "no such file in the archive")
+            if file is None or matches[0].size > UNPACKED:
+                raise ValueError("it is missing" if file is None else "it is too large")
             return file.read()
 
 
@@ -88,7 +86,7 @@ class TextFiles:
 
     def read(self, name: str) -> bytes:
         """A file's bytes."""
-        return self.archive.read(name) if self.archive else (self.root / name).read_bytes()
+        return self.archive.read(name) if self.archive else contents(self.root / name)
 
     def lines(self, name: str, encoding: str = "utf-8-sig") -> list[str]:
         """A file's lines, without line ends.
@@ -97,16 +95,14 @@ class TextFiles:
             UserError: no such file, or not UTF-8.
         """
         path = self.root / name
+        data = self.read(name)
         try:
-            data = self.read(name)
             text = data.decode(encoding)
         except UnicodeDecodeError as error:
             number = data[: error.start].count(b"\n") + 1
             raise UserError(
                 f"{path} line {number} is not UTF-8 ({error.reason}): convert or remove it"
             ) from None
-        except OSError as error:
-            raise UserError(f"cannot read {path} ({error.strerror})") from None
         self.sha256.update(f"{name}\0{len(data)}\0".encode() + data)
         lines = [line.removesuffix("\r") for line in text.split("\n")]
         return lines[:-1] if lines[-1] == "" else lines
@@ -193,6 +189,8 @@ def pairs(path: Path, name: str, rows: Iterable[list[str]]) -> Pairs:
         try:
             first, second, gold = row
             if gold.strip():
+                if not math.isfinite(float(gold)):
+                    raise ValueError(gold)
                 scored.append((first, second, float(gold)))
             else:
                 unscored += 1

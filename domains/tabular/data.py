@@ -1,7 +1,6 @@
 """Tables: scikit-learn's, CoverType and Higgs, and anybody's CSV or Parquet file, read strictly."""
 
 import hashlib
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -13,6 +12,7 @@ from sklearn import datasets as sklearn_datasets
 
 from contrastbench.domains.declaration import Dataset
 from contrastbench.domains.download import fetch
+from contrastbench.domains.reading import reading
 from contrastbench.domains.tabular import DATASETS
 from contrastbench.losses.errors import UserError, unknown
 
@@ -30,6 +30,7 @@ EMBEDDED_TABLES = {
 HIGGS_TEST, HIGGS_TRAIN = (500_000, 100_000)
 # the class and the 21 low-level features; the other 7 are computed from them
 HIGGS_COLUMNS = range(22)
+MAX_NUMBERS = 2**31  # of a Parquet file: 16 GiB
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ def load_file(
         )
     if target not in names:
         raise unknown(f"column of {path}", target, names)
-    return with_hash(from_frame(frame.set_axis(names, axis=1), target))
+    return with_hash(from_frame(path, frame.set_axis(names, axis=1), target))
 
 
 @lru_cache(maxsize=1)
@@ -138,24 +139,15 @@ def find(path: Path, data_root: Path | None) -> Path:
 
 def read_strictly(read: Callable[[Path], Any], path: Path) -> Any:
     """What a reader makes of a file; whatever is wrong with it is one line."""
-    try:
-        return read(path)
-    except UserError:
-        raise
-    except ImportError as error:
-        fix = 'pip install "contrastbench[tabular]"'
-        raise UserError(
-            f"reading {path.name} needs {error.name or 'pyarrow'}, which is not installed: {fix}"
-        ) from None
-    except (
-        ValueError,
-        OSError,
-        EOFError,
-        zlib.error,
-    ) as error:  # pandas' and pyarrow's errors are ValueErrors
-        raise UserError(
-            f"{path} cannot be read as a table: {' '.join(str(error).split())}"
-        ) from None
+    with reading(path, "repair or replace it", "cannot be read as a table"):
+        try:
+            return read(path)
+        except ImportError as error:
+            fix = 'pip install "contrastbench[tabular]"'
+            module = error.name or "pyarrow"
+            raise UserError(
+                f"reading {path.name} needs {module}, which is not installed: {fix}"
+            ) from None
 
 
 def read_csv(path: Path) -> "pandas.DataFrame":
@@ -166,9 +158,14 @@ def read_csv(path: Path) -> "pandas.DataFrame":
 
 
 def read_parquet(path: Path) -> "pandas.DataFrame":
-    """A Parquet file."""
+    """A Parquet file, whose few bytes may stand for any number of equal rows."""
     import pandas as pd
+    from pyarrow import parquet
 
+    kept = parquet.read_metadata(path)
+    if kept.num_rows * kept.num_columns > MAX_NUMBERS:
+        size = f"{kept.num_rows} rows of {kept.num_columns} columns"
+        raise UserError(f"{path} is too large ({size}): leave rows or columns out")
     return pd.read_parquet(path)
 
 
@@ -178,7 +175,7 @@ def read_covertype(path: Path, dataset: Dataset) -> Table:
 
     frame = pd.read_csv(path, header=None)
     check_shape(path, frame.shape, dataset.sizes)
-    return from_frame(frame, 54, starts=(11_340, 15_120))
+    return from_frame(path, frame, 54, starts=(11_340, 15_120))
 
 
 def read_higgs(path: Path, dataset: Dataset) -> Table:
@@ -202,7 +199,7 @@ def read_higgs(path: Path, dataset: Dataset) -> Table:
             parts.append(chunk.loc[keep[read : read + len(chunk)], HIGGS_COLUMNS])
             read += len(chunk)
     check_shape(path, (read, columns), dataset.sizes)
-    return from_frame(pd.concat(parts), 0, starts=(HIGGS_TRAIN * 4 // 5, HIGGS_TRAIN))
+    return from_frame(path, pd.concat(parts), 0, starts=(HIGGS_TRAIN * 4 // 5, HIGGS_TRAIN))
 
 
 READERS: dict[str, Callable[[Path], Any]] = {"csv": read_csv, "parquet": read_parquet}
@@ -219,9 +216,9 @@ def check_shape(path: Path, shape: tuple[int, ...], expected: tuple[int, ...]) -
 
 
 def from_frame(
-    frame: "pandas.DataFrame", target: Any, starts: tuple[int, int] | None = None
+    path: Path, frame: "pandas.DataFrame", target: Any, starts: tuple[int, int] | None = None
 ) -> Table:
-    """A table of a data frame; rows without a class are left out and counted.
+    """A table of a file's data frame; rows without a class are left out and counted.
 
     Raises:
         UserError: no features, an infinite value, one class only, or a class too rare for three
@@ -245,26 +242,27 @@ def from_frame(
     names = tuple(map(str, [*numbers, *words]))
     notes = {} if labelled.all() else {"rows without a class": int((~labelled).sum())}
     table = Table(numeric, categorical, names, y, tuple(map(str, classes)), starts, notes)
-    check_table(table)
+    check_table(path, table)
     return table
 
 
-def check_table(table: Table) -> None:
+def check_table(path: Path, table: Table) -> None:
     """Raise unless there is something to learn from and to classify."""
     if not table.names:
-        raise UserError("the table has no column besides the classes")
+        raise UserError(f"{path} has no column besides the classes")
     infinite = np.isinf(table.numeric).sum(axis=0)
     if infinite.any():
         column = int(infinite.argmax())
         fix = "leave them empty if they are missing"
         raise UserError(
-            f"column {table.names[column]} has {infinite[column]} infinite values: {fix}"
+            f"{path}: column {table.names[column]} has {infinite[column]} infinite values: {fix}"
         )
     if len(table.classes) < 2:
-        raise UserError(f"all {len(table)} rows are of one class: there is nothing to classify")
+        rows = f"all {len(table)} rows are of one class"
+        raise UserError(f"{path}: {rows}: there is nothing to classify")
     counts = np.bincount(table.y)
     if table.starts is None and counts.min() < 5:
-        few = f"class {table.classes[counts.argmin()]} has {counts.min()} rows"
+        few = f"{path}: class {table.classes[counts.argmin()]} has {counts.min()} rows"
         raise UserError(
             f"{few}, fewer than the 5 that three parts need: is the target a column of classes?"
         )

@@ -268,10 +268,36 @@ def diverged(folder: Path) -> None:
     encoder.save_pretrained(folder)
 
 
+@pytest.mark.parametrize("fresh", ["", "random:"])
+@pytest.mark.parametrize(
+    ("file", "before", "after", "message"),
+    [
+        ("config.json", '_layers": 2', '_layers": 100000', "100000 layers, more than 1000"),
+        ("config.json", '_layers": 2', '_layers": -1', "no layers"),
+        ("config.json", '"hidden_size": 64', '"hidden_size": 1000000', "weights, more than"),
+        ("config.json", '"hidden_size": 64', '"hidden_size": "x"', "cannot be loaded"),
+        ("config.json", '"hidden_act": "gelu"', '"hidden_act": []', "cannot be loaded"),
+        ("config.json", '"bert"', '["bert"]', "cannot be loaded"),
+        ("tokenizer.json", '"model": {', '"model": 3, "other": {', "cannot be loaded"),
+        ("tokenizer_config.json", "128", '"x"', "cannot be loaded"),
+    ],
+)
+def test_a_checkpoint_of_wrong_types_or_sizes_is_one_line(
+    file: str, before: str, after: str, message: str, fresh: str, folder: Path, tmp_path: Path
+) -> None:
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    text = (copy / file).read_text()
+    assert before in text
+    (copy / file).write_text(text.replace(before, after))
+    with pytest.raises(UserError, match=message) as error:
+        load_checkpoint(f"{fresh}{copy}", None)
+    assert "\n" not in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (cut_weights, "cannot be loaded: "),
+        (cut_weights, r"cannot be loaded \(.*\): mend "),
         (other_shape, "newly initialised: encoder.layer"),
         (no_tokenizer, "has no tokenizer files"),
         (few_rows, r"its tokenizer has \d+ ids, its embedding 20 rows"),

@@ -104,11 +104,11 @@ BAD = {
         "class maybe has 1 rows, fewer than the 5",
     ),
     "numbers as classes": (MIXED, "a", "fewer than the 5 .*: is the target a column of classes"),
-    "only classes": (rows(["x", "z"] * 5, "y"), "y", "no column besides the classes"),
+    "only classes": (rows(["x", "z"] * 5, "y"), "y", "t.csv has no column besides the classes"),
     "no labels": (rows(["1,red,"] * 9), "y", "all 0 rows are of one class"),
     "no rows": ("a,y\n", "y", "t.csv has no rows"),
-    "empty": ("", "y", "cannot be read as a table: No columns to parse"),
-    "ragged": ("a,y\n1,2\n1,2,3,4\n", "y", "cannot be read as a table: .*line 3"),
+    "empty": ("", "y", "cannot be read as a table .No columns to parse"),
+    "ragged": ("a,y\n1,2\n1,2,3,4\n", "y", "cannot be read as a table .*line 3"),
 }
 
 

@@ -1,0 +1,52 @@
+"""Files that are removed, cut or have a flipped bit: one line names them, or nothing changed."""
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from contrastbench.losses import UserError
+
+
+def damages(data: bytes, flips: int) -> Iterator[bytes]:
+    """The bytes cut at some places, then with one bit of each copy flipped, by a fixed seed."""
+    yield from (data[: len(data) * share // 8] for share in range(8))
+    yield from (data[:-end] for end in (1, 2, 8))
+    rng = random.Random(0)
+    for _ in range(flips):
+        place = rng.randrange(len(data))
+        flipped = data[place] ^ 1 << rng.randrange(8)
+        yield data[:place] + bytes([flipped]) + data[place + 1 :]
+
+
+def attack(
+    path: Path, read: Callable[[], str], flips: int, named: str = "", checked: bool = False
+) -> int:
+    """How many damages of a file were refused; the file is whole again at the end.
+
+    Args:
+        path: the file.
+        read: its content or a hash of it, read anew at every call.
+        flips: how many bits are flipped.
+        named: what the line must have; the file's name where it is empty.
+        checked: the format has checksums, so that what is not refused is read as it was.
+    """
+    data, whole, said, others = path.read_bytes(), read(), [], 0
+
+    def read_once() -> None:
+        nonlocal others
+        try:
+            others += read() != whole
+        except UserError as error:
+            said.append(str(error))
+
+    path.unlink()
+    read_once()
+    assert len(said) == 1, "a missing file"
+    for damage in damages(data, flips):
+        path.write_bytes(damage)
+        read_once()
+    path.write_bytes(data)
+    assert [text for text in said if (named or path.name) not in text or "\n" in text] == []
+    assert not (checked and others)
+    assert read() == whole
+    return len(said)
