@@ -489,6 +489,19 @@ def test_latex_has_as_many_places_in_each_row(name: str, tmp_path: Path) -> None
     assert bare.count("{") == bare.count("}")
 
 
+def test_names_are_neither_formulas_nor_html(tmp_path: Path) -> None:
+    columns = {"@A": SMALL.columns["A"], "<b>B": SMALL.columns["B"]}
+    rows = [Row(name=name, loss="infonce") for name in ("=1+1", "<script>", "[x](http://y)")]
+    odd = SMALL.model_copy(update={"name": "-odd", "columns": columns, "rows": rows})
+    cells = [line.split(",") for line in render(odd, tmp_path, "csv").splitlines()]
+    assert {line[0] for line in cells[1:]} == {"'-odd"}
+    assert {line[2] for line in cells[1:]} == {"'=1+1", "<script>", "[x](http://y)"}
+    assert {line[3] for line in cells[1:]} >= {"'@A", "<b>B"}
+    table = [line for line in render(odd, tmp_path, "md").splitlines() if line.startswith("|")]
+    assert not [line for line in table if "<script" in line or "<b" in line or "](" in line]
+    assert "&lt;script>" in "".join(table)
+
+
 def test_odd_names_break_no_table(tmp_path: Path) -> None:
     columns = {"A|B": SMALL.columns["A"], "C\nD": SMALL.columns["B"]}
     odd = SMALL.model_copy(
