@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -20,13 +21,14 @@ Tensors = dict[str, Tensor]
 
 
 def write(path: Path, tensors: Tensors, state: dict[str, Any]) -> None:
-    """Replace the checkpoint by tensors, a state of plain values, and the sha256 over both."""
+    """Replace the checkpoint by tensors, a state of plain values, its name, and a sha256 of all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     whole = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     text = json.dumps(state)
     temporary = path.with_suffix(f".{os.getpid()}.tmp")
     try:
-        save_file(whole, temporary, {"state": text, "sha256": digest(whole, text)})
+        about = {"of": path.stem, "state": text, "checksum": digest(whole, path.stem + text)}
+        save_file(whole, temporary, about)
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -36,24 +38,43 @@ def write(path: Path, tensors: Tensors, state: dict[str, Any]) -> None:
 
 
 def read(path: Path) -> tuple[Tensors, dict[str, Any]] | None:
-    """The checkpoint's tensors and state; None if there is none or it is damaged, which is said."""
+    """The checkpoint's tensors and state.
+
+    None if there is none, it is damaged, or it was written by another name, that is of another
+    training; both are said.
+    """
     if not path.exists():
         return None
     try:
         with safe_open(path, "pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dict
-            metadata = file.metadata() or {}
+            about = file.metadata() or {}
     except (SafetensorError, OSError):
-        tensors, metadata = {}, {}
-    if digest(tensors, metadata.get("state", "")) != metadata.get("sha256"):
-        print(f"{path} is damaged: the training starts anew", file=sys.stderr)
+        tensors, about = {}, {}
+    of, state = about.get("of", ""), about.get("state", "")
+    if digest(tensors, of + state) != about.get("checksum"):
+        print(f"{path} is damaged or of another release: the training starts anew", file=sys.stderr)
         return None
-    return tensors, json.loads(metadata["state"])
+    if of != path.stem:
+        set_aside(path)
+        return None
+    return tensors, json.loads(state)
 
 
-def digest(tensors: Tensors, state: str) -> str:
-    """Sha256 over names, bytes and state."""
-    hasher = hashlib.sha256(state.encode())
-    for name in sorted(tensors):
-        hasher.update(name.encode() + tensors[name].reshape(-1).numpy().tobytes())
+def set_aside(path: Path) -> None:
+    """Give way to the training that the name belongs to, and say so."""
+    other = path.with_suffix(".foreign")
+    path.replace(other)
+    print(
+        f"{path} is of another training: it is {other.name} now, and this one starts anew",
+        file=sys.stderr,
+    )
+
+
+def digest(tensors: Tensors, text: str) -> str:
+    """Sha256 over the text and each tensor's name, type, shape and bytes."""
+    hasher = hashlib.sha256(text.encode())
+    for name, tensor in sorted(tensors.items()):
+        hasher.update(f"{name} {tensor.dtype} {tuple(tensor.shape)} ".encode())
+        hasher.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
     return hasher.hexdigest()

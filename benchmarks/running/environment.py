@@ -13,13 +13,20 @@ from contrastbench.losses.errors import UserError
 PACKAGES = ("contrastbench", "torch", "numpy", "scikit-learn", "transformers", "tokenizers")
 
 
+Circumstances = dict[str, Any]
+
+
 def environment(device: torch.device) -> dict[str, Any]:
-    """Commit, versions, device and threads, for the record."""
+    """What the record says of the machine and the code."""
+    about = {"python": platform.python_version(), "platform": platform.platform()}
+    return {**about, **circumstances(device)}
+
+
+def circumstances(device: torch.device) -> Circumstances:
+    """Commit, versions, device and threads: where they are the same, equal numbers are promised."""
     return {
         "commit": commit(),
-        "python": platform.python_version(),
         "versions": {name: found for name in PACKAGES if (found := installed(name))},
-        "platform": platform.platform(),
         "device": device_name(device),
         "threads": torch.get_num_threads(),
     }

@@ -4,9 +4,10 @@ Interrupted at will.
 """
 
 import math
+import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
 from contrastbench.benchmarks.running import checkpoints
+from contrastbench.benchmarks.running.environment import Circumstances, circumstances
 from contrastbench.benchmarks.running.interruption import Interruption
 from contrastbench.benchmarks.running.optimizers import make_optimizer, make_schedule
 from contrastbench.domains.base import Domain, Evaluation, Validates
@@ -50,15 +52,37 @@ class History:
         default_factory=list
     )  # step, the domain's validation score
     metrics: dict[str, float] = field(default_factory=dict)  # accuracy@100: after 100 epochs
+    starts: list[tuple[int, Circumstances]] = field(
+        default_factory=list, compare=False
+    )  # the steps before which circumstances changed, and to what
+
+    def go_on(self, now: Circumstances) -> bool:
+        """Note what the next steps are made with; whether that is the same as before, if any."""
+        same = not self.starts or self.starts[-1][1] == now
+        if not self.starts or not same:
+            self.starts.append((self.step, now))
+        return same
 
     @property
     def details(self) -> dict[str, Any]:
         """For the record."""
+        details = {"loss_by_epoch": self.loss_by_epoch, **self.stretches}
         if not self.dev_curve:
-            return {"loss_by_epoch": self.loss_by_epoch}
+            return details
         step, score = self.best
-        chosen = {"dev_curve": self.dev_curve, "best_step": step, "validation": score}
-        return {"loss_by_epoch": self.loss_by_epoch, **chosen}
+        return {**details, "dev_curve": self.dev_curve, "best_step": step, "validation": score}
+
+    @property
+    def stretches(self) -> dict[str, Any]:
+        """What a training was made with that went on in other circumstances; else nothing."""
+        if len(self.starts) < 2:
+            return {}
+        ends = [step for step, _ in self.starts[1:]] + [self.step]
+        stretches = [
+            {"from": start, "to": end, **made_with}
+            for (start, made_with), end in zip(self.starts, ends, strict=True)
+        ]
+        return {"stretches": stretches, "equal_to_uninterrupted": "not promised"}
 
     @property
     def best(self) -> tuple[int, float]:
@@ -151,9 +175,8 @@ class Run:
         self.optimizer = make_optimizer(recipe, model.parameters(), loss.parameter_groups())
         self.history = History()
         self.best: checkpoints.Tensors = {}
-        found = checkpoints.read(checkpoint) if checkpoint else None
-        if found:
-            self.restore(*found)
+        if checkpoint:
+            self.resume(checkpoint)
         self.schedule = make_schedule(recipe, self.optimizer, self.steps, self.history.step)
         self.values: list[
             Tensor
@@ -232,19 +255,44 @@ class Run:
         due = time.monotonic() - self.saved > SECONDS_BETWEEN_CHECKPOINTS
         if self.checkpoint and (due or interruption.signal):
             self.collect()
-            tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
-            tensors |= {f"loss.{name}": tensor for name, tensor in self.loss.state_dict().items()}
+            tensors = self.state_tensors
             tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
             tensors |= optimizer_tensors(self.optimizer)
             checkpoints.write(self.checkpoint, tensors, vars(self.history))
             self.saved = time.monotonic()
         interruption.stop_if_asked()
 
+    def resume(self, checkpoint: Path) -> None:
+        """Go on from the checkpoint, if there is one and it is of this training."""
+        found = checkpoints.read(checkpoint)
+        if found and self.fits(*found):
+            self.restore(*found)
+        elif found:
+            checkpoints.set_aside(checkpoint)
+        device = next(self.model.parameters()).device
+        if not self.history.go_on(circumstances(device)):
+            print(
+                f"goes on from step {self.history.step} with another commit, versions, device or "
+                "threads than before: the numbers of an uninterrupted training are not promised",
+                file=sys.stderr,
+            )
+
+    def fits(self, tensors: checkpoints.Tensors, state: dict[str, Any]) -> bool:
+        """Whether the checkpoint is of this model and loss, by a code that keeps this history."""
+        theirs = {n: t for n, t in tensors.items() if n.startswith(("model.", "loss."))}
+        names = {entry.name for entry in fields(History)}
+        return kinds(theirs) == kinds(self.state_tensors) and state.keys() == names
+
+    @property
+    def state_tensors(self) -> checkpoints.Tensors:
+        """Those of the model and the loss."""
+        tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
+        return tensors | {f"loss.{name}": t for name, t in self.loss.state_dict().items()}
+
     def restore(self, tensors: checkpoints.Tensors, state: dict[str, Any]) -> None:
         """Everything as it was."""
-        self.history = History(
-            **{**state, "dev_curve": [tuple(entry) for entry in state["dev_curve"]]}
-        )
+        pairs = {key: [tuple(entry) for entry in state[key]] for key in ("dev_curve", "starts")}
+        self.history = History(**{**state, **pairs})
         self.model.load_state_dict(part(tensors, "model"))
         self.loss.load_state_dict(part(tensors, "loss"))
         self.best = part(tensors, "best")
@@ -264,6 +312,11 @@ def part(tensors: checkpoints.Tensors, prefix: str) -> checkpoints.Tensors:
         for name, t in tensors.items()
         if name.startswith(f"{prefix}.")
     }
+
+
+def kinds(tensors: checkpoints.Tensors) -> dict[str, tuple[torch.Size, torch.dtype]]:
+    """Shape and type by name."""
+    return {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}
 
 
 def laid_out_as(parameter: Tensor, moment: Tensor) -> Tensor:

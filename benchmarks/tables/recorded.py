@@ -42,6 +42,10 @@ def circumstances(records: list[Record]) -> Iterator[Note]:
     ]
     if changed:
         yield "code", "", f"uncommitted changes with seeds {', '.join(map(str, changed))}"
+    resumed = [record["seed"] for record in records if "stretches" in record["details"]]
+    if resumed:
+        where = "resumed with another commit, versions, device or threads, seeds"
+        yield "training", "", f"{where} {', '.join(map(str, resumed))}"
     machines = {
         f"{r['environment']['device']}, torch {r['environment']['versions']['torch']}"
         for r in records

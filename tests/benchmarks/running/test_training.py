@@ -132,9 +132,104 @@ def test_a_damaged_checkpoint_is_said_and_not_used(tmp_path: Path, capsys) -> No
     data[-5] ^= 1
     path.write_bytes(data)
     assert checkpoints.read(path) is None
-    assert "is damaged: the training starts anew" in capsys.readouterr().err
+    assert "is damaged or of another release: the training starts anew" in capsys.readouterr().err
     path.write_bytes(b"half")
     assert checkpoints.read(path) is None
+
+
+def interrupted(path: Path, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Train graphs until SIGTERM in a step."""
+    update = training.Run.update
+
+    def kill(run: training.Run, value: torch.Tensor) -> None:
+        update(run, value)
+        if run.history.step == step:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training.Run, "update", kill)
+        with pytest.raises(SystemExit):
+            train(graphs(), get_loss("adnce"), path)
+
+
+def graphs() -> AnyDomain:
+    dataset, values = CASES["graph"]
+    recipe = make_recipe("graph", values)
+    return domain_class("graph")(dataset, recipe, 0, None, torch.device("cpu"))
+
+
+CIRCUMSTANCES = {"commit": "a", "versions": {"torch": "2"}, "device": "a CPU", "threads": 1}
+
+
+@pytest.mark.parametrize("key", CIRCUMSTANCES)
+def test_a_training_that_went_on_elsewhere_says_so(
+    key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, other = tmp_path / "it.safetensors", {**CIRCUMSTANCES, key: "another"}
+    for step, now in ((2, CIRCUMSTANCES), (3, CIRCUMSTANCES), (4, other)):
+        monkeypatch.setattr(training, "circumstances", lambda device, now=now: now)
+        interrupted(path, step, monkeypatch)
+    assert "goes on from step 3 with another" in capsys.readouterr().err
+    _, history = train(graphs(), get_loss("adnce"), path)
+    assert history.details["stretches"] == [
+        {"from": 0, "to": 3, **CIRCUMSTANCES},
+        {"from": 3, "to": 6, **other},
+    ]
+    assert history.details["equal_to_uninterrupted"] == "not promised"
+
+
+def test_a_training_that_went_on_alike_has_the_record_of_one_that_was_not_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    interrupted(tmp_path / "it.safetensors", 3, monkeypatch)
+    _, resumed = train(graphs(), get_loss("adnce"), tmp_path / "it.safetensors")
+    _, whole = train(graphs(), get_loss("adnce"), tmp_path / "whole.safetensors")
+    assert resumed.details == whole.details
+    assert "goes on" not in capsys.readouterr().err
+
+
+def foreign(path: Path, name: str) -> None:
+    """A whole checkpoint of something else in the place of ours."""
+    tensors, state = checkpoints.read(path)
+    if name == "another cell":
+        path.rename(path.with_name("that.safetensors"))
+        checkpoints.write(path.with_name("it.safetensors"), tensors, state)
+        path.with_name("it.safetensors").rename(path)
+    elif name == "another model":
+        checkpoints.write(path, {f"model.{key}": value for key, value in tensors.items()}, state)
+    elif name == "another width":
+        wide = {
+            key: torch.cat([value, value]) if value.ndim else value
+            for key, value in tensors.items()
+        }
+        checkpoints.write(path, wide, state)
+    else:
+        checkpoints.write(path, tensors, {**state, "of_a_later_release": 1})
+
+
+@pytest.mark.parametrize("name", ["another cell", "another model", "another width", "another code"])
+def test_a_foreign_checkpoint_is_set_aside_and_the_cell_trained(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "this.safetensors"
+    interrupted(path, 3, monkeypatch)
+    foreign(path, name)
+    before = path.read_bytes()
+    _, history = train(graphs(), get_loss("adnce"), path)
+    assert f"{path} is of another training: it is this.foreign now" in capsys.readouterr().err
+    assert path.with_suffix(".foreign").read_bytes() == before
+    assert history == train(graphs(), get_loss("adnce"))[1]
+
+
+@pytest.mark.parametrize("other", [torch.zeros(2, 2), torch.zeros(4, dtype=torch.int32)])
+def test_a_checkpoints_checksum_covers_shapes_and_types(other: torch.Tensor) -> None:
+    assert other.numpy().tobytes() == torch.zeros(4).numpy().tobytes()
+    assert checkpoints.digest({"a": other}, "") != checkpoints.digest({"a": torch.zeros(4)}, "")
+
+
+def test_any_tensor_has_a_checksum() -> None:
+    for tensor in (torch.tensor(1.0), torch.ones(3, dtype=torch.bfloat16), torch.empty(0, 2)):
+        assert len(checkpoints.digest({"a": tensor}, "")) == 64
 
 
 def test_scalars_for_tensorboard_are_those_of_the_record(tmp_path: Path) -> None:
