@@ -51,6 +51,10 @@ class Progress:
         self.bar.set_postfix_str(note)
         self.line(note)
 
+    def write(self, text: str) -> None:
+        """A line that stays: above the bar, or in the log."""
+        tqdm.write(text, file=sys.stderr)
+
     def line(self, note: str) -> None:
         """Off a terminal: a line, if it is time for one."""
         if self.bar.disable and time.monotonic() - self.last_line >= SECONDS_BETWEEN_LINES:

@@ -42,6 +42,9 @@ COMMAND = [
 ]  # -P: a user's files here are no modules
 
 
+STARTS = 3  # of a worker that is killed before it is ready, as where memory is short
+
+
 @dataclass(frozen=True)
 class Failure:
     """A cell without a result, and why."""
@@ -143,6 +146,7 @@ class Sweep:
                     serving -= 1
                 else:
                     self.take(*report)
+                    progress.write(outcome(*report))
                     progress.step(self.outlook())
 
     def take(self, task: Task, reply: Reply) -> None:
@@ -219,17 +223,19 @@ class Sweep:
             if worker.alive:
                 return worker
             worker.end()
-        with self.lock:
-            if self.stopped:
-                raise UserError("stopped")
-            worker = Worker(self.options, self.jobs)
-            self.workers.append(worker)
-        try:
-            worker.wait_until_ready()
-        except UserError:
+        for _ in range(STARTS):
+            with self.lock:
+                if self.stopped:
+                    raise UserError("stopped")
+                worker = Worker(self.options, self.jobs)
+                self.workers.append(worker)
+            if worker.is_ready():
+                return worker
+            said = worker.last_words()
             worker.end()
-            raise
-        return worker
+            if worker.process.returncode >= 0:  # it ended by itself, and so would the next one
+                break
+        raise UserError(f"no worker process can be started: {said}")
 
     def stop(self, how: Callable[["subprocess.Popen[str]"], None]) -> None:
         """End all workers, one way or the other."""
@@ -237,6 +243,13 @@ class Sweep:
             self.stopped = True
             for worker in self.workers:
                 how(worker.process)
+
+
+def outcome(task: Task, reply: Reply) -> str:
+    """A line of the log."""
+    took = f" in {duration(reply['seconds'])}" if reply["status"] == "ok" else ""
+    why = f": {reply['error']}" if reply.get("error") else ""
+    return f"{task.experiment.label}, seed {task.seed}: {reply['status']}{took}{why}"
 
 
 def join(threads: Iterable[threading.Thread]) -> None:
@@ -273,11 +286,12 @@ class Worker:
     def __init__(self, options: Options, jobs: int) -> None:
         self.options = options
         try:
-            self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - open as long as the process
+            self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
         except OSError as error:
             raise UserError(
                 f"no worker process can be started ({error.strerror}): name a folder with TMPDIR"
             ) from None
+        self.heard = 0  # bytes there when it got its task
         cores = str(max(1, cpu_count() // jobs))
         self.process = subprocess.Popen(
             COMMAND,
@@ -295,17 +309,13 @@ class Worker:
         """Whether it can get another cell."""
         return self.process.poll() is None
 
-    def wait_until_ready(self) -> None:
-        """Until it has imported what it needs.
-
-        Raises:
-            UserError: it cannot; no cell would fare better.
-        """
-        if self.answer()["status"] != "ready":
-            raise UserError(f"no worker process can be started: {self.last_words()}")
+    def is_ready(self) -> bool:
+        """Whether it has imported what it needs; False: it has ended."""
+        return bool(self.answer()["status"] == "ready")
 
     def do(self, task: Task, wait: bool) -> Reply:
         """What became of a task."""
+        self.heard = self.said
         with suppress(BrokenPipeError):
             print(json.dumps(self.message(task, wait)), file=self.process.stdin, flush=True)
         return self.answer()
@@ -337,10 +347,15 @@ class Worker:
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         return {"status": "failed", "error": f"the process ended with {how}: {self.last_words()}"}
 
+    @property
+    def said(self) -> int:
+        """Bytes on its standard error so far."""
+        return os.fstat(self.errors.fileno()).st_size
+
     def last_words(self) -> str:
-        """The last line that it wrote to standard error."""
-        self.errors.seek(0)
-        return (self.errors.read().strip().splitlines() or ["it said nothing"])[-1]
+        """The last line that it wrote to standard error since it got its task."""
+        words = os.pread(self.errors.fileno(), self.said - self.heard, self.heard)
+        return (words.decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
 
     def end(self) -> None:
         """Let it end."""

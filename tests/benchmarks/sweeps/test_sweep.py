@@ -271,6 +271,47 @@ def test_a_worker_that_cannot_start_ends_the_sweep(
         run(tasks("infonce"), tmp_path)
 
 
+@pytest.mark.parametrize("kills", [2, 3])
+def test_a_worker_that_is_killed_while_it_starts_is_started_again(
+    kills: int, stub, tmp_path: Path
+) -> None:
+    stub("say(**ok)")
+    code = sweep_module.COMMAND[-1]
+    tries = tmp_path / "tries"
+    die = f"""
+        import os, signal
+        with open({str(tries)!r}, "a+") as file:
+            file.write("x")
+            if file.tell() <= {kills}:
+                file.flush()
+                os.kill(os.getpid(), signal.SIGKILL)
+    """
+    sweep_module.COMMAND[-1] = textwrap.dedent(die) + code
+    if kills < sweep_module.STARTS:
+        assert run(tasks("infonce"), tmp_path) == []
+    else:
+        with pytest.raises(ValueError, match="no worker process can be started: it said nothing"):
+            run(tasks("infonce"), tmp_path)
+    assert len(tries.read_text()) == 3
+
+
+def test_a_dead_workers_words_are_of_its_own_cell_and_the_log_has_each_cell(
+    stub, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    stub("""
+        if m["seed"] == 0:
+            print("a warning of seed 0", file=sys.stderr, flush=True)
+            say(**ok)
+        else:
+            os.kill(os.getpid(), signal.SIGKILL)
+    """)
+    (failure,) = run(tasks("infonce"), tmp_path)
+    assert failure.reason.endswith("the process ended with signal 9: it said nothing")
+    log = capfd.readouterr().err.splitlines()
+    assert "graph motifs infonce, seed 0: ok in 1 s" in log
+    assert any(line.startswith("graph motifs infonce, seed 1: failed: the proc") for line in log)
+
+
 def test_no_room_for_a_workers_words_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
