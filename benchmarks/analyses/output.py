@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from contrastbench.benchmarks.records.store import file_name
 from contrastbench.losses.errors import UserError
 
 if TYPE_CHECKING:
@@ -26,11 +27,8 @@ def prepare(out: Path | None, analysis: str, *names: str) -> Path:
         raise UserError(
             'the plot needs matplotlib, which is not installed: pip install "contrastbench[report]"'
         )
-    plain = (
-        "".join(c if c.isalnum() or c in "-_.+" else "_" for c in name)
-        for name in (analysis, *names)
-    )
-    folder = out or Path("results", "analyses", "-".join(plain))
+    name = file_name("-".join((analysis, *names)))
+    folder = out or Path("results", "analyses", name)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()

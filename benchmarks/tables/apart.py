@@ -27,6 +27,7 @@ def further(table: Table, row: Row, results: Path) -> Iterator[Row]:
         yield row.model_copy(
             update={
                 "name": f"{row.name}, data {data_hash[:SHORT]}",
+                "repeats": row.name,
                 "data": dict.fromkeys(names, data_hash),
                 "paper": {name: row.paper[name] for name in names if name in row.paper},
             }

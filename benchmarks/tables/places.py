@@ -98,7 +98,7 @@ class Place:
     @cached_property
     def statements(self) -> list[Statement]:
         """Those that hold here; a row of further data has those of the row that it repeats."""
-        row = self.row.name.partition(", data ")[0] if self.row.data else self.row.name
+        row = self.row.repeats or self.row.name
         place = row, self.column, self.work.domain, self.work.dataset
         return [s for s in self.table.protocol.facts if s.holds(*place)]
 

@@ -10,7 +10,7 @@ from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.domains.registry import check_domain, make_recipe
 from contrastbench.losses.errors import UserError, unknown
 
-OF_ROWS = ("printed", "undecided", "nested", "data")
+OF_ROWS = ("printed", "undecided", "nested", "repeats", "data")
 OURS = ("name", "selection", "choices", "copies", "tiny")  # keys that no file sets
 
 

@@ -52,6 +52,9 @@ class Row(Strict):
     nested: dict[str, list[dict[str, Any]]] = Field(
         {}, description="parameters that each fold of a column chooses among; set by a selection"
     )
+    repeats: str = Field(
+        "", description="name of the row that this one repeats on further data; set by `apart`"
+    )
     data: dict[str, str] = Field(
         {}, description="data hash by column, of a row for further data; set by `apart`"
     )

@@ -1,14 +1,12 @@
 """Losses with parameters of their own: trained, saved and moved like the model's."""
 
-import os
-import signal
 from pathlib import Path
 
 import pytest
 import torch
 
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.running import checkpoints, training
+from contrastbench.benchmarks.running import checkpoints
 from contrastbench.benchmarks.running.optimizers import make_optimizer
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run
@@ -79,24 +77,15 @@ def test_a_temperature_is_learned_with_a_rate_of_its_own(file: Path) -> None:
 
 @pytest.mark.parametrize("step", [1, 3, 5])
 def test_resume_equals_no_interruption_for_the_loss_too(
-    file: Path, step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    file: Path, step: int, tmp_path: Path, interrupt
 ) -> None:
     def learned():
         return get_loss(f"{file}:Learned", temperature=0.3)
 
     whole = learned()
     model, history = train(domain(), whole)
-    path, update = tmp_path / "c.safetensors", training.Run.update
-
-    def end(run: training.Run, value: torch.Tensor) -> None:
-        update(run, value)
-        if run.history.step == step:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(training.Run, "update", end)
-        with pytest.raises(SystemExit):
-            train(domain(), learned(), path)
+    path = tmp_path / "c.safetensors"
+    interrupt(domain(), learned(), path, step)
     saved = checkpoints.read(path)
     assert saved is not None
     assert "loss.temperature" in saved[0]

@@ -1,6 +1,5 @@
 """The training loop: resume equals no interruption."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -38,7 +37,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("step", [2, 3, 5])
 def test_resume_equals_no_interruption_bit_for_bit(
-    name: str, step: int, tmp_path: Path, monkeypatch
+    name: str, step: int, tmp_path: Path, interrupt
 ) -> None:
     dataset, values = CASES[name]
     recipe = make_recipe(name, values)
@@ -47,18 +46,8 @@ def test_resume_equals_no_interruption_bit_for_bit(
         return domain_class(name)(dataset, recipe, 0, None, torch.device("cpu"))
 
     whole, history = train(domain(), get_loss("adnce"))
-    interrupted, path, update = domain(), tmp_path / "c" / "it.safetensors", training.Run.update
-
-    def kill(run: training.Run, value: torch.Tensor) -> None:
-        update(run, value)
-        if run.history.step == step:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(training.Run, "update", kill)
-        with pytest.raises(SystemExit) as end:
-            train(interrupted, get_loss("adnce"), path)
-    assert end.value.code == 143
+    path = tmp_path / "c" / "it.safetensors"
+    interrupt(domain(), get_loss("adnce"), path, step)
     assert checkpoints.read(path)[1]["step"] == step
     resumed, again = train(domain(), get_loss("adnce"), path)
     assert again == history
@@ -137,21 +126,6 @@ def test_a_damaged_checkpoint_is_said_and_not_used(tmp_path: Path, capsys) -> No
     assert checkpoints.read(path) is None
 
 
-def interrupted(path: Path, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Train graphs until SIGTERM in a step."""
-    update = training.Run.update
-
-    def kill(run: training.Run, value: torch.Tensor) -> None:
-        update(run, value)
-        if run.history.step == step:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(training.Run, "update", kill)
-        with pytest.raises(SystemExit):
-            train(graphs(), get_loss("adnce"), path)
-
-
 def graphs() -> AnyDomain:
     dataset, values = CASES["graph"]
     recipe = make_recipe("graph", values)
@@ -163,12 +137,12 @@ CIRCUMSTANCES = {"commit": "a", "versions": {"torch": "2"}, "device": "a CPU", "
 
 @pytest.mark.parametrize("key", CIRCUMSTANCES)
 def test_a_training_that_went_on_elsewhere_says_so(
-    key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    key: str, tmp_path: Path, interrupt, monkeypatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, other = tmp_path / "it.safetensors", {**CIRCUMSTANCES, key: "another"}
     for step, now in ((2, CIRCUMSTANCES), (3, CIRCUMSTANCES), (4, other)):
         monkeypatch.setattr(training, "circumstances", lambda device, now=now: now)
-        interrupted(path, step, monkeypatch)
+        interrupt(graphs(), get_loss("adnce"), path, step)
     assert "goes on from step 3 with another" in capsys.readouterr().err
     _, history = train(graphs(), get_loss("adnce"), path)
     assert history.details["stretches"] == [
@@ -179,9 +153,9 @@ def test_a_training_that_went_on_elsewhere_says_so(
 
 
 def test_a_training_that_went_on_alike_has_the_record_of_one_that_was_not_interrupted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, interrupt, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    interrupted(tmp_path / "it.safetensors", 3, monkeypatch)
+    interrupt(graphs(), get_loss("adnce"), tmp_path / "it.safetensors", 3)
     _, resumed = train(graphs(), get_loss("adnce"), tmp_path / "it.safetensors")
     _, whole = train(graphs(), get_loss("adnce"), tmp_path / "whole.safetensors")
     assert resumed.details == whole.details
@@ -209,10 +183,10 @@ def foreign(path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["another cell", "another model", "another width", "another code"])
 def test_a_foreign_checkpoint_is_set_aside_and_the_cell_trained(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, interrupt, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "this.safetensors"
-    interrupted(path, 3, monkeypatch)
+    interrupt(graphs(), get_loss("adnce"), path, 3)
     foreign(path, name)
     before = path.read_bytes()
     _, history = train(graphs(), get_loss("adnce"), path)
