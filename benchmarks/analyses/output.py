@@ -4,12 +4,14 @@ Brings neither torch nor matplotlib.
 """
 
 import csv
+import io
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.records.store import file_name
 from contrastbench.losses.errors import UserError
 
@@ -47,12 +49,13 @@ def write(
     figure: "Figure",
 ) -> Iterator[Path]:
     """Write both, and name them; numbers that are not there are empty cells."""
-    table = folder / f"{analysis}.csv"
-    with table.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
+    table, plot, text = folder / f"{analysis}.csv", folder / f"{analysis}.svg", io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(map(files.no_formula, row) for row in rows)
+    files.replace(table, text.getvalue())
     yield table
-    plot = folder / f"{analysis}.svg"
-    figure.savefig(plot, metadata={"Date": None, "Creator": None})
+    picture = io.StringIO()
+    figure.savefig(picture, format="svg", metadata={"Date": None, "Creator": None})
+    files.replace(plot, picture.getvalue())
     yield plot

@@ -10,6 +10,7 @@ import typer
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import check_data_root, make_experiment, parse_pairs
+from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.running import channel
 from contrastbench.benchmarks.running.options import Options
@@ -68,6 +69,7 @@ def run(
 
     from contrastbench.benchmarks.running.runner import run as run_cell
 
+    store.sweep(results)
     done = []
     for seed in numbers:
         record, path = run_cell(experiment, seed, options)

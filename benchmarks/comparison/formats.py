@@ -14,8 +14,9 @@ from contrastbench.benchmarks.comparison.compare import (
     ranks,
 )
 from contrastbench.benchmarks.comparison.statistics import ALPHA, Ranking
+from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.tables.entries import Entry, entries
-from contrastbench.benchmarks.tables.formats import as_table, no_formula
+from contrastbench.benchmarks.tables.formats import as_table
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses.errors import UserError, unknown
 
@@ -190,10 +191,10 @@ def comma_separated(table: Table, base: str, comparisons: list[Comparison]) -> s
 def as_dict(table: Table, base: str, comparison: Comparison) -> dict[str, Any]:
     """One comparison, flat."""
     return {
-        "table": no_formula(table.name),
-        "method": no_formula(comparison.row),
-        "against": no_formula(base),
-        "column": no_formula(comparison.column),
+        "table": files.no_formula(table.name),
+        "method": files.no_formula(comparison.row),
+        "against": files.no_formula(base),
+        "column": files.no_formula(comparison.column),
         "domain": comparison.domain,
         "seeds": " ".join(map(str, comparison.seeds)),
         "unpaired": comparison.unpaired,

@@ -117,6 +117,12 @@ def add(record: Record, path: Path) -> bool:
     return True
 
 
+def sweep(results: Path) -> None:
+    """Remove what dead processes of this host have left on its way there."""
+    for folder in (results, results / "checkpoints", *results.glob("runs/*/*/*")):
+        files.sweep(folder)
+
+
 def sync_folder(path: Path) -> None:
     """Make a new name in a folder survive a power cut, where the system can."""
     with suppress(OSError, AttributeError):

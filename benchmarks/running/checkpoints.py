@@ -15,6 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.records.store import sync_folder
 
 Tensors = dict[str, Tensor]
@@ -25,7 +26,7 @@ def write(path: Path, tensors: Tensors, state: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     whole = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     text = json.dumps(state)
-    temporary = path.with_suffix(f".{os.getpid()}.tmp")
+    temporary = files.temporary(path.parent)
     try:
         about = {"of": path.stem, "state": text, "checksum": digest(whole, path.stem + text)}
         save_file(whole, temporary, about)

@@ -2,7 +2,6 @@
 
 import os
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from typing import Any
 import torch
 from joblib import cpu_count
 
-from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records import files, store
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.running import tensorboard
@@ -130,9 +129,9 @@ def check_writable(folder: Path) -> None:
     """Raise if records cannot be published there, which takes a link: before the training."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=".") as file:
-            linked = Path(f"{file.name}-linked")
-            os.link(file.name, linked)
+        with files.written(folder, "") as file:
+            linked = files.temporary(folder)
+            os.link(file, linked)
             linked.unlink()
     except OSError as error:
         raise UserError(

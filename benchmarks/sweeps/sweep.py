@@ -27,6 +27,7 @@ from tqdm import tqdm
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.sweeps import claims
 from contrastbench.benchmarks.sweeps.costs import Costs, duration
 from contrastbench.benchmarks.sweeps.plan import Plan, unfinished
 from contrastbench.benchmarks.sweeps.survey import Task
@@ -61,6 +62,8 @@ def run(plan: Plan, options: Options, jobs: int = 1) -> Iterator[tuple[str, bool
 
     Trials choose what is run after them, so there is another round until a round has nothing new.
     """
+    store.sweep(options.results)
+    claims.sweep(options.results / "claims")
     costs, tried, failures = Costs(options.results), set[tuple[str, int]](), list[Failure]()
     before = sum(task.state == "done" for task in plan.tasks())
     while tasks := [task for task in to_run(plan.tasks()) if task.key not in tried]:

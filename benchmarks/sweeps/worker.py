@@ -9,18 +9,17 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.channel import private_channel
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import NoData, NotWritten, run
+from contrastbench.benchmarks.sweeps.claims import claim
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
@@ -85,33 +84,6 @@ def to_options(values: Message) -> Options:
     root = values["data_root"]
     paths = {"results": Path(values["results"]), "data_root": None if root is None else Path(root)}
     return Options(**values | paths)
-
-
-@contextmanager
-def claim(path: Path, wait: bool) -> Iterator[None]:
-    """Hold the cell's lock, which spares other sweeps the work.
-
-    What is published decides, not who held it.
-
-    The system takes the lock back when this process ends, however it ends.
-
-    Raises:
-        Timeout: another process has it, and this one is not to wait.
-    """
-    lock = FileLock(path, timeout=-1 if wait else 0, poll_interval=0.5)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
-    except Timeout:
-        raise
-    except (OSError, NotImplementedError):  # no locks on this disk
-        pass
-    try:
-        yield
-    finally:
-        if lock.is_locked:
-            path.unlink(missing_ok=True)
-            lock.release()
 
 
 if __name__ == "__main__":

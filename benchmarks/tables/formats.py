@@ -75,15 +75,6 @@ def cell(text: str) -> str:
     return re.sub("<(?=[a-zA-Z/!?])", "&lt;", line)
 
 
-def no_formula(text: str) -> str:
-    """A text that no spreadsheet computes.
-
-    >>> no_formula("=1+1"), no_formula("1+1")
-    ("'=1+1", '1+1')
-    """
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
-
-
 def italic(entry: Entry, text: str) -> str:
     """Quoted values stand in italics."""
     return text if entry.run or not entry.paper else f"*{text}*"
@@ -113,7 +104,7 @@ def comma_separated(table: Table, lines: list[list[Entry]]) -> str:
         texts = (table.name, kind, entry.row.name, entry.column, entry.row.loss or "", quoted)
         writer.writerow(
             [
-                *map(no_formula, texts),
+                *map(files.no_formula, texts),
                 *cells,
                 entry.data[:SHORT],
             ]

@@ -204,6 +204,21 @@ def test_scores_writes_a_row_for_each_step_and_loss_and_a_plot(bench) -> None:
     assert "<svg" in Path("out/scores.svg").read_text()
 
 
+def test_a_csv_has_no_formulas_and_is_written_whole(tmp_path: Path) -> None:
+    class Torn:
+        def savefig(self, *_: object, **__: object) -> None:
+            raise MemoryError
+
+    (tmp_path / "a.csv").write_text("old")
+    (tmp_path / "a.svg").write_text("old")
+    rows = [("=cmd", -1, -0.5)]
+    with pytest.raises(MemoryError):
+        list(output.write(tmp_path, "a", ("loss", "@x", "y"), rows, Torn()))  # type: ignore[arg-type]
+    assert (tmp_path / "a.csv").read_text() == "loss,@x,y\n'=cmd,-1,-0.5\n"
+    assert (tmp_path / "a.svg").read_text() == "old"
+    assert len(list(tmp_path.iterdir())) == 2
+
+
 def test_scores_of_sentences(bench) -> None:
     code, _, error = bench(
         "analyse", "scores", "--domain", "sentence", "--tiny", "--loss", "infonce"

@@ -1,0 +1,45 @@
+"""Claims of cells, which spare other sweeps the work. What is published decides, not who held it.
+
+A claim is a lock that the system takes back when its process ends, however it ends. Its file goes
+while the lock is held: whoever waited for that file finds that it has no name any more, and asks
+for the name again. Brings no torch.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+SECONDS_BETWEEN_TRIES = 0.5
+
+
+@contextmanager
+def claim(path: Path, wait: bool) -> Iterator[None]:
+    """Hold the cell's lock; on a disk without locks, hold nothing.
+
+    Raises:
+        Timeout: another process has it, and this one is not to wait.
+    """
+    lock = FileLock(path, timeout=-1 if wait else 0, poll_interval=SECONDS_BETWEEN_TRIES)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except Timeout:
+        raise
+    except (OSError, NotImplementedError):  # no locks on this disk
+        pass
+    try:
+        yield
+    finally:
+        if lock.is_locked:
+            with suppress(OSError):  # a system may keep the name of an open file
+                path.unlink(missing_ok=True)
+            lock.release()
+
+
+def sweep(folder: Path) -> None:
+    """Remove the files of claims that nobody holds: their processes were killed."""
+    for path in folder.glob("*.lock"):
+        with suppress(Timeout), claim(path, wait=False):
+            pass

@@ -1,0 +1,67 @@
+"""Files on their way: names that nobody shares, and an end for those of the dead."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from contrastbench.benchmarks.records import files, store
+
+WRITER = """
+import sys
+from pathlib import Path
+from contrastbench.benchmarks.records import files
+with files.written(Path(sys.argv[1]), "half a record") as path:
+    print(path, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_what_a_killed_process_left_is_removed_and_a_living_one_s_stays(tmp_path: Path) -> None:
+    folder = tmp_path / "runs" / "graph" / "motifs" / "infonce"
+    folder.mkdir(parents=True)
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-P", "-c", WRITER, str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    dead, living = (
+        Path(str(writer.stdout and writer.stdout.readline()).strip()) for writer in writers
+    )
+    others = [
+        folder / ".elsewhere.1.ab.tmp",
+        folder / f".{files.host()}.x.ab.tmp",
+        folder / "a.tmp",
+    ]
+    for path in others:
+        path.touch()
+    writers[0].send_signal(signal.SIGKILL)
+    writers[0].communicate()
+    assert dead.exists()
+    assert living.exists()
+    store.sweep(tmp_path)
+    assert sorted(folder.iterdir()) == sorted([living, *others])
+    writers[1].communicate()
+    assert sorted(folder.iterdir()) == sorted(others)
+
+
+def test_a_process_of_somebody_else_is_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "kill", refuse)
+    assert files.alive(1)
+
+
+def test_two_writers_of_one_process_have_two_names(tmp_path: Path) -> None:
+    with files.written(tmp_path, "a") as one, files.written(tmp_path, "b") as two:
+        assert (one.read_text(), two.read_text()) == ("a", "b")
+        names = one.name.split("."), two.name.split(".")
+    assert names[0][1:3] == names[1][1:3] == [files.host(), str(os.getpid())]
