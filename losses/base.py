@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 from torch.utils.checkpoint import checkpoint
 
-from contrastbench.losses.contrast import Contrast
+from contrastbench.losses import blocks
+from contrastbench.losses.contrast import Contrast, unless
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.expression import Title, flat, prefixes, weighted
 from contrastbench.losses.ranges import declare
@@ -22,6 +23,10 @@ T = TypeVar("T")
 # hole's score, which is nan for -inf. Far below any cosine, so that exp(FINITE_HOLE / 1000) is zero
 # in float64 too, and its square is a number in float32.
 FINITE_HOLE = -1e15
+
+NO_NEGATIVES = (
+    "an anchor has no negatives: a contrastive batch needs at least two different samples"
+)
 
 
 @dataclass(frozen=True)
@@ -257,7 +262,7 @@ class ScoreLoss(Loss):
     autocast too.
     """
 
-    block_elements = 2**22  # scores held at once; 16 MiB in float32
+    block_elements: int | None = None  # scores held at once; None: as many as suit the device
 
     def terms(self, scores: Scores) -> Tensor:
         """The paper's formula: (a,) or (a, k) terms of a block of anchors."""
@@ -276,13 +281,15 @@ class ScoreLoss(Loss):
         return FINITE_HOLE if any(p.requires_grad for p in self.parameters()) else -math.inf
 
     def forward(self, contrast: Contrast) -> Tensor:
-        step = max(1, self.block_elements // max(1, len(contrast.keys)))
-        blocks = [slice(start, start + step) for start in range(0, len(contrast.anchor), step)]
+        anchors, keys = len(contrast.anchor), len(contrast.keys)
+        elements = self.block_elements or blocks.block_elements(contrast.anchor.device)
+        step = max(1, elements // max(1, keys))
+        parts = [slice(start, start + step) for start in range(0, anchors, step)]
         with torch.autocast(contrast.anchor.device.type, enabled=False):
-            if len(blocks) == 1:
-                return self.combine(self.block_terms(contrast, blocks[0]))
+            if len(parts) == 1:
+                return self.combine(self.block_terms(contrast, parts[0]))
             values = [
-                checkpoint(self.block_terms, contrast, rows, use_reentrant=False) for rows in blocks
+                checkpoint(self.block_terms, contrast, rows, use_reentrant=False) for rows in parts
             ]
             return self.combine(torch.cat(values))
 
@@ -296,24 +303,24 @@ def block_scores(contrast: Contrast, rows: slice, hole: float = -math.inf) -> Sc
     same = contrast.anchor_id[rows].unsqueeze(1) == contrast.key_id  # (a, K)
     scores = contrast.anchor[rows] @ contrast.keys.T
     pos = None if contrast.positive_key is None else scores.gather(1, contrast.positive_key[rows])
-    count = (~same).sum(dim=1, keepdim=True)
-    return with_positives(contrast, rows, scores.masked_fill(same, hole), count, pos)
+    return with_positives(contrast, rows, scores.masked_fill(same, hole), pos)
 
 
 def with_positives(
-    contrast: Contrast, rows: slice, neg: Tensor, count: Tensor, pos: Tensor | None = None
+    contrast: Contrast, rows: slice, neg: Tensor, pos: Tensor | None = None
 ) -> Scores:
-    """The scores of some rows of anchors, from those with their (a, 1) count of negatives.
+    """The scores of some rows of anchors, from those with the keys.
 
     Raises:
         ValueError: an anchor has no negative, so no contrastive loss is defined.
     """
-    if not bool((count > 0).all()):
-        raise UserError(
-            "an anchor has no negatives: a contrastive batch needs at least two different samples"
-        )
     if pos is None:
         pos = torch.linalg.vecdot(contrast.anchor[rows].unsqueeze(1), contrast.positives(rows))
     padding = None if contrast.padding is None else contrast.padding[rows]
+    count = contrast.count(rows)
+    if contrast.negatives is None:
+        pos = unless(count < 1, pos, NO_NEGATIVES)
+    elif contrast.negatives < 1:
+        raise UserError(NO_NEGATIVES)
     flags = contrast.positive_in_denominator, contrast.mean_over_negatives
     return Scores(pos, neg, count.to(neg.dtype), *flags, padding)

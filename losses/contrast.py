@@ -1,5 +1,6 @@
 """Who meets whom: the pairings that turn embeddings of views into anchors, positives and keys."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -32,6 +33,7 @@ class Contrast:
     mean_over_negatives: bool = False  # the denominator's mean, not its sum, over the negatives
     padding: Tensor | None = None  # (A, P) True where a positive is none
     positive_key: Tensor | None = None  # (A, P) numbers of the keys that the positives are
+    negatives: int | None = None  # of each anchor, where the pairing knows that all have as many
 
     def __post_init__(self) -> None:
         """Check shapes, here and once, and widen half precision.
@@ -71,6 +73,28 @@ class Contrast:
             return self.positive[rows]
         assert self.positive_key is not None, "checked when it was made"
         return self.keys[self.positive_key[rows]]
+
+    def count(self, rows: slice = slice(None)) -> Tensor:
+        """(a, 1) how many negatives some rows of anchors have."""
+        ids = self.anchor_id[rows].contiguous()
+        if self.negatives is not None:
+            return ids.new_full((len(ids), 1), self.negatives)
+        keys = self.key_id.sort().values
+        same = torch.searchsorted(keys, ids, right=True) - torch.searchsorted(keys, ids)
+        return (len(keys) - same).unsqueeze(1)
+
+
+def unless(wrong: Tensor, x: Tensor, message: str) -> Tensor:
+    """(A, ...) x, unless something is wrong with one of its rows.
+
+    On the CPU this raises. Elsewhere to ask would make every step wait for the device; there such a
+    row is NaN, and so is the loss, which training looks at after each epoch.
+    """
+    if wrong.device.type == "cpu":
+        if bool(wrong.any()):
+            raise UserError(message)
+        return x
+    return x.masked_fill(wrong.view(-1, *[1] * (x.ndim - 1)), math.nan)
 
 
 def widen(x: Tensor) -> Tensor:
@@ -113,14 +137,15 @@ def both_views(
     (torch.Size([8, 4]), torch.Size([8, 1, 4]), True)
     """
     same_shape(z1, z2, *(positives or ()))
+    z1, ids = (z1, rows(z1)) if labels is None else labelled(z1, labels)
     keys = unit(torch.cat([widen(z1), widen(z2)]))
     if positives:
         views = unit(torch.stack([widen(z) for z in positives], dim=1))  # (N, P, D)
         positive = views.repeat(2, 1, 1)
     else:
         positive = keys.roll(len(z1), 0).unsqueeze(1)
-    ids = (rows(z1) if labels is None else class_ids(labels, z1)).repeat(2)
-    return Contrast(keys, positive, keys, ids, ids)
+    ids, negatives = ids.repeat(2), None if labels is not None else len(keys) - 2
+    return Contrast(keys, positive, keys, ids, ids, negatives=negatives)
 
 
 def same_class(z1: Tensor, z2: Tensor, labels: Tensor) -> Contrast:
@@ -139,7 +164,8 @@ def same_class(z1: Tensor, z2: Tensor, labels: Tensor) -> Contrast:
     (torch.Size([6, 3, 3]), [3, 3, 1, 3, 3, 1])
     """
     same_shape(z1, z2)
-    keys, ids = unit(torch.cat([widen(z1), widen(z2)])), class_ids(labels, z1).repeat(2)
+    z1, ids = labelled(z1, labels)
+    keys, ids = unit(torch.cat([widen(z1), widen(z2)])), ids.repeat(2)
     positive_key, padding = classmates(ids)
     return Contrast(keys, None, keys, ids, ids, padding=padding, positive_key=positive_key)
 
@@ -147,7 +173,8 @@ def same_class(z1: Tensor, z2: Tensor, labels: Tensor) -> Contrast:
 def classmates(ids: Tensor) -> tuple[Tensor, Tensor]:
     """(A, P) the other rows of each row's class in ascending order, and where they are padding.
 
-    Padding is the row's own number, which is no negative of its own.
+    Padding is the row's own number, which is no negative of its own. On an accelerator P is A: all
+    rows, those of other classes marked as padding.
 
     >>> classmates(torch.tensor([7, 5, 7]))
     (tensor([[2],
@@ -156,6 +183,8 @@ def classmates(ids: Tensor) -> tuple[Tensor, Tensor]:
             [ True],
             [False]]))
     """
+    if ids.device.type != "cpu":  # to ask for the largest class would wait for the device
+        return rows(ids).expand(len(ids), -1), (ids.unsqueeze(1) != ids).fill_diagonal_(True)
     order = ids.argsort(stable=True)  # one class after the other
     _, inverse, size = torch.unique(ids, return_inverse=True, return_counts=True)
     first = (size.cumsum(0) - size)[inverse].unsqueeze(1)  # of its class, in that order
@@ -184,7 +213,16 @@ def other_view(z1: Tensor, z2: Tensor, mean_over_negatives: bool = True) -> Cont
     """
     same_shape(z1, z2)
     ids, keys = rows(z1), unit(z2)
-    return Contrast(unit(z1), keys.unsqueeze(1), keys, ids, ids, False, mean_over_negatives)
+    return Contrast(
+        unit(z1),
+        keys.unsqueeze(1),
+        keys,
+        ids,
+        ids,
+        positive_in_denominator=False,
+        mean_over_negatives=mean_over_negatives,
+        negatives=len(keys) - 1,
+    )
 
 
 def whole_row(z1: Tensor, z2: Tensor) -> Contrast:
@@ -204,7 +242,14 @@ def whole_row(z1: Tensor, z2: Tensor) -> Contrast:
     ids, keys = rows(z1), unit(z2)
     everybody = torch.full_like(ids, -1)
     return Contrast(
-        unit(z1), keys.unsqueeze(1), keys, ids, everybody, False, positive_key=ids.unsqueeze(1)
+        unit(z1),
+        keys.unsqueeze(1),
+        keys,
+        ids,
+        everybody,
+        positive_in_denominator=False,
+        positive_key=ids.unsqueeze(1),
+        negatives=len(keys),
     )
 
 
@@ -230,7 +275,8 @@ def query_key(queries: Tensor | Sequence[Tensor], keys: Tensor) -> Contrast:
     same_shape(*crops, keys)
     key, key_id = unit(keys), rows(keys)
     positive = key.repeat(len(crops), 1).unsqueeze(1)
-    return Contrast(unit(crops.flatten(0, 1)), positive, key, key_id.repeat(len(crops)), key_id)
+    ids, negatives = key_id.repeat(len(crops)), len(key) - 1
+    return Contrast(unit(crops.flatten(0, 1)), positive, key, ids, key_id, negatives=negatives)
 
 
 def rows(z: Tensor) -> Tensor:
@@ -238,11 +284,12 @@ def rows(z: Tensor) -> Tensor:
     return torch.arange(len(z), device=z.device)
 
 
-def class_ids(labels: Tensor, z: Tensor) -> Tensor:
-    """The classes as ids of samples; -1 is taken: it marks keys that are everybody's negatives."""
-    if labels.shape != z.shape[:1] or labels.is_floating_point() or bool((labels < 0).any()):
-        raise UserError(f"labels must be {len(z)} whole numbers from 0, one for each sample")
-    return labels.to(z.device)
+def labelled(z: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """The rows, and their classes as ids; -1 is taken: it marks keys that all have as negatives."""
+    message = f"labels must be {len(z)} whole numbers from 0, one for each sample"
+    if labels.shape != z.shape[:1] or labels.is_floating_point():
+        raise UserError(message)
+    return unless(labels < 0, z, message), labels.to(z.device)
 
 
 def same_shape(first: Tensor, *others: Tensor) -> None:

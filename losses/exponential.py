@@ -5,6 +5,7 @@ import math
 import torch
 from torch import Tensor
 
+from contrastbench.losses import blocks
 from contrastbench.losses.base import ScoreLoss, Scores, with_positives
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.tiles import largest, log_sums
@@ -18,7 +19,7 @@ class ExponentialLoss(ScoreLoss):
     scores and keep none. Parameters of the loss's own may stand in `log_summands` and `row_terms`.
     """
 
-    tile = 256  # rows and columns of scores held at once; fewer anchors are one block
+    tile: int | None = None  # rows and columns held at once; None: as many as suit the device
 
     def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
         """Log of what each negative of cosine s adds to each sum; elementwise."""
@@ -34,19 +35,24 @@ class ExponentialLoss(ScoreLoss):
         return self.row_terms(scores, *(torch.logsumexp(x, dim=1, keepdim=True) for x in holed))
 
     def forward(self, contrast: Contrast) -> Tensor:
-        peaks = largest(self.log_summands, contrast.anchor) if self.tiled(contrast) else None
+        peaks = self.peaks(contrast.anchor.dtype) if self.tiled(contrast) else None
         if peaks is None:
             return super().forward(contrast)
-        ids, no_scores = contrast.anchor_id, contrast.anchor.new_empty(len(contrast.anchor), 0)
-        with torch.autocast(contrast.anchor.device.type, enabled=False):
+        z, tile = contrast.anchor, self.tile or blocks.tile(contrast.anchor.device)
+        with torch.autocast(z.device.type, enabled=False):
             own = [parameter for parameter in self.parameters() if parameter.requires_grad]
-            sums = log_sums(contrast.anchor, ids, self.log_summands, peaks, self.tile, own)
-            _, sample, size = torch.unique(ids, return_inverse=True, return_counts=True)
-            count = (len(sample) - size[sample]).unsqueeze(1)
-            scores = with_positives(contrast, slice(None), no_scores, count)
+            sums = log_sums(z, contrast.anchor_id, self.log_summands, peaks, tile, own)
+            scores = with_positives(contrast, slice(None), z.new_empty(len(z), 0))
             return self.combine(self.row_terms(scores, *sums))
 
     def tiled(self, contrast: Contrast) -> bool:
         """Whether tiles pay: anchors are the keys, many, and no positive needs the rows' scores."""
         symmetric = contrast.anchor is contrast.keys and contrast.anchor_id is contrast.key_id
-        return symmetric and len(contrast.anchor) > self.tile and contrast.positive is not None
+        many = len(contrast.anchor) > (self.tile or blocks.CPU_TILE)
+        return symmetric and many and contrast.positive is not None
+
+    def peaks(self, dtype: torch.dtype) -> list[float] | None:
+        """The largest of each summand; None if tiles cannot take them out, or if asking waits."""
+        own = (*self.parameters(), *self.buffers())
+        on_host = all(tensor.device.type == "cpu" for tensor in own)
+        return largest(self.log_summands, dtype) if on_host else None

@@ -15,15 +15,15 @@ from torch import Tensor
 LogSummands = Callable[[Tensor], tuple[Tensor, ...]]
 
 
-def largest(log_summands: LogSummands, like: Tensor) -> list[float] | None:
-    """The largest value of each summand over all cosines.
+def largest(log_summands: LogSummands, dtype: torch.dtype) -> list[float] | None:
+    """The largest value of each summand over all cosines of that type, computed on the CPU.
 
     None if the smallest is too small beside it to be summed.
     """
     # 129 cosines, -1, 0 and 1 among them, are close enough to the extremes of a smooth summand
-    logs = log_summands(torch.linspace(-1, 1, 129, dtype=like.dtype, device=like.device))
+    logs = log_summands(torch.linspace(-1, 1, 129, dtype=dtype))
     # e^28 is left for the number of keys and for the scale of the gradient
-    room = math.log(torch.finfo(like.dtype).max) - 28
+    room = math.log(torch.finfo(dtype).max) - 28
     values = torch.stack([x.detach().expand(129) for x in logs])
     if not bool((values.amax(dim=1) - values.amin(dim=1) < room).all()):
         return None
@@ -72,9 +72,9 @@ class TiledLogSums(torch.autograd.Function):
             logs = log_summands(z[rows] @ z[columns].T)
             for total, log, peak in zip(sums, logs, peaks, strict=True):
                 summand = masked((log - peak).exp_(), same)
-                total[rows] += summand.sum(dim=1)
+                total[rows].add_(summand.sum(dim=1))
                 if rows != columns:
-                    total[columns] += summand.sum(dim=0)
+                    total[columns].add_(summand.sum(dim=0))
         results = tuple(
             (total.log() + peak).unsqueeze(1) for total, peak in zip(sums, peaks, strict=True)
         )
@@ -165,11 +165,12 @@ def plain_slopes(
 def tiles(ids: Tensor, tile: int) -> Iterator[tuple[slice, slice, Tensor | None]]:
     """Rows and columns of each tile on and above the diagonal, and where their ids agree.
 
-    None where they cannot, because their ranges are apart.
+    None where they cannot, because their ranges are apart; on an accelerator this is not asked.
     """
     starts = range(0, len(ids), tile)
     spans = [ids[start : start + tile] for start in starts]
-    ranges = [(int(span.min()), int(span.max())) for span in spans]
+    on_host = ids.device.type == "cpu"
+    ranges = [(int(span.min()), int(span.max())) if on_host else (0, 0) for span in spans]
     for i, rows in enumerate(starts):
         for j, columns in enumerate(starts[i:], start=i):
             apart = ranges[i][1] < ranges[j][0] or ranges[j][1] < ranges[i][0]

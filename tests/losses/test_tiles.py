@@ -69,11 +69,11 @@ def test_tiles_hold_neither_the_matrix_nor_its_rows() -> None:
 
 
 def test_sums_that_constants_cannot_hold_go_by_rows() -> None:
-    z = torch.zeros(1, dtype=torch.float32)
-    assert largest(lambda s: (s / 0.05, s), z) == pytest.approx([20, 1])
-    assert largest(lambda s: (s / 0.01,), z) is None
-    assert largest(lambda s: (s / 0.01,), z.double()) == pytest.approx([100])
-    assert largest(lambda s: (s / 0.05, -1e30 * s), z) is None
+    single, double = torch.float32, torch.float64
+    assert largest(lambda s: (s / 0.05, s), single) == pytest.approx([20, 1])
+    assert largest(lambda s: (s / 0.01,), single) is None
+    assert largest(lambda s: (s / 0.01,), double) == pytest.approx([100])
+    assert largest(lambda s: (s / 0.05, -1e30 * s), single) is None
 
 
 def test_cold_losses_are_right_in_float32() -> None:

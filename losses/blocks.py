@@ -1,0 +1,32 @@
+"""How much of a matrix of scores is held at once, by device."""
+
+import math
+
+import torch
+
+CPU_BLOCK, CPU_TILE = 2**22, 256  # what the caches of a CPU like: 16 MiB in float32, 256 KiB
+# As many as keep an accelerator busy: there every operation on a block costs a launch, whatever
+# its size. Rows keep about ten numbers for each score, tiles about five.
+BLOCK, TILE = 2**25, 2**13
+SHARE = 2**9  # bytes of a device's memory for each score of a block: a twelfth of it is used
+
+
+def block_elements(device: torch.device) -> int:
+    """Scores in a block of rows."""
+    return CPU_BLOCK if device.type == "cpu" else min(BLOCK, memory(device) // SHARE)
+
+
+def tile(device: torch.device) -> int:
+    """Rows and columns of a tile."""
+    return CPU_TILE if device.type == "cpu" else min(TILE, math.isqrt(memory(device) // SHARE))
+
+
+def memory(device: torch.device) -> int:
+    """Bytes of the device's memory.
+
+    All of it, not what is free now: sums over blocks of other sizes differ in their last digits,
+    and these should not depend on who else uses the device.
+    """
+    if device.type == "cuda":
+        return torch.cuda.get_device_properties(device).total_memory
+    return SHARE * TILE**2
