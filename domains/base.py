@@ -140,4 +140,6 @@ class HasClasses(Protocol):
 def generator(device: torch.device, *key: int) -> torch.Generator:
     """Random numbers by the key alone, such as (seed, epoch, step), whatever was interrupted."""
     state = np.random.SeedSequence(key).generate_state(1, np.uint64)[0]
-    return torch.Generator(device).manual_seed(int(state >> np.uint64(1)))
+    # a device that is written in Python brings generators of its own
+    kind = getattr(torch.get_device_module(device), "Generator", torch.Generator)
+    return kind(device).manual_seed(int(state >> np.uint64(1)))

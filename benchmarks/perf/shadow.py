@@ -1,0 +1,358 @@
+"""A device that is the CPU in disguise: it refuses what CUDA refuses and counts what CUDA is asked.
+
+Tensors on it hold a CPU tensor and compute there, so that numbers are the CPU's to the last bit.
+Operands of two devices are an error, and three things are counted that cost time on a real device:
+
+- launches: operations that compute or copy; views, metadata and allocations are none,
+- host reads: what the processor must wait for, such as `.item()` or the size of `nonzero()`,
+- copies from the host to the device.
+
+>>> device = shadow()
+>>> with counting() as counts:
+...     x = torch.ones(3, device=device)
+...     total = (2 * x).sum().item()
+>>> total, counts.launches, counts.host_reads, counts.copies
+(6.0, 3, 1, 0)
+"""
+
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache, partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+
+NAME = "shadow"
+PACKAGE = Path(__file__).parents[2]
+
+# that make a tensor from sizes and values alone
+FACTORIES = (
+    *("empty.memory_format", "empty_strided", "empty_permuted", "zeros", "ones", "full", "eye"),
+    *("eye.m", "arange", "arange.start", "arange.start_step", "linspace", "scalar_tensor"),
+    *("rand", "rand.generator", "randn", "randn.generator", "randperm", "randperm.generator"),
+    *("randint", "randint.generator", "randint.low", "randint.low_generator", "normal.float_float"),
+    *("tril_indices", "triu_indices"),
+)
+# that run nothing on the device
+NO_LAUNCH = {"empty", "empty_strided", "empty_permuted", "empty_like", "new_empty"} | {
+    *("new_empty_strided", "resize_", "_unsafe_view", "set_", "_local_scalar_dense"),
+}
+# whose result the host needs: a number, or one that its shape depends on
+READS = {"_local_scalar_dense", "equal", "nonzero", "masked_select", "bincount"} | {
+    *("_unique", "_unique2", "unique_dim", "unique_consecutive", "_linalg_check_errors"),
+}
+INDEXING = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index"}
+# products that autocast makes in half precision, on the CPU and on CUDA
+LOWER = (
+    *(
+        "linear",
+        "matmul",
+        "mm",
+        "bmm",
+        "addmm",
+        "addbmm",
+        "baddbmm",
+        "scaled_dot_product_attention",
+    ),
+    *("conv1d", "conv2d", "conv3d", "_convolution", "linalg_vecdot", "prelu"),
+)
+PROMOTED = ("cat", "stack")  # to the widest operand
+
+
+@dataclass
+class Counts:
+    """What the device was asked for."""
+
+    launches: int = 0
+    host_reads: int = 0
+    copies: int = 0  # from the host to the device
+    copied_bytes: int = 0
+    read_at: Counter[str] = field(default_factory=Counter)  # lines of the package, reads of each
+    copied_at: Counter[str] = field(default_factory=Counter)
+    launched: Counter[str] = field(default_factory=Counter)  # by operation
+
+
+active: list[Counts] = []  # innermost last; each is told of everything
+
+
+@contextmanager
+def counting() -> Iterator[Counts]:
+    """What the shadow device is asked for meanwhile."""
+    active.append(Counts())
+    try:
+        yield active[-1]
+    finally:
+        active.pop()
+
+
+def count_launch(operation: str) -> None:
+    """An operation that computes or copies on the device."""
+    for counts in active:
+        counts.launches += 1
+        counts.launched[operation] += 1
+
+
+def count_read() -> None:
+    """The host waits for a result."""
+    for counts in active:
+        counts.host_reads += 1
+        counts.read_at[line()] += 1
+
+
+def count_copy(tensor: Tensor) -> None:
+    """Data of the host become the device's."""
+    for counts in active:
+        counts.copies += 1
+        counts.copied_bytes += tensor.numel() * tensor.itemsize
+        counts.copied_at[line()] += 1
+
+
+def line() -> str:
+    """The innermost line of the package that led here; backward passes have none."""
+    for frame in reversed(traceback.extract_stack()):
+        path = Path(frame.filename)
+        if path.is_relative_to(PACKAGE) and frame.filename != __file__:
+            return f"{path.relative_to(PACKAGE)}:{frame.lineno}"
+    return "outside the package"
+
+
+class ShadowTensor(Tensor):
+    """A tensor that says it is on the device, and holds one of the CPU."""
+
+    held: Tensor
+
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
+
+    @staticmethod
+    def __new__(cls, held: Tensor) -> "ShadowTensor":
+        made: ShadowTensor = torch.Tensor._make_wrapper_subclass(
+            cls,
+            held.shape,
+            held.stride(),
+            held.storage_offset(),
+            dtype=held.dtype,
+            device=shadow(),
+        )
+        made.held = held
+        return made
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+        return f"shadow of {self.held!r}"
+
+    def tolist(self) -> Any:
+        return self.cpu().tolist()
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        return run(func, args, kwargs or {})
+
+
+class Generator(torch.Generator):
+    """The CPU's generator, for draws on the device."""
+
+    @property
+    def device(self) -> torch.device:  # type: ignore[override]
+        return shadow()
+
+    def __new__(cls, device: Any = None) -> "Generator":
+        return super().__new__(cls)
+
+
+def run(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """An operation on CPU tensors held by shadows, and the shadows of what it gives."""
+    operands: list[Tensor] = []
+    gather(args, operands)
+    gather(kwargs.values(), operands)
+    name = func._schema.name.removeprefix("aten::")
+    onto_host = "device" in kwargs and kwargs["device"] is not None and not is_shadow(kwargs)
+    count(func, name, args, kwargs, operands, onto_host)
+    shadows = {id(x.held): x for x in operands if isinstance(x, ShadowTensor)}
+    held = {key: unwrap(value) for key, value in kwargs.items()}
+    if "device" in kwargs and not onto_host and kwargs["device"] is not None:
+        held["device"] = torch.device("cpu")
+    result = func(*unwrap(args), **held)
+    stays = onto_host or (name == "copy_" and not isinstance(args[0], ShadowTensor))
+    return result if stays else wrap(result, shadows)
+
+
+def is_shadow(kwargs: dict[str, Any]) -> bool:
+    """Whether the result shall be on the device."""
+    return torch.device(kwargs["device"]).type == NAME
+
+
+def gather(values: Any, operands: list[Tensor]) -> None:
+    """All tensors among values and lists of values."""
+    for value in values:
+        if isinstance(value, Tensor):
+            operands.append(value)
+        elif isinstance(value, (list, tuple)):
+            gather(value, operands)
+
+
+def unwrap(value: Any) -> Any:
+    """CPU tensors in the place of shadows."""
+    if isinstance(value, ShadowTensor):
+        return value.held
+    if isinstance(value, (list, tuple)):
+        return type(value)(unwrap(x) for x in value)
+    return value
+
+
+def wrap(value: Any, shadows: dict[int, ShadowTensor]) -> Any:
+    """Shadows in the place of CPU tensors; of one that was an operand the operand itself."""
+    if isinstance(value, Tensor):
+        known = shadows.get(id(value))
+        if known is None:
+            return ShadowTensor(value)
+        if known.shape != value.shape or known.stride() != value.stride():
+            raise NotImplementedError("the shadow device has no operations that reshape in place")
+        return known
+    if isinstance(value, (list, tuple)):
+        return type(value)(wrap(x, shadows) for x in value)
+    return value
+
+
+def count(
+    func: Any,
+    name: str,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    operands: list[Tensor],
+    onto_host: bool,
+) -> None:
+    """Tell what the operation asks of the device.
+
+    Raises:
+        RuntimeError: its operands are of two devices.
+    """
+    host = [x for x in operands if not isinstance(x, ShadowTensor)]
+    if name in ("copy_", "_to_copy"):
+        if onto_host or (name == "copy_" and host and host[0] is args[0]):
+            return count_read()
+        if host:
+            return count_copy(host[0])
+        return count_launch(name)
+    if name in INDEXING:
+        indices = [x for x in args[1] if x is not None]
+        for index in indices:
+            if not isinstance(index, ShadowTensor):
+                count_copy(index)
+        host = [x for x in host if not any(x is index for index in indices)]
+        masks = any(x.dtype in (torch.bool, torch.uint8) for x in indices)
+        if masks and not (name != "index" and args[2].numel() == 1):
+            count_read()
+    refuse(func, args, kwargs, host)
+    if name in READS or (name == "repeat_interleave" and kwargs.get("output_size") is None):
+        count_read()
+    if not (name in NO_LAUNCH or is_view(func)):
+        count_launch(name)
+
+
+def refuse(func: Any, args: Sequence[Any], kwargs: dict[str, Any], host: list[Tensor]) -> None:
+    """Raise for operands of the host, but for single numbers that are read: CUDA takes them."""
+    values = {**dict(zip((a.name for a in func._schema.arguments), args, strict=False)), **kwargs}
+    written = {a.name for a in func._schema.arguments if a.alias_info and a.alias_info.is_write}
+    alone = [
+        value for name, value in values.items() if isinstance(value, Tensor) and name not in written
+    ]
+    if any(x.ndim or all(x is not value for value in alone) for x in host):
+        raise RuntimeError(
+            f"{func}: expected all tensors to be on the same device, "
+            f"but found at least two devices, {shadow()} and cpu"
+        )
+
+
+@cache
+def is_view(func: Any) -> bool:
+    """Whether the result is another look at an operand's memory."""
+    return any(r.alias_info is not None and not r.alias_info.is_write for r in func._schema.returns)
+
+
+@cache
+def shadow() -> torch.device:
+    """The device; torch knows it from the first call on, for the rest of the process."""
+    _setup_privateuseone_for_python_backend(NAME, backend_module=backend())
+    anything, library = (torch.library.Library(of, "IMPL") for of in ("_", "aten"))
+    anything.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
+    for name in FACTORIES:
+        library.impl(name, partial(make, operation(name)), "PrivateUse1")
+    library.impl("_copy_from", copy_from, "PrivateUse1")  # what torch.tensor(list, device) calls
+    for name in LOWER:
+        library.impl(name, partial(cast, operation(name), lowered), "AutocastPrivateUse1")
+    for name in PROMOTED:
+        library.impl(name, partial(cast, operation(name), widest), "AutocastPrivateUse1")
+    kept.extend((anything, library))
+    return torch.device(NAME, 0)
+
+
+kept: list[torch.library.Library] = []  # what is registered lives as long as the library
+
+
+def backend() -> Any:
+    """What torch asks of a device's module, and `domains.base.generator` of one in Python."""
+    return SimpleNamespace(
+        Generator=Generator,
+        current_device=lambda: 0,
+        device_count=lambda: 1,
+        get_amp_supported_dtype=lambda: [torch.bfloat16, torch.float16],
+        is_available=lambda: True,
+        is_initialized=lambda: True,
+        _is_in_bad_fork=lambda: False,
+        manual_seed_all=lambda seed: None,
+    )
+
+
+def operation(name: str) -> Any:
+    """An operation of torch by its name."""
+    packet, _, overload = name.partition(".")
+    return getattr(getattr(torch.ops.aten, packet), overload or "default")
+
+
+def make(func: Any, *args: Any, **kwargs: Any) -> Any:
+    """A new tensor on the device."""
+    return run(func, args, kwargs)
+
+
+def copy_from(source: Tensor, target: Tensor, non_blocking: bool = False) -> Tensor:
+    """The source's values in the target's memory."""
+    copied: Tensor = run(torch.ops.aten.copy_.default, (target, source, non_blocking), {})
+    return copied
+
+
+def cast(func: Any, types: Callable[[list[Tensor]], torch.dtype], *args: Any, **kwargs: Any) -> Any:
+    """An operation under autocast."""
+    floats: list[Tensor] = []
+    gather(args, floats)
+    gather(kwargs.values(), floats)
+    dtype = types(floats)
+
+    def as_type(value: Any) -> Any:
+        if isinstance(value, Tensor):
+            eligible = value.is_floating_point() and value.dtype != torch.float64
+            return value.to(dtype) if eligible and value.device.type == NAME else value
+        return type(value)(map(as_type, value)) if isinstance(value, (list, tuple)) else value
+
+    with torch._C._ExcludeDispatchKeyGuard(
+        torch._C.DispatchKeySet(torch._C._dispatch_key_parse("AutocastPrivateUse1"))
+    ):
+        return func(*as_type(args), **{key: as_type(value) for key, value in kwargs.items()})
+
+
+def lowered(operands: list[Tensor]) -> torch.dtype:
+    """Autocast's type."""
+    return torch.get_autocast_dtype(NAME)
+
+
+def widest(operands: list[Tensor]) -> torch.dtype:
+    """Float32 if an operand has it, else autocast's type."""
+    found = any(x.dtype == torch.float32 for x in operands)
+    return torch.float32 if found else torch.get_autocast_dtype(NAME)
