@@ -8,11 +8,18 @@ import typer
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import check_data_root, parse_pairs
 from contrastbench.benchmarks.running.options import Options
+from contrastbench.losses.errors import UserError
 
 
 def sweep(
     what: opt.What,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes at a time.")] = 1,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Processes at a time, spread over the CUDA devices; default: 1."),
+    ] = None,
+    jobs_per_device: Annotated[
+        int | None, typer.Option(min=1, help="So many on each device instead.")
+    ] = None,
     only: opt.Only = None,
     seeds: opt.Seeds = None,
     tiny: opt.Tiny = False,
@@ -37,17 +44,22 @@ def sweep(
     from contrastbench.benchmarks.sweeps.plan import make_plan
     from contrastbench.benchmarks.sweeps.sweep import run
 
+    if jobs and jobs_per_device:
+        raise UserError(
+            "--jobs is of all devices, --jobs-per-device of each: leave one of them out"
+        )
     check_data_root(data_root)
+    workers, per_device = jobs_per_device or jobs or 1, jobs_per_device is not None
     plan = make_plan(what, only or [], seeds, tiny, selection, results, check_values=True)
     options = Options(results, data_root, device)
     if slurm:
         from contrastbench.benchmarks.sweeps.slurm import submit
 
-        for job in submit(plan, options, jobs, parse_pairs("--slurm", slurm)):
+        for job in submit(plan, options, workers, parse_pairs("--slurm", slurm)):
             typer.echo(f"job {job.job_id}: {job.paths.stdout}")
         return
     failed = False
-    for line, bad in run(plan, options, jobs):
+    for line, bad in run(plan, options, workers, per_device):
         typer.echo(line)
         failed |= bad
     if failed:

@@ -2,13 +2,14 @@
 
 A worker imports torch once and runs many cells. What fails in a cell is caught there; a worker that
 dies takes one cell with it, and the next worker gets the others. Records are published by the
-workers alone, so this process may be
-killed at any moment: its workers notice, and the next sweep goes on.
+workers alone, so this process may be killed at any moment: its workers notice, and the next sweep
+goes on. A cell that ran out of memory beside others is tried once more alone on its device.
 """
 
 import dataclasses
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -30,6 +31,7 @@ from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps import claims
 from contrastbench.benchmarks.sweeps.costs import Costs, duration
 from contrastbench.benchmarks.sweeps.plan import Plan, unfinished
+from contrastbench.benchmarks.sweeps.slots import Device, slots
 from contrastbench.benchmarks.sweeps.survey import Task
 from contrastbench.domains.progress import SECONDS_BETWEEN_LINES, Progress
 from contrastbench.losses.errors import UserError
@@ -55,7 +57,9 @@ class Failure:
     reason: str
 
 
-def run(plan: Plan, options: Options, jobs: int = 1) -> Iterator[tuple[str, bool]]:
+def run(
+    plan: Plan, options: Options, jobs: int = 1, per_device: bool = False
+) -> Iterator[tuple[str, bool]]:
     """Run what a plan asks for, and what follows from its records.
 
     Lines to print, each with whether it is bad news.
@@ -68,7 +72,7 @@ def run(plan: Plan, options: Options, jobs: int = 1) -> Iterator[tuple[str, bool
     before = sum(task.state == "done" for task in plan.tasks())
     while tasks := [task for task in to_run(plan.tasks()) if task.key not in tried]:
         tried |= {task.key for task in tasks}
-        failures += Sweep(tasks, options, jobs, costs).run()
+        failures += Sweep(tasks, options, jobs, costs, per_device).run()
     work = plan.tasks()
     failures += diverged(work, {(failure.experiment.key, failure.seed) for failure in failures})
     yield from ((line, True) for line in report(failures))
@@ -97,10 +101,27 @@ def to_run(work: Sequence[Task]) -> list[Task]:
 
 
 class Sweep:
-    """Runs tasks; of failures it makes a list."""
+    """Runs tasks; of failures it makes a list.
 
-    def __init__(self, tasks: Iterable[Task], options: Options, jobs: int, costs: Costs) -> None:
-        self.options, self.jobs, self.costs = options, jobs, costs
+    Args:
+        tasks: what is run.
+        options: how.
+        jobs: worker processes, in all or on each device.
+        costs: what the rest will take, which it learns from.
+        per_device: the jobs are on each device.
+    """
+
+    def __init__(
+        self,
+        tasks: Iterable[Task],
+        options: Options,
+        jobs: int,
+        costs: Costs,
+        per_device: bool = False,
+    ) -> None:
+        self.options, self.costs = options, costs
+        self.slots = slots(options.device, jobs, per_device)
+        self.devices = {name: Device(name, self.slots.count(name)) for name in self.slots}
         self.waiting = deque(
             (task, False) for task in tasks
         )  # and whether another sweep's claim is waited for
@@ -115,8 +136,8 @@ class Sweep:
     def run(self) -> list[Failure]:
         """Run everything; interrupted, the workers are asked to write their checkpoints and end."""
         threads = [
-            threading.Thread(target=self.serve, name=f"sweep-{i}")
-            for i in range(min(self.jobs, self.total))
+            threading.Thread(target=self.serve, args=(self.devices[name],), name=f"sweep-{i}")
+            for i, name in enumerate(self.slots[: self.total])
         ]
         for thread in threads:
             thread.start()
@@ -168,19 +189,18 @@ class Sweep:
         costs = [self.costs.of(task.experiment) for task, _ in list(self.waiting)]
         known = [cost.seconds for cost in costs if cost]
         failed = [f"{len(self.failures)} failed"] if self.failures else []
-        left = [f"about {duration(fmean(known) * len(costs) / self.jobs)} left"] if known else []
+        left = (
+            [f"about {duration(fmean(known) * len(costs) / len(self.slots))} left"] if known else []
+        )
         return ", ".join(left + failed)
 
-    def serve(self) -> None:
-        """Feed one worker after another until nothing is left."""
-        worker = None
+    def serve(self, device: Device) -> None:
+        """Feed a slot until nothing is left."""
+        slot = Slot(device, self.start)
         try:
             while (item := self.next()) is not None:
                 task, wait = item
-                reply = self.known_refusal(task.experiment)
-                if reply is None:
-                    worker = self.living(worker)
-                    reply = self.noted(task, worker.do(task, wait))
+                reply = self.known_refusal(task.experiment) or self.noted(task, slot.do(task, wait))
                 if reply["status"] == "claimed":
                     # put back here, not by who reads the reports: this thread may end before that
                     self.waiting.append((task, True))
@@ -190,8 +210,7 @@ class Sweep:
         except BaseException as error:
             self.reports.put(error)
         finally:
-            if worker:
-                worker.end()
+            slot.clear()
 
     def next(self) -> tuple[Task, bool] | None:
         """The next task, if there is one and nobody has stopped the sweep."""
@@ -212,25 +231,19 @@ class Sweep:
         A refusal holds for other tasks too, and a record that no disk took is printed.
         """
         if "record" in reply:
-            with suppress(OSError):
-                tqdm.write(
-                    store.canonical(reply["record"]), file=sys.stderr
-                )  # around the bar, if there is one
+            tell(store.canonical(reply["record"]))
         if reply["status"] == "refused":
             self.refused[scope(task.experiment, reply["no_data"])] = reply["error"]
         return reply
 
-    def living(self, worker: "Worker | None") -> "Worker":
-        """The worker, or a new one in its place, which a stop will reach."""
-        if worker:
-            if worker.alive:
-                return worker
-            worker.end()
+    def start(self, device: str) -> "Worker":
+        """A worker on the device, which a stop will reach."""
         for _ in range(STARTS):
             with self.lock:
                 if self.stopped:
                     raise UserError("stopped")
-                worker = Worker(self.options, self.jobs)
+                options = dataclasses.replace(self.options, device=device)
+                worker = Worker(options, len(self.slots))
                 self.workers.append(worker)
             if worker.is_ready():
                 return worker
@@ -252,7 +265,12 @@ def outcome(task: Task, reply: Reply) -> str:
     """A line of the log."""
     took = f" in {duration(reply['seconds'])}" if reply["status"] == "ok" else ""
     why = f": {reply['error']}" if reply.get("error") else ""
-    return f"{task.experiment.label}, seed {task.seed}: {reply['status']}{took}{why}"
+    return f"{label(task)}: {reply['status']}{took}{why}"
+
+
+def label(task: Task) -> str:
+    """For people."""
+    return f"{task.experiment.label}, seed {task.seed}"
 
 
 def join(threads: Iterable[threading.Thread]) -> None:
@@ -281,6 +299,60 @@ def report(failures: Iterable[Failure]) -> Iterator[str]:
         seeds.setdefault((failure.experiment.label, failure.reason), []).append(failure.seed)
     for (label, reason), some in seeds.items():
         yield f"{label}, seed{'s' * (len(some) > 1)} {', '.join(map(str, sorted(some)))}: {reason}"
+
+
+class Slot:
+    """A place for one worker on a device: one process after another."""
+
+    def __init__(self, device: Device, start: Callable[[str], "Worker"]) -> None:
+        self.device, self.start = device, start
+        self.worker: Worker | None = None
+
+    def do(self, task: Task, wait: bool) -> Reply:
+        """What became of a task; one that ran out of shared memory is tried once more, alone."""
+        if self.device.wanted or not (self.worker and self.worker.alive):
+            self.clear()
+        reply = (self.worker or self.enter()).do(task, wait)
+        return self.alone(task, wait) if ran_out(reply) and self.device.slots > 1 else reply
+
+    def alone(self, task: Task, wait: bool) -> Reply:
+        """What becomes of a task that has the device to itself."""
+        self.clear()
+        with self.device.alone():
+            worker = self.start(self.device.name)
+            tell(f"{label(task)}: out of memory, once more, alone on {self.device.name}")
+            try:
+                return worker.do(task, wait)
+            finally:
+                worker.end()
+
+    def enter(self) -> "Worker":
+        """A new worker, beside those that are there."""
+        self.device.enter()
+        try:
+            self.worker = self.start(self.device.name)
+        except BaseException:
+            self.device.leave()
+            raise
+        return self.worker
+
+    def clear(self) -> None:
+        """Let the worker end, if there is one."""
+        if self.worker:
+            self.worker.end()
+            self.worker = None
+            self.device.leave()
+
+
+def ran_out(reply: Reply) -> bool:
+    """Whether a cell ended for want of memory, as far as can be told from outside."""
+    return reply["status"] == "oom" or reply.get("code") == -signal.SIGKILL
+
+
+def tell(line: str) -> None:
+    """A line of the log, above the bar if there is one."""
+    with suppress(OSError):
+        tqdm.write(line, file=sys.stderr)
 
 
 class Worker:
@@ -348,7 +420,8 @@ class Worker:
             return dict(json.loads(line))
         code = self.process.wait()
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
-        return {"status": "failed", "error": f"the process ended with {how}: {self.last_words()}"}
+        error = f"the process ended with {how}: {self.last_words()}"
+        return {"status": "failed", "error": error, "code": code}
 
     @property
     def said(self) -> int:

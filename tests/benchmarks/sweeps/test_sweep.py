@@ -7,8 +7,8 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import read
 from contrastbench.benchmarks.running import runner
 from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.sweeps import slots as slots_module
 from contrastbench.benchmarks.sweeps import sweep as sweep_module
 from contrastbench.benchmarks.sweeps.costs import Costs
 from contrastbench.benchmarks.sweeps.plan import make_plan
@@ -112,6 +113,143 @@ def test_a_dataset_that_is_not_there_is_found_once(stub, tmp_path: Path) -> None
         "graph DD adnce, seeds 0, 1, 2: refused: no file DD.zip",
         "graph motifs dar, seeds 0, 1, 2: refused: dar is refused",
     ]
+
+
+@pytest.fixture
+def cards(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """As if so many CUDA devices were visible."""
+
+    def install(count: int) -> None:
+        names = tuple(f"cuda:{i}" for i in range(count))
+        monkeypatch.setattr(slots_module, "cuda_devices", lambda: names)
+
+    return install
+
+
+def test_workers_are_spread_over_the_visible_devices(cards) -> None:
+    cards(4)
+    assert slots_module.slots("auto", 8) == [f"cuda:{i}" for i in (0, 1, 2, 3, 0, 1, 2, 3)]
+    assert slots_module.slots("cuda", 2, per_device=True) == slots_module.slots("auto", 8)
+    assert slots_module.slots("cuda:1", 2) == ["cuda:1", "cuda:1"]
+    assert slots_module.slots("cpu", 2) == ["cpu", "cpu"]
+    cards(0)
+    assert slots_module.slots("auto", 2) == ["auto", "auto"]
+    assert slots_module.slots("cuda", 2, per_device=True) == ["cuda", "cuda"]
+
+
+@pytest.mark.parametrize(
+    ("sign", "said", "devices"),
+    [
+        ("nvidia0", "print('a warning'); print(2)", ("cuda:0", "cuda:1")),
+        ("nvidia0", "print(0)", ()),
+        ("nvidia0", "raise SystemExit('no torch')", ()),
+        ("nvme0", "print(2)", ()),
+    ],
+)
+def test_devices_are_counted_by_torch_elsewhere_where_there_is_a_driver(
+    sign: str, said: str, devices: tuple, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / sign).touch()
+    monkeypatch.setattr(slots_module, "DEVICES", tmp_path)
+    monkeypatch.setattr(slots_module, "ASK", [sys.executable, "-c", said])
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert slots_module.cuda_devices.__wrapped__() == devices
+
+
+def test_each_worker_has_its_device_by_name(
+    cards, stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cards(2)
+    stub('say(status="failed", error=str(os.getpid()) + " " + m["options"]["device"])')
+    together, do = threading.Barrier(4), sweep_module.Worker.do
+
+    def do_together(self: sweep_module.Worker, task: Task, wait: bool) -> sweep_module.Reply:
+        together.wait()
+        return do(self, task, wait)
+
+    monkeypatch.setattr(sweep_module.Worker, "do", do_together)
+    replies = {failure.reason for failure in run(tasks("infonce", seeds=4), tmp_path, jobs=4)}
+    assert len(replies) == 4, "four processes"
+    used = sorted(reply.split()[-1] for reply in replies)
+    assert used == ["cuda:0", "cuda:0", "cuda:1", "cuda:1"]
+
+
+@pytest.mark.parametrize("how", ["oom", "killed"])
+@pytest.mark.parametrize("enough", [True, False])
+def test_a_cell_out_of_memory_is_tried_once_more_alone_on_its_device(
+    how: str, enough: bool, cards, stub, tmp_path: Path, monkeypatch, capfd
+) -> None:
+    """The other worker of the device is in a cell then, has more to do, and must wait.
+
+    It ends that cell when the first one has asked for the device, and the first one ends its second
+    try when the other one has asked to come back, whether they had to wait or not.
+    """
+    cards(1)
+    notes = stub(
+        f"""
+        tried = open({str(tmp_path / "notes")!r}).read().count("dar 0")
+        if loss != "dar" or (tried == 2 and {enough}):
+            say(**ok)
+        elif {how!r} == "oom":
+            say(status="oom", error="no memory")
+        else:
+            os.kill(os.getpid(), signal.SIGKILL)
+        """
+    )
+    both, asked, back = threading.Barrier(2), threading.Event(), threading.Event()
+    living: set[sweep_module.Worker] = set()
+    beside: list[int] = []
+    do, end = sweep_module.Worker.do, sweep_module.Worker.end
+    work = [*tasks("dar", seeds=1), *tasks("infonce", seeds=6)[1:]]
+    sweep = Sweep(work, Options(tmp_path), 2, Costs(tmp_path))
+    (device,) = sweep.devices.values()
+    alone, wait_for = device.alone, device.changed.wait_for
+
+    def watched_do(self: sweep_module.Worker, task: Task, wait: bool) -> sweep_module.Reply:
+        living.add(self)
+        if not asked.is_set():
+            both.wait()
+            if task.seed == 1:
+                asked.wait()
+        elif task.seed == 0:
+            back.wait()
+            beside.append(len(living) - 1)
+        else:
+            back.set()
+        return do(self, task, wait)
+
+    def watched_end(self: sweep_module.Worker) -> None:
+        end(self)
+        living.discard(self)
+
+    def watched_wait(predicate: Callable[[], bool]) -> bool:
+        if not predicate():
+            (back if asked.is_set() else asked).set()
+        return wait_for(predicate)
+
+    @contextmanager
+    def watched_alone() -> Iterator[None]:
+        with alone():
+            beside.append(len(living))
+            asked.set()
+            yield
+
+    monkeypatch.setattr(device.changed, "wait_for", watched_wait)
+    monkeypatch.setattr(device, "alone", watched_alone)
+    monkeypatch.setattr(sweep_module.Worker, "do", watched_do)
+    monkeypatch.setattr(sweep_module.Worker, "end", watched_end)
+    failures = sweep.run()
+    assert beside == [0, 0], "nobody else's process was there, before and in the second try"
+    assert len(notes.read_text().splitlines()) == 7, "each cell once, and one twice"
+    assert [failure.experiment.loss.name for failure in failures] == ["dar"] * (not enough)
+    assert "dar, seed 0: out of memory, once more, alone on cuda:0" in capfd.readouterr().err
+
+
+def test_a_cell_out_of_memory_that_was_alone_is_a_failure(stub, tmp_path: Path) -> None:
+    notes = stub('say(status="oom", error="no memory")')
+    (failure,) = run(tasks("infonce", seeds=1), tmp_path)
+    assert failure.reason == "oom: no memory"
+    assert len(notes.read_text().splitlines()) == 1
 
 
 def test_a_record_that_cannot_be_written_is_printed_and_stops_no_other_seed(

@@ -1,0 +1,78 @@
+"""Where the workers of a sweep compute. Brings no torch."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+DEVICES, SIGNS = Path("/dev"), ("nvidia[0-9]*", "nvhost*", "kfd", "dxg")  # of CUDA and ROCm
+ASK = [sys.executable, "-P", "-c", "import torch; print(torch.cuda.device_count())"]
+
+
+def slots(device: str, jobs: int, per_device: bool = False) -> list[str]:
+    """The device of each worker: all that `auto` and `cuda` mean, in turns.
+
+    Args:
+        device: as users name it.
+        jobs: workers, in all or on each device.
+        per_device: the latter.
+
+    >>> slots("cuda:1", 2), slots("cpu", 2, per_device=True)
+    (['cuda:1', 'cuda:1'], ['cpu', 'cpu'])
+    """
+    visible = cuda_devices() if device in ("auto", "cuda") else ()
+    names = visible or (device,)
+    return [names[i % len(names)] for i in range(jobs * (len(names) if per_device else 1))]
+
+
+@cache
+def cuda_devices() -> tuple[str, ...]:
+    """The CUDA devices that workers will see, by torch's names.
+
+    Where the system shows a driver, torch is asked, in a process of its own: it alone knows what
+    CUDA_VISIBLE_DEVICES, ROCm and parts of cards leave. No answer counts as none, and the workers
+    say what is wrong.
+    """
+    if sys.platform == "linux" and not any(any(DEVICES.glob(sign)) for sign in SIGNS):
+        return ()
+    said = subprocess.run(ASK, capture_output=True, text=True).stdout.split()
+    return tuple(f"cuda:{i}" for i in range(int(said[-1]) if said else 0))
+
+
+class Device:
+    """A device that the workers of several slots share, until one is to have it alone."""
+
+    def __init__(self, name: str, slots: int) -> None:
+        self.name, self.slots = name, slots
+        self.workers = 0
+        self.wanted = False  # by one worker alone
+        self.changed = threading.Condition()
+
+    def enter(self) -> None:
+        """Be one of the workers, as soon as nobody wants the device alone."""
+        with self.changed:
+            self.changed.wait_for(lambda: not self.wanted)
+            self.workers += 1
+
+    def leave(self) -> None:
+        """Be none of them any more; its process has ended and holds no memory."""
+        with self.changed:
+            self.workers -= 1
+            self.changed.notify_all()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Be the only one: the others finish their cells and end, new ones wait."""
+        with self.changed:
+            self.changed.wait_for(lambda: not self.wanted)
+            self.wanted = True
+            self.changed.wait_for(lambda: not self.workers)
+        try:
+            yield
+        finally:
+            with self.changed:
+                self.wanted = False
+                self.changed.notify_all()
