@@ -7,7 +7,7 @@ from joblib import cpu_count
 from torch import nn
 
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.running.environment import choose_device
+from contrastbench.benchmarks.running.devices import open_device
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import open_domain
 from contrastbench.benchmarks.running.training import AnyDomain, Look, train
@@ -69,7 +69,7 @@ def open_laboratory(experiment: Experiment, seed: int, options: Options) -> Labo
         raise UserError(
             "this recipe trains nothing: give it an encoder with weights and epochs of at least 1"
         )
-    device = torch.device(choose_device(options.device))
+    device = open_device(options.device, options.deterministic, options.tf32)
     domain = open_domain(experiment, seed, options.data_root, device)
     if domain.steps() == 0:
         raise UserError(

@@ -25,6 +25,16 @@ Device = Annotated[
 Threads = Annotated[
     int | None, typer.Option(min=1, help="CPU threads; default: what suits the domain.")
 ]
+Deterministic = Annotated[
+    bool,
+    typer.Option(
+        "--deterministic/--no-deterministic",
+        help="Whether a GPU repeats its numbers; no: its fastest kernels.",
+    ),
+]
+TF32 = Annotated[
+    bool, typer.Option("--tf32", help="A GPU multiplies float32 in TensorFloat-32: faster, coarse.")
+]
 Table = Annotated[str, typer.Argument(help="A table (bench list tables), or a YAML file.")]
 What = Annotated[
     str, typer.Argument(help="A table (bench list tables), smoke, or the path of a YAML file.")

@@ -46,6 +46,8 @@ def run(
     data_root: opt.DataRoot = None,
     device: opt.Device = "auto",
     threads: opt.Threads = None,
+    deterministic: opt.Deterministic = True,
+    tf32: opt.TF32 = False,
     export: Annotated[
         Path | None, typer.Option(help="A new folder for the trained encoder.")
     ] = None,
@@ -65,7 +67,7 @@ def run(
         raise UserError(f"--export takes the encoder of one seed, got --seeds {seeds}")
     experiment = make_experiment(domain, dataset, spec, recipe, tiny, target)
     _ = experiment.full_recipe, spec.complete  # mistakes are named before torch is imported
-    options = Options(results, data_root, device, threads, export, tensorboard)
+    options = Options(results, data_root, device, threads, deterministic, tf32, export, tensorboard)
 
     from contrastbench.benchmarks.running.runner import run as run_cell
 

@@ -27,6 +27,8 @@ def sweep(
     results: opt.Results = Path("results"),
     data_root: opt.DataRoot = None,
     device: opt.Device = "auto",
+    deterministic: opt.Deterministic = True,
+    tf32: opt.TF32 = False,
     slurm: Annotated[
         list[str] | None,
         typer.Option(
@@ -51,7 +53,7 @@ def sweep(
     check_data_root(data_root)
     workers, per_device = jobs_per_device or jobs or 1, jobs_per_device is not None
     plan = make_plan(what, only or [], seeds, tiny, selection, results, check_values=True)
-    options = Options(results, data_root, device)
+    options = Options(results, data_root, device, deterministic=deterministic, tf32=tf32)
     if slurm:
         from contrastbench.benchmarks.sweeps.slurm import submit
 

@@ -1,4 +1,4 @@
-"""How cells are run: nothing here changes a number but the device and the threads."""
+"""How cells are run: nothing here changes a number but what computes."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,5 +12,7 @@ class Options:
     data_root: Path | None = None  # a folder that already holds the data files
     device: str = "auto"  # cpu, cuda, cuda:1, ... or auto: CUDA where there is one
     threads: int | None = None  # CPU threads; None: what suits the domain
+    deterministic: bool = True  # an accelerator repeats its numbers
+    tf32: bool = False  # an accelerator multiplies float32 in TensorFloat-32
     export: Path | None = None  # a folder for the trained model, of domains that can
     tensorboard: Path | None = None  # a folder with a subfolder for each training

@@ -17,7 +17,8 @@ from contrastbench.benchmarks.records import files, store
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.running import tensorboard
-from contrastbench.benchmarks.running.environment import PeakMemory, choose_device, environment
+from contrastbench.benchmarks.running.devices import PeakMemory, open_device
+from contrastbench.benchmarks.running.environment import environment
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.training import AnyDomain, Diverged, train
 from contrastbench.domains.base import Evaluation, Exports, HasClasses
@@ -44,7 +45,7 @@ def run(
     experiment.loss.check()  # a mistake is named before data are read
     if experiment.trained and not recipe.trainable:
         raise UserError("this recipe has no weights to train: give --loss none")
-    device = torch.device(choose_device(options.device))
+    device = open_device(options.device, options.deterministic, options.tf32)
     domain = open_domain(experiment, seed, options.data_root, device)
     torch.set_num_threads(options.threads or min(domain.threads, cores or cpu_count()))
     contents = recipe.contents(options.data_root, experiment.trained)
@@ -150,11 +151,18 @@ def attempt(work: Callable[[], Record]) -> Record:
     except (Exception, SystemExit) as error:  # a user's loss may call sys.exit
         if is_termination(error):
             raise
-        reason = str(error) if isinstance(error, UserError) else repr(error)
         return {
             "status": "failed",
-            "details": {"error": reason, "traceback": traceback.format_exc()},
+            "details": {"error": reason(error), "traceback": traceback.format_exc()},
         }
+
+
+def reason(error: BaseException) -> str:
+    """Why a cell failed, in one line where it is known what to do."""
+    operation, lacks, _ = str(error).partition(" does not have a deterministic implementation")
+    if lacks:
+        return f"{operation}{lacks} on this device: give --no-deterministic"
+    return str(error) if isinstance(error, UserError) else repr(error)
 
 
 class NotWritten(UserError):

@@ -57,8 +57,9 @@ class History:
     )  # the steps before which circumstances changed, and to what
 
     def go_on(self, now: Circumstances) -> bool:
-        """Note what the next steps are made with; whether that is the same as before, if any."""
-        same = not self.starts or self.starts[-1][1] == now
+        """Note what the next steps are made with; whether they are what they would have been."""
+        repeats = now.get("deterministic", True)
+        same = not self.starts or (self.starts[-1][1] == now and repeats)
         if not self.starts or not same:
             self.starts.append((self.step, now))
         return same
@@ -273,7 +274,8 @@ class Run:
         if not self.history.go_on(circumstances(device)):
             print(
                 f"goes on from step {self.history.step} with another commit, versions, device or "
-                "threads than before: the numbers of an uninterrupted training are not promised",
+                "threads than before, or --no-deterministic: the numbers of an uninterrupted "
+                "training are not promised",
                 file=sys.stderr,
             )
 

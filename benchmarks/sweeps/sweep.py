@@ -406,6 +406,8 @@ class Worker:
                 "data_root": None if root is None else str(root),
                 "device": self.options.device,
                 "threads": self.options.threads,
+                "deterministic": self.options.deterministic,
+                "tf32": self.options.tf32,
             },
             "cores": cpu_count(),  # the same for any number of jobs: threads can change a number
             "claim": f"{task.experiment.key[:16]}-seed{task.seed}",

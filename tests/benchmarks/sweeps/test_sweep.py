@@ -556,7 +556,7 @@ def test_a_message_holds_what_a_cell_needs(tmp_path: Path) -> None:
     from contrastbench.benchmarks.sweeps.worker import to_experiment, to_options
 
     (task,) = tasks("adnce", seeds=1, mu=0.3)
-    options = Options(tmp_path, tmp_path / "data", "cpu", threads=3)
+    options = Options(tmp_path, tmp_path / "data", "cpu", threads=3, deterministic=False, tf32=True)
     message = json.loads(json.dumps(worker_of(options).message(task, wait=False)))
     assert to_experiment(message["experiment"]) == task.experiment
     assert to_options(message["options"]) == options

@@ -1,0 +1,161 @@
+"""What computes: a CPU or an accelerator, how repeatable it is asked to be, and what it is."""
+
+import os
+import platform
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from contrastbench.losses.errors import UserError
+
+REPEATABLE = {  # read when CUDA's and the compiler's libraries start
+    "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
+    "TORCHINDUCTOR_DETERMINISTIC": "1",
+}
+
+
+def open_device(name: str, deterministic: bool = True, tf32: bool = False) -> torch.device:
+    """The device by name, `auto` resolved; an accelerator is set up for the whole process.
+
+    A CPU repeats its numbers as it is, and is left alone.
+
+    Args:
+        name: cpu, cuda, cuda:1, ... or auto: CUDA where there is one.
+        deterministic: kernels that repeat their numbers bit for bit; an operation that has none
+            raises RuntimeError. Otherwise the fastest kernels, found by trying.
+        tf32: products of float32 are rounded to 10 bits of mantissa (TensorFloat-32).
+
+    Raises:
+        UserError: no such device here.
+    """
+    if deterministic and name != "cpu":
+        for variable, value in REPEATABLE.items():
+            os.environ.setdefault(variable, value)
+    device = torch.device(choose_device(name))
+    if device.type != "cpu":
+        set_up(deterministic, tf32)
+    return device
+
+
+def choose_device(name: str) -> str:
+    """The device's name, `auto` resolved.
+
+    Raises:
+        UserError: no such device here.
+    """
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(
+            1, device=name
+        ).sum().item()  # a device that is named may compute nothing, such as meta
+    except (RuntimeError, AssertionError):
+        raise UserError(f"device {name!r} is not to be had here: try cpu") from None
+    return name
+
+
+def set_up(deterministic: bool, tf32: bool) -> None:
+    """Torch's switches for accelerators."""
+    torch.set_deterministic_debug_mode("error" if deterministic else "default")
+    torch.utils.deterministic.fill_uninitialized_memory = False  # nothing here reads such memory
+    torch.backends.cudnn.deterministic = deterministic
+    torch.backends.cudnn.benchmark = not deterministic
+    torch.set_float32_matmul_precision("high" if tf32 else "highest")
+    torch.backends.cudnn.allow_tf32 = tf32
+
+
+def switches(device: torch.device) -> dict[str, bool]:
+    """How an accelerator is set up, read from torch; nothing for a CPU."""
+    if device.type == "cpu":
+        return {}
+    return {
+        "deterministic": torch.get_deterministic_debug_mode() == 2,
+        "tf32": torch.backends.cudnn.allow_tf32,
+    }
+
+
+def device_name(device: torch.device) -> str:
+    """The device as a person calls it; a CPU with the instructions in use, which round apart."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    if device.type == "cpu":
+        return f"{platform.machine()} CPU, {torch.backends.cpu.get_cpu_capability()}"
+    return device.type
+
+
+def memory_gib(device: torch.device) -> dict[str, float]:
+    """The memory of a CUDA device: a part of a card has the whole one's name."""
+    if device.type != "cuda":
+        return {}
+    total = torch.cuda.get_device_properties(device).total_memory
+    return {"device_memory_gib": round(total / 2**30, 1)}
+
+
+def count(device: torch.device) -> dict[str, int]:
+    """How many CUDA devices this process sees."""
+    return {"device_count": torch.cuda.device_count()} if device.type == "cuda" else {}
+
+
+def libraries(device: torch.device) -> dict[str, str]:
+    """Versions of what torch calls on a CUDA device: toolkit (or ROCm), cuDNN and driver."""
+    if device.type != "cuda":
+        return {}
+    toolkit = {"cuda": torch.version.cuda, "rocm": torch.version.hip}
+    found = {**toolkit, "cudnn": torch.backends.cudnn.version(), "driver": driver()}
+    return {name: str(version) for name, version in found.items() if version}
+
+
+@cache
+def driver() -> str | None:
+    """The version of NVIDIA's driver; None where its tool does not tell."""
+    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    try:
+        said = subprocess.run(query, capture_output=True, text=True, check=True, timeout=30).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return said.splitlines()[0].strip() if said.strip() else None
+
+
+class PeakMemory:
+    """The most memory in use since it was made.
+
+    Of the device for CUDA, of the process for the CPU.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        if device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(device)
+        else:
+            self.forgotten = forget_peak()
+
+    @property
+    def mib(self) -> float | None:
+        """None where the system remembers the peak of an earlier cell."""
+        if self.device.type == "cuda":
+            return torch.cuda.max_memory_allocated(self.device) / 2**20
+        return process_peak_mib() if self.forgotten else None
+
+
+def forget_peak() -> bool:
+    """Start the process's peak anew; only Linux can. Whether it is done."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return False
+    return True
+
+
+def process_peak_mib() -> float:
+    """The process's largest resident set since `forget_peak`."""
+    status = Path("/proc/self/status").read_text()
+    kib = next(line for line in status.splitlines() if line.startswith("VmHWM:")).split()[1]
+    return int(kib) / 2**10
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait until the device has done what it was given; a CPU has."""
+    if device.type != "cpu":
+        torch.accelerator.synchronize(device)

@@ -1,0 +1,165 @@
+"""What computes: switches, facts, and what they mean for the promise of equal numbers."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.running import devices, runner
+from contrastbench.benchmarks.running.environment import circumstances, environment
+from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.training import History
+from contrastbench.losses.spec import LossSpec
+
+CUDA = torch.device("cuda")
+
+
+@pytest.fixture
+def as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Torch's switches are for the whole process."""
+    for variable in devices.REPEATABLE:
+        monkeypatch.delenv(variable, raising=False)
+    flags = torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark
+    fills = torch.utils.deterministic.fill_uninitialized_memory
+    products = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+    yield
+    torch.set_deterministic_debug_mode("default")
+    torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = flags
+    torch.utils.deterministic.fill_uninitialized_memory = fills
+    torch.set_float32_matmul_precision(products[0])
+    torch.backends.cudnn.allow_tf32 = products[1]
+
+
+@pytest.fixture
+def card(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """A CUDA device as torch tells of one."""
+    properties = SimpleNamespace(total_memory=80 * 2**30)
+    for name, answer in {
+        "get_device_name": "NVIDIA H100",
+        "get_device_properties": properties,
+        "device_count": 4,
+    }.items():
+        monkeypatch.setattr(torch.cuda, name, lambda *_, answer=answer: answer)
+    monkeypatch.setattr(torch.version, "cuda", "13.2")
+    monkeypatch.setattr(torch.backends.cudnn, "version", lambda: 92600)
+    monkeypatch.setattr(devices, "driver", lambda: "580.65.06")
+    return properties
+
+
+def test_a_cpu_is_left_alone(as_before: None) -> None:
+    assert devices.open_device("cpu") == torch.device("cpu")
+    assert torch.get_deterministic_debug_mode() == 0
+    assert not set(devices.REPEATABLE) & set(os.environ)
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_an_accelerator_is_set_up(
+    deterministic: bool, as_before: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def started(name: str) -> str:
+        there = [os.environ.get(variable) for variable in devices.REPEATABLE]
+        assert there == ([":4096:8", "1"] if deterministic else [None, None]), "set before CUDA is"
+        return "cuda:1"
+
+    monkeypatch.setattr(devices, "choose_device", started)
+    assert devices.open_device("auto", deterministic, tf32=not deterministic) == torch.device(
+        "cuda:1"
+    )
+    assert torch.are_deterministic_algorithms_enabled() is deterministic
+    assert not torch.is_deterministic_algorithms_warn_only_enabled()
+    assert torch.backends.cudnn.deterministic is deterministic
+    assert torch.backends.cudnn.benchmark is not deterministic
+    assert torch.backends.cuda.matmul.allow_tf32 is not deterministic
+    expected = {"deterministic": deterministic, "tf32": not deterministic}
+    assert devices.switches(CUDA) == expected
+    assert devices.switches(torch.device("cpu")) == {}
+
+
+def test_the_record_names_card_and_libraries(card: SimpleNamespace, as_before: None) -> None:
+    devices.set_up(deterministic=True, tf32=False)
+    found = environment(CUDA)
+    assert (found["device"], found["device_memory_gib"], found["device_count"]) == (
+        "NVIDIA H100",
+        80.0,
+        4,
+    )
+    assert (found["deterministic"], found["tf32"]) == (True, False)
+    versions = {name: found["versions"][name] for name in ("cuda", "cudnn", "driver")}
+    assert versions == {"cuda": "13.2", "cudnn": "92600", "driver": "580.65.06"}
+
+
+def test_a_cpus_record_says_nothing_of_cards() -> None:
+    found = environment(torch.device("cpu"))
+    expected = {"python", "platform", "commit", "versions", "device", "threads"}
+    assert set(found) == expected
+    assert not {"cuda", "cudnn", "driver"} & set(found["versions"])
+
+
+@pytest.mark.parametrize("what", ["deterministic", "tf32", "memory", "cuda", "driver", "how many"])
+def test_a_training_that_goes_on_otherwise_promises_nothing(
+    what: str, card: SimpleNamespace, as_before: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    devices.set_up(deterministic=True, tf32=False)
+    history = History()
+    assert history.go_on(circumstances(CUDA))
+    assert history.go_on(circumstances(CUDA))
+    changes = {
+        "deterministic": lambda: devices.set_up(deterministic=False, tf32=False),
+        "tf32": lambda: devices.set_up(deterministic=True, tf32=True),
+        "memory": lambda: setattr(card, "total_memory", 40 * 2**30),
+        "cuda": lambda: monkeypatch.setattr(torch.version, "cuda", "12.8"),
+        "driver": lambda: monkeypatch.setattr(devices, "driver", lambda: "535.1"),
+        "how many": lambda: monkeypatch.setattr(torch.cuda, "device_count", lambda: 8),
+    }
+    changes[what]()
+    same = what == "how many"  # others compute there
+    assert history.go_on(circumstances(CUDA)) is same
+    assert ("equal_to_uninterrupted" in history.details) is not same
+
+
+def test_without_deterministic_no_resumed_training_is_promised_equal(
+    card: SimpleNamespace, as_before: None
+) -> None:
+    devices.set_up(deterministic=False, tf32=False)
+    history = History()
+    assert history.go_on(circumstances(CUDA))
+    assert "equal_to_uninterrupted" not in history.details
+    assert not history.go_on(circumstances(CUDA))
+    assert history.details["equal_to_uninterrupted"] == "not promised"
+
+
+def test_an_operation_that_cannot_repeat_its_numbers_names_the_option(
+    tmp_path: Path, as_before: None
+) -> None:
+    """`put_` has no deterministic kernel, not even on a CPU."""
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import torch\nfrom contrastbench.losses import Loss\n\n\n"
+        "class Mine(Loss):\n    def forward(self, contrast):\n"
+        "        torch.zeros(2).put_(torch.tensor([0]), torch.ones(1))\n"
+    )
+    torch.set_deterministic_debug_mode("error")
+    experiment = Experiment("graph", "motifs", LossSpec(f"{file}:Mine"), {"epochs": 1, "limit": 60})
+    record, _ = runner.run(experiment, 0, Options(tmp_path, device="cpu"))
+    expected = "put_ does not have a deterministic implementation on this device: give "
+    assert record["details"]["error"] == expected + "--no-deterministic"
+
+
+@pytest.mark.parametrize(
+    ("said", "version"), [("580.65.06\n580.65.06\n", "580.65.06"), ("", None), (None, None)]
+)
+def test_the_driver_is_what_its_tool_says(
+    said: str | None, version: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if said is not None:
+        tool = tmp_path / "nvidia-smi"
+        tool.write_text(f"#!/bin/sh\nprintf '{said}'\n")
+        tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep if said is not None else None)
+    devices.driver.cache_clear()
+    assert devices.driver() == version
+    devices.driver.cache_clear()
