@@ -31,6 +31,7 @@ class Dataset:
     revision: str = (
         ""  # commit of the hub's repository that the address names; the hub knows its files' sha256
     )
+    folder: str = ""  # of its collection; a data root may hold the file in it
 
 
 Datasets = dict[str, Dataset]

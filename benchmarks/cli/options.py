@@ -37,7 +37,8 @@ TF32 = Annotated[
 ]
 Table = Annotated[str, typer.Argument(help="A table (bench list tables), or a YAML file.")]
 What = Annotated[
-    str, typer.Argument(help="A table (bench list tables), smoke, or the path of a YAML file.")
+    str,
+    typer.Argument(help="A table (bench list tables), smoke, or the path of a YAML file."),
 ]
 Only = Annotated[
     list[str] | None,
@@ -50,4 +51,8 @@ Selection = Annotated[
         help="paper (default): parameters as published; "
         "or validation: chosen from grids by validation data."
     ),
+]
+Join = Annotated[
+    list[str] | None,
+    typer.Option("--loss", help="A loss such as mine.py:Mine joins the sweep; repeat it for more."),
 ]

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from contrastbench.benchmarks.cli import options as opt
-from contrastbench.benchmarks.cli.arguments import check_data_root, parse_pairs
+from contrastbench.benchmarks.cli.arguments import check_data_root, parse_losses, parse_pairs
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.losses.errors import UserError
 
@@ -20,6 +20,7 @@ def sweep(
     jobs_per_device: Annotated[
         int | None, typer.Option(min=1, help="So many on each device instead.")
     ] = None,
+    loss: opt.Join = None,
     only: opt.Only = None,
     seeds: opt.Seeds = None,
     tiny: opt.Tiny = False,
@@ -38,6 +39,7 @@ def sweep(
 ) -> None:
     """Run every missing cell of a table or of a sweep file; interrupt and repeat at will.
 
+    With --loss those of the losses alone, which join a sweep that does not have them.
     With --slurm the cells are shared by so many Slurm jobs, each with --jobs processes.
     Exit code 1: some cells have no result.
 
@@ -52,7 +54,8 @@ def sweep(
         )
     check_data_root(data_root)
     workers, per_device = jobs_per_device or jobs or 1, jobs_per_device is not None
-    plan = make_plan(what, only or [], seeds, tiny, selection, results, check_values=True)
+    joining = parse_losses(loss or [], {})
+    plan = make_plan(what, only or [], seeds, tiny, selection, results, True, joining)
     options = Options(results, data_root, device, deterministic=deterministic, tf32=tf32)
     if slurm:
         from contrastbench.benchmarks.sweeps.slurm import submit
@@ -70,6 +73,7 @@ def sweep(
 
 def plan(
     what: opt.What,
+    loss: opt.Join = None,
     only: opt.Only = None,
     seeds: opt.Seeds = None,
     tiny: opt.Tiny = False,
@@ -80,7 +84,8 @@ def plan(
     from contrastbench.benchmarks.sweeps.costs import Costs
     from contrastbench.benchmarks.sweeps.plan import lines, make_plan
 
-    made = make_plan(what, only or [], seeds, tiny, selection, results)
+    joining = parse_losses(loss or [], {})
+    made = make_plan(what, only or [], seeds, tiny, selection, results, losses=joining)
     for line in lines(made, Costs(results)):
         typer.echo(line)
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from contrastbench.benchmarks.cli import options as opt
+from contrastbench.benchmarks.cli.arguments import parse_losses
 from contrastbench.losses.errors import UserError
 
 
@@ -22,6 +23,7 @@ def table(
             "results.",
         ),
     ] = False,
+    loss: opt.Join = None,
     selection: opt.Selection = None,
     results: opt.Results = Path("results"),
 ) -> None:
@@ -37,7 +39,8 @@ def table(
     elif name is None:
         raise UserError("name a table (bench list tables) or give --all")
     else:
-        chosen = selections.resolve(load(name), selection, results)
+        joined = load(name, losses=parse_losses(loss or [], {}))
+        chosen = selections.resolve(joined, selection, results)
         typer.echo(formats.render(chosen, results, format_), nl=False)
 
 
@@ -54,6 +57,7 @@ def audit(
 
 def compare(
     name: opt.Table,
+    loss: opt.Join = None,
     baseline: Annotated[
         str | None, typer.Option(help="A row; default: the first with InfoNCE.")
     ] = None,
@@ -71,7 +75,8 @@ def compare(
     from contrastbench.benchmarks.tables import selections
     from contrastbench.benchmarks.tables.load import load
 
-    chosen = selections.resolve(load(name), selection, results)
+    joined = load(name, losses=parse_losses(loss or [], {}))
+    chosen = selections.resolve(joined, selection, results)
     typer.echo(formats.render(chosen, results, format_, baseline, test, alpha), nl=False)
 
 

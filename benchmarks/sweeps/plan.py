@@ -12,9 +12,10 @@ from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.sweeps.costs import Costs, duration
 from contrastbench.benchmarks.sweeps.survey import Task, survey
 from contrastbench.benchmarks.tables import selections
-from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.load import is_of, load
 from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.losses.errors import UserError, unknown
+from contrastbench.losses.spec import LossSpec
 
 
 @dataclass(frozen=True)
@@ -144,17 +145,21 @@ def make_plan(
     selection: str | None,
     results: Path,
     check_values: bool = False,
+    losses: Sequence[LossSpec] = (),
 ) -> Plan:
-    """The plan that the words of a command line ask for.
+    """The plan that the words of a command line ask for; of some losses alone if they are named.
 
     Raises:
         UserError: they are wrong.
     """
-    table = load(what, check_values).model_copy(update={"tiny": tiny})
+    table = load(what, check_values, losses).model_copy(update={"tiny": tiny})
     numbers = parse_seeds(seeds) if seeds else table.seeds
     selection = selection or selections.default(table)
     selections.check(table, selection, numbers)
-    return Plan(table, places(table, only), numbers, selection, results)
+    found = places(table, only)
+    if losses:
+        found = [place for place in found if any(is_of(place.row, loss) for loss in losses)]
+    return Plan(table, found, numbers, selection, results)
 
 
 def lines(plan: Plan, costs: Costs) -> Iterator[str]:

@@ -16,12 +16,14 @@ def grid_of(row: Row, column: str) -> Grid:
 
 
 def settings(row: Row, column: str) -> list[dict[str, Any]]:
-    """Every combination of the grid's values.
+    """The row's settings, or every combination of its grid's values.
 
     >>> settings(Row(name="r", loss="adnce", grid={"mu": [0.5, 1.0], "sigma": [1.0]}), "MUTAG")
     [{'mu': 0.5, 'sigma': 1.0}, {'mu': 1.0, 'sigma': 1.0}]
     """
     grid = grid_of(row, column)
+    if row.settings:
+        return row.settings
     return (
         [dict(zip(grid, values, strict=True)) for values in product(*grid.values())] if grid else []
     )

@@ -3,30 +3,33 @@
 A published one, a user's own, or a sweep file, which becomes a table without a paper.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from contrastbench.benchmarks.tables import catalogue, strict_yaml, sweep_file
 from contrastbench.benchmarks.tables.published import published
 from contrastbench.benchmarks.tables.strict_yaml import Document
 from contrastbench.benchmarks.tables.sweep_file import SMOKE, Given, SweepFile
-from contrastbench.benchmarks.tables.table import Table
+from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
 BUILT_IN = {"smoke": SMOKE}  # sweeps that need no file
 
 
-def load(name: str, check_values: bool = False) -> Table:
+def load(name: str, check_values: bool = False, losses: Sequence[LossSpec] = ()) -> Table:
     """A published table or a sweep, by name or by a user's own file, which is read once.
 
     Args:
         name: see `bench list tables`; or the path of a YAML file.
         check_values: whether losses are made with the values of a user's file, which brings torch.
+        losses: they join a sweep that does not have them, as if its file listed them.
 
     Raises:
         UserError: whatever is wrong, in one line with the file and the line in it.
     """
+    if losses:
+        return joined(load(name, check_values), losses)
     if name in BUILT_IN:
         table = sweep_file.to_table(BUILT_IN[name], Document())
         return table.model_copy(update={"name": name})
@@ -35,7 +38,8 @@ def load(name: str, check_values: bool = False) -> Table:
     if is_sweep(document):
         check_name(path)
         file = document.as_model(SweepFile)
-        table, given = sweep_file.to_table(file, document), sweep_file.given(file, document)
+        table = sweep_file.to_table(file, document, extended(file, document))
+        given = sweep_file.given(file, document)
     else:
         table = published(document)
         given = given_by(table)
@@ -44,9 +48,43 @@ def load(name: str, check_values: bool = False) -> Table:
     return table.model_copy(update={"name": path.stem})
 
 
+def joined(table: Table, losses: Sequence[LossSpec]) -> Table:
+    """The sweep with further losses.
+
+    Raises:
+        UserError: it is no sweep.
+    """
+    if not table.sweep:
+        raise UserError(f"{table.name} is no sweep: leave --loss out, or name a sweep file")
+    new = [loss for loss in losses if not any(is_of(row, loss) for row in table.rows)]
+    file = SweepFile(extends=table.name, losses=[{loss.name: loss.params} for loss in new])
+    return sweep_file.to_table(file, Document(), table) if new else table
+
+
+def is_of(row: Row, loss: LossSpec) -> bool:
+    """Whether the row is that loss's."""
+    return row.loss == loss.name and row.params == loss.params
+
+
+def extended(file: SweepFile, document: Document) -> Table | None:
+    """The sweep that a file extends: one of ours, or a file beside it.
+
+    Raises:
+        UserError: there is none, or it extends another one itself.
+    """
+    if file.extends is None:
+        return None
+    with document.at("extends"):
+        beside = document.path.parent / file.extends if document.path else Path(file.extends)
+        base = load(str(beside) if beside.is_file() else file.extends)
+        if not base.sweep:
+            raise UserError(f"{base.name} is no sweep: extend a sweep file")
+        return base
+
+
 def is_sweep(document: Document) -> bool:
-    """Whether the file lists losses, which published tables have in their rows."""
-    return "losses" in (document.value or {})
+    """Whether the file lists losses or extends such a one; published tables have rows."""
+    return not {"losses", "extends"}.isdisjoint(document.value or {})
 
 
 def check_name(path: Path) -> None:

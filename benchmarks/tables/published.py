@@ -10,8 +10,8 @@ from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.domains.registry import check_domain, make_recipe
 from contrastbench.losses.errors import UserError, unknown
 
-OF_ROWS = ("printed", "undecided", "nested", "repeats", "data")
-OURS = ("name", "selection", "choices", "copies", "tiny")  # keys that no file sets
+OF_ROWS = ("printed", "undecided", "nested", "repeats", "data", "settings")
+OURS = ("name", "selection", "choices", "copies", "tiny", "sweep")  # keys that no file sets
 
 
 def published(document: Document) -> Table:

@@ -43,7 +43,7 @@ def check(table: Table, selection: str, seeds: Sequence[int] = ()) -> None:
                 f"{table.name} has no published parameters: it chooses them on validation data"
             )
         return
-    if not any(row.grid or row.grid_by_column for row in table.rows):
+    if not any(row.grid or row.grid_by_column or row.settings for row in table.rows):
         raise UserError(
             f"{table.name} declares no grid to choose from: give its rows a grid, or --selection "
             "paper"
@@ -174,11 +174,21 @@ def validation(trial: Experiment, record: Record) -> float:
 def trials(table: Table, row: Row, column: str) -> list[Experiment]:
     """The settings that are tried.
 
-    So many of the row's grid as every row of the column gets, drawn at random.
+    Those of the row, or so many of its grid as every row of the column gets, drawn at random.
 
     Raises:
         UserError: the grid has fewer.
     """
+    drawn = row.settings or drawn_settings(table, row, column)
+    base = row.model_copy(update={"params_by_column": {}, "undecided": {}})
+    return [
+        table.experiment(base.model_copy(update={"params": {**row.params, **setting}}), column)
+        for setting in drawn
+    ]
+
+
+def drawn_settings(table: Table, row: Row, column: str) -> list[dict[str, Any]]:
+    """So many of a row's grid as every row of the column gets."""
     sizes = [len(settings(other, column)) for other in table.rows]
     size = len(settings(row, column))
     if not size:
@@ -189,12 +199,7 @@ def trials(table: Table, row: Row, column: str) -> list[Experiment]:
             f"{table.name}: the grid of {row.name} has {size} settings for {count} trials: "
             "extend it"
         )
-    drawn = draw(grid_of(row, column), count)
-    base = row.model_copy(update={"params_by_column": {}, "undecided": {}})
-    return [
-        table.experiment(base.model_copy(update={"params": {**row.params, **setting}}), column)
-        for setting in drawn
-    ]
+    return draw(grid_of(row, column), count)
 
 
 def work(table: Table, row: Row, column: str, seeds: Sequence[int], results: Path) -> Work:

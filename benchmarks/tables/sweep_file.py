@@ -8,10 +8,13 @@ It becomes a table without a paper.
       tabular: {}                      # the domain's embedded dataset, its default recipe
     losses: [all, none, {mine.py:Mine: {margin: 0.2}}]   # all: every one; mine.py lies beside
     grid: {temperature: [0.1, 0.2]}    # for every loss that has the parameter
+    tune: {trials: 4}                  # choose among them by validation data; without a grid
+                                       # among its defaults and points of its declared ranges
+    extends: other.yaml                # all of another sweep, and what this file adds to it
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -20,6 +23,7 @@ from typing import Any
 from pydantic import Field
 
 from contrastbench.benchmarks.records.seeds import parse_seeds
+from contrastbench.benchmarks.tables import hypercube
 from contrastbench.benchmarks.tables.grid import twice
 from contrastbench.benchmarks.tables.strict_yaml import Document, Strict
 from contrastbench.benchmarks.tables.table import Column, Row, Table, Tune
@@ -29,6 +33,7 @@ from contrastbench.losses.registry import losses
 from contrastbench.losses.spec import LossSpec
 
 Params = dict[str, Any]
+TRIALS = 4  # settings of each loss that are tried, where a file names neither number nor grid
 Given = tuple[LossSpec, list[str], list[int | str]]  # a loss, its parameters of the grid, its line
 
 
@@ -43,9 +48,12 @@ class SweepFile(Strict):
     """The file's keys."""
 
     title: str = ""
+    source: str = "records"
+    notes: str = ""
+    extends: str | None = None
     seeds: str | list[int] = "0-4"
-    domains: dict[str, Part] = Field(min_length=1)
-    losses: list[str | dict[str, Params]] = Field(min_length=1)
+    domains: dict[str, Part] = Field({})
+    losses: list[str | dict[str, Params]] = Field([])
     grid: dict[str, list[Any]] = Field({})
     tune: Tune | None = None
     decimals: int = Field(2, ge=0)
@@ -80,14 +88,20 @@ SMOKE = SweepFile(
 BUILT_IN = {"smoke": SMOKE}
 
 
-def to_table(file: SweepFile, document: Document) -> Table:
-    """A row for each loss and setting of the grid, a column for each dataset."""
+def to_table(file: SweepFile, document: Document, base: Table | None = None) -> Table:
+    """A row for each loss and setting of the grid, a column for each dataset.
+
+    Args:
+        file: what it says.
+        document: where it says it, for errors.
+        base: what it extends.
+    """
+    check_parts(file, document)
     found = [one for i, entry in enumerate(file.losses) for one in listed(entry, document, i)]
-    rows = [
-        row
-        for method in found
-        for row in (tuned(method, file.grid) if file.tune else fixed(method, file.grid))
-    ]
+    tune = base.tune if base else file.tune
+    rows = [row for method in found for row in rows_of(method, file.grid, tune)]
+    if base:
+        rows = [*base.rows, *rows]
     for key in file.grid:
         with document.at("grid", key):
             check_grid(key, file.grid[key], found)
@@ -96,14 +110,22 @@ def to_table(file: SweepFile, document: Document) -> Table:
     with document.at("losses"):
         check_distinct([row.name for row in rows], "loss")
         check_cells(rows)
+    own = dict(columns(file, document, base.columns if base else {}))
+    if base:
+        title = file.title or f"{base.title}, extended"
+        return base.model_copy(
+            update={"rows": rows, "columns": {**base.columns, **own}, "title": title}
+        )
     with document.at("seeds"):
         seeds = check_seeds(file.seeds)
     return Table(
         title=file.title or "our own runs",
-        source="records",
+        source=file.source,
+        sweep=True,
+        notes=file.notes,
         decimals=file.decimals,
         domain=next(iter(file.domains)),
-        columns=dict(columns(file, document)),
+        columns=own,
         rows=rows,
         seeds=seeds,
         tune=file.tune,
@@ -111,8 +133,37 @@ def to_table(file: SweepFile, document: Document) -> Table:
     )
 
 
-def columns(file: SweepFile, document: Document) -> Iterator[tuple[str, Column]]:
-    """Name and column of each dataset."""
+def check_parts(file: SweepFile, document: Document) -> None:
+    """Raise unless losses meet data, or extend those that do, and nothing else of them."""
+    for key in ("domains", "losses"):
+        if not file.extends and not getattr(file, key):
+            raise document.wrong_at([key], "at least one is needed")
+    if file.extends:
+        for key in ("seeds", "tune", "grid", "decimals"):
+            if key in file.model_fields_set:
+                raise document.wrong_at([key], f"it is that of {file.extends}: remove it")
+        if not file.domains and not file.losses:
+            raise document.wrong_at(["extends"], "nothing is added: give domains or losses")
+
+
+def rows_of(method: Listed, grid: dict[str, list[Any]], tune: Tune | None) -> Iterator[Row]:
+    """The rows of a loss: one that chooses, or one for each setting of the grid."""
+    if not tune:
+        yield from fixed(method, grid)
+    elif grid:
+        mine = {key: values for key, values in grid.items() if key in method.free}
+        yield Row(name=method.label, loss=method.loss.name, params=method.loss.params, grid=mine)
+    else:
+        tried = hypercube.settings(method.loss, tune.trials or TRIALS)
+        yield Row(
+            name=method.label, loss=method.loss.name, params=method.loss.params, settings=tried
+        )
+
+
+def columns(
+    file: SweepFile, document: Document, taken: Mapping[str, Column]
+) -> Iterator[tuple[str, Column]]:
+    """Name and column of each dataset that is not taken."""
     for domain, part in file.domains.items():
         with document.at("domains", domain):
             check_domain(domain)
@@ -121,7 +172,7 @@ def columns(file: SweepFile, document: Document) -> Iterator[tuple[str, Column]]
         for i, dataset in enumerate(part.datasets or [declaration(domain).default]):
             with document.at("domains", domain, "datasets", i):
                 check_dataset(domain, dataset)
-                check_distinct(part.datasets[: i + 1], "dataset")
+                check_distinct([*taken, *part.datasets[: i + 1]], "dataset")
             yield dataset, Column(dataset=dataset, domain=domain, recipe=part.recipe)
 
 
@@ -167,12 +218,6 @@ def fixed(base: Listed, grid: dict[str, list[Any]]) -> Iterator[Row]:
         yield Row(name=label, loss=base.loss.name, params=params)
 
 
-def tuned(base: Listed, grid: dict[str, list[Any]]) -> Iterator[Row]:
-    """A row that chooses among these."""
-    mine = {key: values for key, values in grid.items() if key in base.free}
-    yield Row(name=base.label, loss=base.loss.name, params=base.loss.params, grid=mine)
-
-
 def check_grid(key: str, values: list[Any], losses: list[Listed]) -> None:
     """Raise unless there are values, each once, for a parameter that some loss leaves open."""
     if not values:
@@ -185,11 +230,9 @@ def check_grid(key: str, values: list[Any], losses: list[Listed]) -> None:
 
 
 def check_tune(file: SweepFile) -> None:
-    """Raise if there is nothing to choose from, or if seeds choose and confirm."""
+    """Raise if seeds choose and confirm."""
     if not file.tune:
         return
-    if not file.grid:
-        raise UserError("tune chooses among the values of a grid: give one")
     shared = set(file.tune.seeds) & set(check_seeds(file.seeds))
     if shared:
         raise UserError(f"seeds {sorted(shared)} are among those that confirm: tune with others")

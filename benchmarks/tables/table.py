@@ -39,6 +39,9 @@ class Row(Strict):
     params_by_column: dict[str, dict[str, Any]] = Field({})
     grid: dict[str, list[Any]] = Field({}, description="values to choose from, instead of params")
     grid_by_column: dict[str, dict[str, list[Any]]] = Field({})  # over grid
+    settings: list[dict[str, Any]] = Field(
+        [], description="parameters to choose among, instead of a grid; set by a sweep file"
+    )
     recipe: dict[str, Any] = Field({})  # over the column's
     params_from: Marks = Field({})
     recipe_from: Marks = Field({})
@@ -89,6 +92,7 @@ class Table(Strict):
     seeds: list[int] = Field([0, 1, 2, 3, 4])  # those of a sweep that names none
     tune: Tune | None = Tune()
     tiny: bool = False  # a smoke test
+    sweep: bool = False  # made of losses and data, which others can join
     selection: str = "paper: parameters as published"
     choices: list[str] = Field([], description="what a selection has chosen; set by it")
     copies: list[str] = Field([], description="of sets that records are of; set by `apart`")

@@ -190,6 +190,54 @@ DATASETS = by_name(
         "68587783c33d54dd6107a1fc101594fd2b9d1af4e99cafe733636f383ae0c8ee",
         (4999,),
     ),
+    tu(
+        "ENZYMES",
+        "600 enzymes, 6 classes",
+        "0ca7125d7978788346fc6ba5c3cc643b6122153b304220c2230bcb09f99f8ffb",
+        (600, 19580, 74564),
+        node_labels=True,
+    ),
+    tu(
+        "MSRC_21",
+        "563 images as graphs of superpixels, 20 classes",
+        "0743d13b9bb5123167d3d34df71b4088d1877ccd3c31303e77b8daa0f7037a0b",
+        (563, 43644, 223312),
+        node_labels=True,
+    ),
+    tu(
+        "Letter-high",
+        "2,250 distorted letters, 15 classes",
+        "050b0366502654084fbf5255afa896729c265f8c76b19a2f7c1c60338d15340c",
+        (2250, 10507, 20250),
+    ),
+    tu(
+        "DHFR",
+        "756 molecules, 2 classes",
+        "a1c59162c453c81ee008d8f4bc4acc6f9464004317b48dfef3ee5b243e3ed8b1",
+        (756, 32075, 67352),
+        node_labels=True,
+    ),
+    tu(
+        "Mutagenicity",
+        "4,337 molecules, 2 classes",
+        "eedcb94a7f19eabfeda39236c719c2e25e1f0eca9a391e67a4d440bdc0f349ef",
+        (4337, 131488, 266894),
+        node_labels=True,
+    ),
+    tu(
+        "AIDS",
+        "2,000 molecules, 2 classes",
+        "760720923c1c0be43687f565722fc29a1f450c3a8dda3a218b798bbd1e90cf81",
+        (2000, 31385, 64780),
+        node_labels=True,
+    ),
+    tu(
+        "PTC_FM",
+        "349 molecules, 2 classes",
+        "09339ff33859984c1a8ba71e9f721babbe199b68eb8d3b6b93806fb5ec806146",
+        (349, 4925, 10110),
+        node_labels=True,
+    ),
 )
 
 DECLARATION = Declaration(

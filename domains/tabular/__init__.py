@@ -10,6 +10,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from contrastbench.domains.declaration import Dataset, Declaration, by_name
 from contrastbench.domains.recipe import Recipe, Width
+from contrastbench.domains.tabular import pmlb
 
 LINEAR: dict[str, Any] = {  # as scoring/linear.py has them
     "probe embeddings": "standardised and scaled to a mean square of 16",
@@ -178,6 +179,7 @@ DATASETS = by_name(
         licence="CC BY 4.0",
         sizes=(11000000, 29),
     ),
+    *pmlb.DATASETS.values(),
 )
 
 DECLARATION = Declaration(

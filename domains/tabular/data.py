@@ -1,7 +1,7 @@
-"""Tables: scikit-learn's, CoverType and Higgs, and anybody's CSV or Parquet file, read strictly."""
+"""Tables: scikit-learn's, declared ones, and anybody's CSV or Parquet file, read strictly."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -11,9 +11,9 @@ import numpy as np
 from sklearn import datasets as sklearn_datasets
 
 from contrastbench.domains.declaration import Dataset
-from contrastbench.domains.download import fetch
+from contrastbench.domains.download import cached_file, fetch
 from contrastbench.domains.reading import reading
-from contrastbench.domains.tabular import DATASETS
+from contrastbench.domains.tabular import DATASETS, pmlb
 from contrastbench.losses.errors import UserError, unknown
 
 if TYPE_CHECKING:
@@ -117,16 +117,19 @@ def load_file(
 
 @lru_cache(maxsize=1)
 def load_declared(name: str, data_root: Path | None) -> tuple[Table, str]:
-    """CoverType or Higgs, from the data root or the network."""
+    """A declared table, from the data root or the network."""
     dataset, read = DATASETS[name], DECLARED[name]
-    stem = dataset.file.removesuffix(".gz")
-    here = (
-        [data_root / file for file in (stem, dataset.file) if (data_root / file).is_file()]
-        if data_root
-        else []
-    )
-    path = here[0] if here else fetch(dataset)
+    path = next(in_data_root(dataset, data_root), None) or fetch(dataset)
     return with_hash(read_strictly(lambda file: read(file, dataset), path))
+
+
+def in_data_root(dataset: Dataset, data_root: Path | None) -> Iterator[Path]:
+    """Its files in the data root or in its collection's folder there, unpacked first."""
+    name = cached_file(dataset).name
+    for folder in (data_root, data_root / dataset.folder) if data_root else ():
+        for path in (folder / name.removesuffix(".gz"), folder / name):
+            if path.is_file():
+                yield path
 
 
 def find(path: Path, data_root: Path | None) -> Path:
@@ -202,10 +205,20 @@ def read_higgs(path: Path, dataset: Dataset) -> Table:
     return from_frame(path, pd.concat(parts), 0, starts=(HIGGS_TRAIN * 4 // 5, HIGGS_TRAIN))
 
 
+def read_pmlb(path: Path, dataset: Dataset) -> Table:
+    """A table of the Penn Machine Learning Benchmarks."""
+    import pandas as pd
+
+    frame = pd.read_csv(path, sep="\t")
+    check_shape(path, frame.shape, dataset.sizes)
+    return from_frame(path, frame, "target")
+
+
 READERS: dict[str, Callable[[Path], Any]] = {"csv": read_csv, "parquet": read_parquet}
 DECLARED: dict[str, Callable[[Path, Dataset], Table]] = {
     "CoverType": read_covertype,
     "Higgs-100K": read_higgs,
+    **dict.fromkeys(pmlb.DATASETS, read_pmlb),
 }
 
 

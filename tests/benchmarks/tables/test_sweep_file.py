@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 
 from contrastbench.benchmarks.sweeps import plan
+from contrastbench.benchmarks.tables import selections
 from contrastbench.benchmarks.tables.load import load as load_table
 from contrastbench.domains.registry import DOMAINS
 from contrastbench.losses import LOSSES, UserError
+from contrastbench.losses.spec import LossSpec
 
 OWN = """
 from contrastbench.losses import ScoreLoss
@@ -136,7 +138,7 @@ def test_a_published_table_is_loaded_by_name() -> None:
         (
             "losses: [none, adnce, {mine.py:Mine: {margin: 0.2}}]",
             "losses: []",
-            "my.yaml:5: losses: list should have",
+            "my.yaml:5: at least one is needed",
         ),
     ],
 )
@@ -184,6 +186,70 @@ def test_a_value_out_of_range_in_a_table_of_ones_own(tmp_path: Path) -> None:
         UserError, match=r"own.yaml:13: temperature must be a finite number > 0, got -2"
     ):
         load_table(str(path), check_values=True)
+
+
+def test_without_a_grid_tune_tries_points_of_the_declared_ranges(load) -> None:
+    table = load("domains: {graph: {}}\nlosses: [none, infonce]\ntune: {trials: 3}\n")
+    none, infonce = table.rows
+    assert none.settings == []
+    assert [len(point) for point in infonce.settings] == [0, 1, 1]
+    assert [work.loss.params for work in selections.trials(table, infonce, "motifs")] == (
+        infonce.settings
+    )
+
+
+BASE = "domains: {graph: {}}\nlosses: [infonce]\ntune: {trials: 3}\nseeds: 7-8\n"
+
+
+@pytest.fixture
+def extend(load, tmp_path: Path):
+    def call(text: str):
+        (tmp_path / "base.yaml").write_text(BASE)
+        return load(f"extends: base.yaml\n{text}")
+
+    return call
+
+
+def test_a_file_extends_another_by_data_and_losses(extend) -> None:
+    table = extend("domains: {tabular: {recipe: {epochs: 3}}}\nlosses: [mine.py:Mine]\n")
+    assert [row.name for row in table.rows] == ["infonce", "mine.py:Mine"]
+    assert {name: what.domain for name, what in table.columns.items()} == {
+        "motifs": "graph",
+        "digits-table": "tabular",
+    }
+    assert (table.seeds, table.tune.trials, table.name) == ([7, 8], 3, "my")
+    places = plan.places(table)
+    assert places[0].experiment.key == plan.places(load_table("base.yaml"))[0].experiment.key
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "my.yaml:1: nothing is added"),
+        ("seeds: 1-2\nlosses: [adnce]\n", "my.yaml:2: it is that of base.yaml: remove it"),
+        ("losses: [infonce]\n", "my.yaml:2: loss infonce is there twice"),
+        ("domains: {graph: {datasets: [motifs]}}\n", "my.yaml:2: dataset motifs is there twice"),
+    ],
+)
+def test_an_extension_changes_nothing(extend, text: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        extend(text)
+
+
+def test_only_sweeps_are_extended(load) -> None:
+    with pytest.raises(UserError, match=r"my\.yaml:1: adnce-table5 is no sweep: extend a"):
+        load("extends: adnce-table5\nlosses: [infonce]\n")
+
+
+def test_a_loss_joins_a_sweep(load) -> None:
+    load("domains: {graph: {}}\nlosses: [infonce, {adnce: {mu: 0.3}}]\n")
+    here = LossSpec("adnce", {"mu": 0.3})
+    table = load_table("my.yaml", losses=[here, LossSpec("rince")])
+    assert [row.loss for row in table.rows] == ["infonce", "adnce", "rince"]
+    made = plan.make_plan("my.yaml", [], None, False, None, Path("results"), losses=[here])
+    assert [place.row.loss for place in made.places] == ["adnce"]
+    with pytest.raises(UserError, match="adnce-table5 is no sweep"):
+        load_table("adnce-table5", losses=[here])
 
 
 @pytest.mark.parametrize("name", ["smoke", "adnce-table5"])

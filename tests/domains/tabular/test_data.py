@@ -2,6 +2,7 @@
 
 import gzip
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_wine
 
-from contrastbench.domains.tabular import DATASETS, data
+from contrastbench.domains.download import sha256
+from contrastbench.domains.tabular import DATASETS, data, pmlb
 from contrastbench.domains.tabular.data import load, read_covertype, read_higgs
 from contrastbench.losses import UserError
 
@@ -197,3 +199,29 @@ def test_without_a_network_the_file_to_fetch_is_named(offline: None) -> None:
         match=r"cannot download https.* \(ConnectionError\): put covtype.data.gz into a folder",
     ):
         load("CoverType")
+
+
+def test_a_table_of_the_penn_benchmarks_is_found_in_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(DATASETS, "churn", replace(DATASETS["churn"], sizes=(12, 3)))
+    text = "a\tb\ttarget\n" + "".join(f"{i}\t{i % 5}\t{i % 2}\n" for i in range(12))
+    (tmp_path / "pmlb").mkdir()
+    (tmp_path / "pmlb" / "churn.tsv.gz").write_bytes(gzip.compress(text.encode()))
+    data.load_declared.cache_clear()
+    table, _ = load("churn", data_root=tmp_path)
+    assert (table.names, table.y.tolist()) == (("a", "b"), [0, 1] * 6)
+    (tmp_path / "pmlb" / "churn.tsv.gz").write_bytes(gzip.compress(text[:-8].encode()))
+    data.load_declared.cache_clear()
+    with pytest.raises(UserError, match=r"churn\.tsv\.gz is damaged"):
+        load("churn", data_root=tmp_path)
+    data.load_declared.cache_clear()
+
+
+@pytest.mark.parametrize("name", pmlb.TABLES)
+def test_the_penn_benchmarks_are_what_is_declared(name: str, shared: Callable[..., Path]) -> None:
+    root = shared("data", "pmlb", f"{name}.tsv.gz").parents[1]
+    rows, features, classes, digest = pmlb.TABLES[name]
+    table, _ = load(name, data_root=root)
+    assert sha256(root / "pmlb" / f"{name}.tsv.gz") == digest
+    assert (len(table), len(table.names), len(table.classes)) == (rows, features, classes)

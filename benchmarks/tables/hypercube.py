@@ -1,0 +1,122 @@
+"""Settings of a loss that are tried where nobody names any: its defaults, and a Latin hypercube.
+
+Brings no torch. The same loss always gets the same settings.
+"""
+
+import math
+import random
+from collections.abc import Iterable, Mapping
+from itertools import combinations
+from typing import Any
+
+from contrastbench.losses.ranges import Choice, Given, Number, Range
+from contrastbench.losses.registry import describe
+from contrastbench.losses.spec import NONE, LossSpec
+
+Params = dict[str, Any]
+Places = dict[str, list[int]]  # by parameter: in which part of its interval each point lies
+DRAWS = 100  # of which the best is taken
+
+
+def settings(loss: LossSpec, count: int) -> list[Params]:
+    """The loss's defaults and count - 1 points of the ranges that it declares worth a search.
+
+    Fewer where its choices have no more; none for a loss that declares nothing.
+
+    >>> settings(LossSpec("infonce"), 4)
+    [{}, {'temperature': 0.22}, {'temperature': 0.082}, {'temperature': 0.61}]
+    """
+    free = searched(loss)
+    if not free or count < 2:
+        return []
+    fixed = {**describe(loss.name).params, **loss.params}
+    rng = random.Random(0)
+    draws = [draw(free, count - 1, rng) for _ in range(DRAWS)]
+    found = [
+        distinct([{}, *points(free, fixed, places)], fixed)
+        for places in sorted(draws, key=dependence)
+    ]
+    return max(found, key=len)
+
+
+def searched(loss: LossSpec) -> dict[str, Range]:
+    """The ranges of the numbers that are not given; of choices where there is no number.
+
+    A choice is another method, such as a variant: it stands at its default, and whoever wants to
+    compare it lists it.
+    """
+    if loss.name == NONE:
+        return {}
+    free = {
+        name: range_
+        for name, range_ in describe(loss.name).ranges.items()
+        if name not in loss.params and name.rpartition(".")[2] not in loss.params
+    }
+    numbers: dict[str, Range] = {
+        name: range_
+        for name, range_ in free.items()
+        if isinstance(range_, Given) or (isinstance(range_, Number) and range_.tune)
+    }
+    return numbers or {name: r for name, r in free.items() if isinstance(r, Choice)}
+
+
+def draw(names: Iterable[str], count: int, rng: random.Random) -> Places:
+    """A Latin hypercube: each parameter's interval has so many parts, each of them met once."""
+    return {name: rng.sample(range(count), count) for name in names}
+
+
+def dependence(places: Places) -> float:
+    """How much parameters rise and fall together: sum of the absolute covariances of their places.
+
+    >>> dependence({"a": [0, 1, 2], "b": [0, 1, 2]}), dependence({"a": [0, 1, 2], "b": [1, 2, 0]})
+    (2.0, 1.0)
+    """
+    pairs = combinations(places.values(), 2)
+    return sum(
+        abs(sum(x * y for x, y in zip(a, b, strict=True)) - sum(a) * sum(b) / len(a))
+        for a, b in pairs
+    )
+
+
+def points(free: Mapping[str, Range], fixed: Params, places: Places) -> list[Params]:
+    """The values in the middle of those parts."""
+    count = len(next(iter(places.values())))
+    return [
+        {
+            name: at((places[name][i] + 0.5) / count, range_, fixed, name)
+            for name, range_ in free.items()
+        }
+        for i in range(count)
+    ]
+
+
+def at(share: float, range_: Range, fixed: Params, name: str) -> Any:
+    """The value at that share of a range, with two digits that count.
+
+    >>> at(0.5, Number(low=0, tune=(0.01, 1), log=True), {}, "temperature")
+    0.1
+    """
+    if isinstance(range_, Choice):
+        return range_.choices[int(share * len(range_.choices))]
+    if isinstance(range_, Given):
+        prefix = name.rpartition(".")[0]
+        other = f"{prefix}.{range_.other}" if prefix else range_.other
+        return at(share, range_.ranges[fixed[other]], fixed, name)
+    assert range_.tune, "only such are searched"
+    low, high = range_.tune
+    value = low * (high / low) ** share if range_.log else low + (high - low) * share
+    return rounded(value)
+
+
+def rounded(value: float) -> float:
+    """The value with two digits that count."""
+    return round(value, 1 - math.floor(math.log10(abs(value)))) if value else value
+
+
+def distinct(drawn: list[Params], fixed: Params) -> list[Params]:
+    """Those that differ, once what is not named is as it is otherwise."""
+    found: list[Params] = []
+    for point in drawn:
+        if all({**fixed, **point} != {**fixed, **other} for other in found):
+            found.append(point)
+    return found
