@@ -14,9 +14,11 @@ from contrastbench.benchmarks.comparison.statistics import (
     PValue,
     Ranking,
     corrected_t,
+    detectable,
     holm,
     mean_std,
     rank,
+    seeds_needed,
     wilcoxon,
 )
 from contrastbench.benchmarks.records.experiment import ByData, Experiment
@@ -46,6 +48,8 @@ class Comparison:
     std: float | None = None  # of the difference over seeds, ddof 1
     n: int = 0  # differences of the t-test: folds of all seeds, or seeds
     ratio: float = 0.0
+    detectable: float | None = None  # the smallest true difference that these would have found
+    seeds_needed: int | None = None  # to find one of the size that is seen; None: no number is
     wilcoxon: PValue = UNTESTED
     t: PValue = UNTESTED
     holm: float | None = None
@@ -83,7 +87,7 @@ def compare(
         if table.runnable(base, name)
     }
     comparisons = [
-        compare_cell(table, row, column, theirs, runs(table, row, column, results))
+        compare_cell(table, row, column, theirs, runs(table, row, column, results), alpha)
         for row in table.rows
         for column, theirs in columns.items()
         if row is not base and table.runnable(row, column)
@@ -115,7 +119,9 @@ def runs(table: Table, row: Row, column: str, results: Path) -> Runs:
     return table.experiments(row, column), table.by_data(row, column, results)
 
 
-def compare_cell(table: Table, row: Row, column: str, base: Runs, ours: Runs) -> Comparison:
+def compare_cell(
+    table: Table, row: Row, column: str, base: Runs, ours: Runs, alpha: float = ALPHA
+) -> Comparison:
     """One place of the table against the baseline's."""
     (their_work, theirs_by_data), (my_work, mine_by_data) = base, ours
     theirs, mine = on_shared_data(theirs_by_data, mine_by_data)
@@ -134,7 +140,7 @@ def compare_cell(table: Table, row: Row, column: str, base: Runs, ours: Runs) ->
     )
     if any(a["data_hash"] != b["data_hash"] for a, b in pairs):
         return replace(comparison, why="other data or starting weights")
-    return with_tests(comparison, pairs, metric)
+    return with_tests(comparison, pairs, metric, alpha)
 
 
 def on_shared_data(theirs: ByData, mine: ByData) -> tuple[dict[int, Record], dict[int, Record]]:
@@ -163,7 +169,7 @@ def with_means(comparison: Comparison, values: Sequence[tuple[float, float]]) ->
 
 
 def with_tests(
-    comparison: Comparison, pairs: list[tuple[Record, Record]], metric: str
+    comparison: Comparison, pairs: list[tuple[Record, Record]], metric: str, alpha: float
 ) -> Comparison:
     """Both tests.
 
@@ -176,12 +182,20 @@ def with_tests(
     splits, ratio = by_seed, redrawn(pairs[0][0])
     if len(pairs) > 1 and all(by_fold):
         splits, ratio = [d for folds in by_fold for d in folds], 1 / (len(by_fold[0]) - 1)
+    comparison = replace(comparison, n=len(splits), ratio=ratio, wilcoxon=wilcoxon(by_seed))
+    return with_power(replace(comparison, t=corrected_t(splits, ratio)), splits, alpha)
+
+
+def with_power(comparison: Comparison, splits: Sequence[float], alpha: float) -> Comparison:
+    """What the t-test could have seen, and how many seeds it takes to see what is there."""
+    mean, std = mean_std(splits)
+    if not std:
+        return comparison
+    n, per_seed = len(splits), len(splits) // len(comparison.seeds)
     return replace(
         comparison,
-        n=len(splits),
-        ratio=ratio,
-        wilcoxon=wilcoxon(by_seed),
-        t=corrected_t(splits, ratio),
+        detectable=detectable(std, n, comparison.ratio, alpha),
+        seeds_needed=seeds_needed(mean, std, per_seed, comparison.ratio, alpha),
     )
 
 

@@ -16,7 +16,7 @@ from contrastbench.benchmarks.comparison.compare import (
 from contrastbench.benchmarks.comparison.statistics import ALPHA, Ranking
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.tables.entries import Entry, entries
-from contrastbench.benchmarks.tables.formats import as_table
+from contrastbench.benchmarks.tables.formats import as_table, cell
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses.errors import UserError, unknown
 
@@ -25,6 +25,9 @@ Pairs are the seeds that both have. Wilcoxon: signed-rank over seeds; {wilcoxon}
 t: over the same folds of the same seeds, or over seeds where there are no folds, corrected for
 overlapping training sets by the ratio of test to training size (Nadeau and Bengio 2003; ratio 0:
 all seeds share one split).
+Detectable: the smallest true difference that this t-test finds with a chance of 80 % at level
+{alpha}, before Holm's correction. Seeds needed: so that it finds one of the size that is seen; no
+number is enough where folds overlap too much for it.
 Holm: p of the {test} test over all {m} comparisons of this table. Win, loss: Holm p <= {alpha};
 tie: above; untested: no p, or so few pairs that none could be that small."""
 
@@ -55,6 +58,8 @@ def render(
         return comma_separated(table, base, comparisons)
     return "\n".join(
         [
+            cell(answer(base, comparisons)),
+            "",
             *markdown(table, base, comparisons),
             "",
             legend(comparisons, test, alpha),
@@ -63,6 +68,28 @@ def render(
             "",
         ]
     )
+
+
+def answer(base: str, comparisons: list[Comparison]) -> str:
+    """The comparison in a sentence."""
+    tested = [comparison for comparison in comparisons if comparison.holm is not None]
+    columns = len({comparison.column for comparison in comparisons})
+    sets = f"{columns} data set{'s' * (columns > 1)}"
+    basis = f"{len(tested)} test{'s' * (len(tested) != 1)}, Holm"
+    if not tested:
+        return f"Nothing is tested against {base} on {sets}."
+    found = {
+        word: [f"{row} ({n} of {sets})" for row, n in wins_of(comparisons, verdict).items()]
+        for word, verdict in (("Better", "win"), ("Worse", "loss"))
+    }
+    parts = [f"{word} than {base}: {', '.join(rows)}." for word, rows in found.items() if rows]
+    return f"{' '.join(parts) or f'Nothing differs from {base} on {sets}.'} {basis}."
+
+
+def wins_of(comparisons: list[Comparison], verdict: str) -> dict[str, int]:
+    """How many columns have that verdict, for each row with one, most first."""
+    numbers = {row: count[verdict] for row, count in counts(comparisons).items() if count[verdict]}
+    return dict(sorted(numbers.items(), key=lambda item: -item[1]))
 
 
 def markdown(table: Table, base: str, comparisons: list[Comparison]) -> Iterator[str]:
@@ -75,6 +102,8 @@ def markdown(table: Table, base: str, comparisons: list[Comparison]) -> Iterator
         "Baseline",
         "Ours",
         "Difference",
+        "Detectable",
+        "Seeds needed",
         "Wilcoxon p",
         "t p",
         "over",
@@ -105,12 +134,21 @@ def cells(comparison: Comparison, decimals: int) -> list[str]:
         number(comparison.baseline, decimals),
         number(comparison.ours, decimals),
         "-" if comparison.difference is None else signed(comparison.difference, decimals) + spread,
+        number(comparison.detectable, decimals),
+        seeds_text(comparison),
         p_text(comparison.wilcoxon.p),
         p_text(comparison.t.p),
         f"{comparison.n}, ratio {comparison.ratio:.2f}" if comparison.n else "-",
         p_text(comparison.holm),
         comparison.verdict + (f" ({comparison.why})" if comparison.why else ""),
     ]
+
+
+def seeds_text(comparison: Comparison) -> str:
+    """How many seeds would find the difference that is seen."""
+    if comparison.detectable is None:
+        return "-"
+    return str(comparison.seeds_needed or "no number")
 
 
 def number(value: float | None, decimals: int) -> str:
@@ -202,6 +240,8 @@ def as_dict(table: Table, base: str, comparison: Comparison) -> dict[str, Any]:
         "method_mean": rounded(comparison.ours),
         "difference": rounded(comparison.difference),
         "difference_std": rounded(comparison.std),
+        "detectable": rounded(comparison.detectable),
+        "seeds_needed": comparison.seeds_needed or "",
         "p_wilcoxon": rounded(comparison.wilcoxon.p),
         "p_t": rounded(comparison.t.p),
         "t_n": comparison.n,

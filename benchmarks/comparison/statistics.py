@@ -1,16 +1,20 @@
 """Means with spread, paired tests, Holm's correction and ranks over datasets: plain numbers."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from statistics import fmean, stdev
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import optimize, stats
 
 ALPHA = 0.05
 DIGITS = 9  # accuracies are quotients: equal differences may differ in their last bits
+POWER = 0.8  # chance to notice a difference that is there
+MANY = 10**6  # splits: what these cannot resolve, no number does
 EXACT = 13  # pairs whose 2^n signs are all tried, ties and zeros included
 
 
@@ -111,6 +115,72 @@ def corrected_t(differences: Sequence[float], ratio: float) -> PValue:
     return PValue(float(2 * stats.t.sf(abs(t), len(d) - 1)))
 
 
+def detectable(std: float, n: int, ratio: float, alpha: float = ALPHA) -> float | None:
+    """The smallest true difference that `corrected_t` finds with a chance of 80 %.
+
+    The t statistic of a difference D is distributed as a noncentral t whose noncentrality is
+    D / (std sqrt(1/n + ratio)).
+
+    Args:
+        std: of the n differences, ddof 1.
+        n: how many there are.
+        ratio: as in `corrected_t`.
+        alpha: the level of the two-sided test.
+
+    Returns:
+        None for a single difference.
+
+    >>> round(detectable(1.0, 5, 0.0), 2)
+    1.68
+    """
+    return None if n < 2 else noncentrality(n - 1, alpha) * std * math.sqrt(1 / n + ratio)
+
+
+@cache
+def noncentrality(freedom: int, alpha: float) -> float:
+    """The shift of t, with that many degrees of freedom, that is noticed with a chance of 80 %."""
+    shares = (np.arange(4000) + 0.5) / 4000
+    # |t| exceeds its critical value where a normal number with that shift exceeds these
+    edges = stats.t.isf(alpha / 2, freedom) * np.sqrt(stats.chi2.ppf(shares, freedom) / freedom)
+
+    def lacking(shift: float) -> float:
+        noticed = stats.norm.sf(edges - shift) + stats.norm.cdf(-edges - shift)
+        return float(noticed.mean() - POWER)
+
+    return float(optimize.brentq(lacking, 0, 10 * edges.mean() + 10))
+
+
+def seeds_needed(
+    difference: float, std: float, per_seed: int, ratio: float, alpha: float = ALPHA
+) -> int | None:
+    """The fewest seeds with which a difference of that size is found with a chance of 80 %.
+
+    Args:
+        difference: the true one.
+        std: of the differences over splits.
+        per_seed: splits of a seed: folds, or 1.
+        ratio: as in `corrected_t`; where it is not 0, more seeds help up to a point only.
+        alpha: the level of the test.
+
+    Returns:
+        None if no number of seeds is enough.
+
+    >>> seeds_needed(1.0, std=1.0, per_seed=1, ratio=0.0)
+    10
+    """
+
+    def enough(seeds: int) -> bool:
+        smallest = detectable(std, seeds * per_seed, ratio, alpha)
+        return smallest is not None and smallest <= abs(difference)
+
+    low, high = 1, 2
+    while difference and not enough(high):
+        if high * per_seed > MANY:
+            return None
+        low, high = high, 2 * high
+    return bisect_left(range(high), True, low + 1, key=enough) if difference else None
+
+
 def too_few(n: int, smallest: float) -> PValue:
     """No p."""
     return PValue(None, smallest, f"n too small: {n} pair{'' if n == 1 else 's'}")
@@ -159,3 +229,20 @@ def rank(scores: Sequence[Sequence[float]], alpha: float = ALPHA) -> Ranking:
     return Ranking(
         ranks.mean(axis=0).tolist(), n, chi2, p, float(q * math.sqrt(k * (k + 1) / (6 * n)))
     )
+
+
+def intervals(values: Sequence[Sequence[float]], draws: int = 10_000) -> list[tuple[float, float]]:
+    """95 % percentile intervals of the columns' means by bootstrap over the rows.
+
+    Args:
+        values: (N, k), such as the ranks of k methods on N datasets, which are drawn anew.
+        draws: of N rows each, the same at every call.
+
+    >>> intervals([[1.0, 2.0], [1.0, 2.0]])
+    [(1.0, 1.0), (2.0, 2.0)]
+    """
+    table = np.asarray(values, dtype=float)
+    rng = np.random.default_rng(0)
+    drawn = rng.multinomial(len(table), [1 / len(table)] * len(table), size=draws) / len(table)
+    low, high = np.quantile(drawn @ table, [0.025, 0.975], axis=0)
+    return list(zip(low.tolist(), high.tolist(), strict=True))

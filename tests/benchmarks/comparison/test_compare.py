@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 import pytest
@@ -18,7 +19,13 @@ from contrastbench.benchmarks.comparison.compare import (
     redrawn,
 )
 from contrastbench.benchmarks.comparison.formats import render
-from contrastbench.benchmarks.comparison.statistics import corrected_t, holm, wilcoxon
+from contrastbench.benchmarks.comparison.statistics import (
+    corrected_t,
+    detectable,
+    holm,
+    seeds_needed,
+    wilcoxon,
+)
 from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.graph import GraphRecipe
@@ -170,6 +177,30 @@ def test_wins_and_losses_are_those_of_holms_p(tmp_path: Path) -> None:
     assert {c.verdict for c in compare(SMALL, tmp_path, "base", alpha=1e-9)} == {"tie"}
 
 
+def test_what_could_have_been_seen_is_said(filled: Path) -> None:
+    (found,) = compare(SMALL, filled)
+    folds = [1.0, 3.0, 3.0, 2.0, 1.5, 4.0]
+    assert found.detectable == pytest.approx(detectable(stdev(folds), 6, 1.0))
+    assert found.seeds_needed == seeds_needed(fmean(folds), stdev(folds), 2, 1.0)
+    assert f"| {found.detectable:.1f} | no number |" in render(SMALL, filled, "md")
+
+
+def test_the_answer_comes_first(tmp_path: Path) -> None:
+    for seed in range(5):
+        add(tmp_path, "base", "A", seed, [50.0 + seed, 51.0])
+        add(tmp_path, "new", "A", seed, [60.0 + seed, 61.0 + 0.1 * seed])
+    assert render(SMALL, tmp_path, "md").startswith(
+        "Better than base: new (1 of 1 data set). 1 test, Holm.\n"
+    )
+    worse = render(SMALL, tmp_path, "md", baseline="new")
+    assert worse.startswith("Worse than new: base (1 of 1 data set). 1 test, Holm.\n")
+
+
+def test_no_difference_is_said_first(filled: Path) -> None:
+    text = render(SMALL, filled, "md")
+    assert text.startswith("Nothing differs from base on 1 data set. 1 test, Holm.\n")
+
+
 def test_too_few_pairs_are_no_tie(filled: Path) -> None:
     (found,) = compare(SMALL, filled, test="wilcoxon")
     assert found.wilcoxon.p == 0.25
@@ -230,7 +261,7 @@ def test_odd_names_break_no_table(filled: Path) -> None:
     ]
     lines = render(SMALL.model_copy(update={"rows": rows}), filled, "md").splitlines()
     tables = [line for line in lines if line.startswith("|")]
-    assert [line.count("|") for line in tables] == [12] * 3 + [6] * 3
+    assert [line.count("|") for line in tables] == [14] * 3 + [6] * 3
     assert all(line.startswith("| n&#124;e w |") for line in (tables[2], tables[5]))
 
 

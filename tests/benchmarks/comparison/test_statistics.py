@@ -8,11 +8,15 @@ import pytest
 from scipy import stats
 
 from contrastbench.benchmarks.comparison.statistics import (
+    ALPHA,
     Ranking,
     corrected_t,
+    detectable,
     holm,
+    intervals,
     mean_std,
     rank,
+    seeds_needed,
     wilcoxon,
 )
 
@@ -147,6 +151,44 @@ def test_corrected_t_keeps_its_level_where_the_plain_one_does_not() -> None:
     )
     assert corrected == pytest.approx(0.05, abs=0.015)
     assert plain > 0.12
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 30])
+def test_four_of_five_detectable_differences_are_found(n: int) -> None:
+    rng = np.random.default_rng(n)
+    drawn = rng.normal(detectable(2.0, n, 0.0), 2.0, size=(40_000, n))
+    found = np.mean(stats.ttest_1samp(drawn, 0, axis=1).pvalue < ALPHA)
+    assert found == pytest.approx(0.8, abs=4 * math.sqrt(0.8 * 0.2 / 40_000))
+
+
+def test_overlap_raises_what_can_be_detected() -> None:
+    plain, overlapping = (detectable(1.0, 50, ratio) for ratio in (0.0, 1 / 9))
+    assert overlapping / plain == pytest.approx(math.sqrt((1 / 50 + 1 / 9) * 50))
+    assert detectable(1.0, 1, 0.0) is None
+
+
+@pytest.mark.parametrize("per_seed", [1, 10])
+def test_the_seeds_needed_are_the_fewest(per_seed: int) -> None:
+    seeds = seeds_needed(-0.9, 1.0, per_seed, 0.001)
+    enough, too_few = (detectable(1.0, n * per_seed, 0.001) for n in (seeds, seeds - 1))
+    assert enough <= 0.9
+    assert too_few is None or too_few > 0.9
+
+
+def test_more_seeds_do_not_make_up_for_overlapping_folds() -> None:
+    # beyond all seeds: (t's critical value + normal quantile of 80 %) * std * sqrt(ratio)
+    limit = (stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) * 3.0 / 3
+    assert seeds_needed(limit * 0.99, 3.0, 10, 1 / 9) is None
+    assert seeds_needed(limit * 1.05, 3.0, 10, 1 / 9) > 5
+    assert seeds_needed(0.0, 3.0, 1, 0.0) is None
+
+
+def test_intervals_are_those_of_drawn_datasets() -> None:
+    scores = np.random.default_rng(3).normal(size=(30, 2)) * [1.0, 2.0] + [5.0, 0.0]
+    for (low, high), column in zip(intervals(scores), scores.T, strict=True):
+        theirs = stats.bootstrap((column,), np.mean, method="percentile", rng=1)
+        assert (low, high) == pytest.approx(theirs.confidence_interval, abs=0.04 * column.std())
+    assert intervals(scores) == intervals(scores)
 
 
 def test_holm_by_hand() -> None:
