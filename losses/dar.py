@@ -4,10 +4,13 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from contrastbench.losses import blocks
 from contrastbench.losses.base import Loss
-from contrastbench.losses.contrast import Contrast
+from contrastbench.losses.contrast import Contrast, unless
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.ranges import Choice, declare
+
+NO_DIFFERENCE = "no two different samples among the anchors: there is no difference to align"
 
 
 class DAR(Loss):
@@ -42,7 +45,7 @@ class DAR(Loss):
     """
 
     ordered = True  # a chain is a chain of neighbours
-    block_elements = 2**22  # numbers held at once; 16 MiB in float32
+    block_elements: int | None = None  # lengths held at once; None: as many as suit the device
 
     ranges = declare(form=Choice("chain", "star"), reduction=Choice("mean", "sum"))
 
@@ -52,32 +55,29 @@ class DAR(Loss):
         self.reduction = self.checked("reduction", reduction)
 
     def forward(self, contrast: Contrast) -> Tensor:
-        differences = first_order(contrast, self.form)
-        n, dim = differences.shape
-        step = max(1, self.block_elements // (n * dim))
+        differences, apart = first_order(contrast, self.form)
+        elements = self.block_elements or blocks.block_elements(differences.device)
+        step = max(1, elements // len(differences))
         norms = [
-            checkpoint(total_norm, differences, start, step, use_reentrant=False)
-            for start in range(0, n, step)
+            checkpoint(total_norm, differences, apart, slice(i, i + step), use_reentrant=False)
+            for i in range(0, len(differences), step)
         ]
-        total = torch.stack(norms).sum()
-        return total / max(1, n * (n - 1) // 2) if self.reduction == "mean" else total
+        total, n = torch.stack(norms).sum() / 2, apart.sum()
+        return total / (n * (n - 1) / 2).clamp_min(1) if self.reduction == "mean" else total
 
 
-def first_order(contrast: Contrast, form: str) -> Tensor:
-    """(n, D) differences between anchors of different ids."""
+def first_order(contrast: Contrast, form: str) -> tuple[Tensor, Tensor]:
+    """(n, D) differences between anchors, and (n,) which are of different ids."""
     z, ids = contrast.anchor, contrast.anchor_id
+    if len(ids) < 2:
+        raise UserError(NO_DIFFERENCE)
     start = slice(0, -1) if form == "chain" else slice(0, 1)
-    differences = (z[start] - z[1:])[ids[start] != ids[1:]]
-    if len(differences) == 0:
-        raise UserError(
-            "no two different samples among the anchors: there is no difference to align"
-        )
-    return differences
+    apart = ids[start] != ids[1:]
+    return unless(~apart.any(dim=0, keepdim=True), z[start] - z[1:], NO_DIFFERENCE), apart
 
 
-def total_norm(differences: Tensor, start: int, rows: int) -> Tensor:
-    """Sum of the lengths of the second-order differences between some rows and all later ones."""
-    rest = differences[start:]
-    j, k = torch.triu_indices(min(rows, len(rest)), len(rest), 1, device=rest.device)
-    norms: Tensor = torch.linalg.vector_norm(rest[j] - rest[k], dim=1)
-    return norms.sum()
+def total_norm(differences: Tensor, apart: Tensor, rows: slice) -> Tensor:
+    """Sum of the lengths of the second-order differences between some rows and all."""
+    exact = "donot_use_mm_for_euclid_dist"  # products would cancel where two are nearly alike
+    norms: Tensor = torch.cdist(differences[rows], differences, compute_mode=exact)
+    return norms.masked_fill(~(apart[rows].unsqueeze(1) & apart), 0).sum()
