@@ -85,16 +85,16 @@ class Contrast:
 
 
 def unless(wrong: Tensor, x: Tensor, message: str) -> Tensor:
-    """(A, ...) x, unless something is wrong with one of its rows.
+    """x, unless something is wrong; both of one shape, or broadcast.
 
-    On the CPU this raises. Elsewhere to ask would make every step wait for the device; there such a
-    row is NaN, and so is the loss, which training looks at after each epoch.
+    On the CPU this raises. Elsewhere to ask would make every step wait for the device; there x is
+    NaN where it is wrong, and so is the loss, which training looks at after each epoch.
     """
     if wrong.device.type == "cpu":
         if bool(wrong.any()):
             raise UserError(message)
         return x
-    return x.masked_fill(wrong.view(-1, *[1] * (x.ndim - 1)), math.nan)
+    return x.masked_fill(wrong, math.nan)
 
 
 def widen(x: Tensor) -> Tensor:
@@ -289,7 +289,7 @@ def labelled(z: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     message = f"labels must be {len(z)} whole numbers from 0, one for each sample"
     if labels.shape != z.shape[:1] or labels.is_floating_point():
         raise UserError(message)
-    return unless(labels < 0, z, message), labels.to(z.device)
+    return unless((labels < 0).unsqueeze(1), z, message), labels.to(z.device)
 
 
 def same_shape(first: Tensor, *others: Tensor) -> None:

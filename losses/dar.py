@@ -62,7 +62,7 @@ class DAR(Loss):
             checkpoint(total_norm, differences, apart, slice(i, i + step), use_reentrant=False)
             for i in range(0, len(differences), step)
         ]
-        total, n = torch.stack(norms).sum() / 2, apart.sum()
+        total, n = unless(~apart.any(), torch.stack(norms).sum() / 2, NO_DIFFERENCE), apart.sum()
         return total / (n * (n - 1) / 2).clamp_min(1) if self.reduction == "mean" else total
 
 
@@ -72,8 +72,7 @@ def first_order(contrast: Contrast, form: str) -> tuple[Tensor, Tensor]:
     if len(ids) < 2:
         raise UserError(NO_DIFFERENCE)
     start = slice(0, -1) if form == "chain" else slice(0, 1)
-    apart = ids[start] != ids[1:]
-    return unless(~apart.any(dim=0, keepdim=True), z[start] - z[1:], NO_DIFFERENCE), apart
+    return z[start] - z[1:], ids[start] != ids[1:]
 
 
 def total_norm(differences: Tensor, apart: Tensor, rows: slice) -> Tensor:

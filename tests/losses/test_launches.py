@@ -1,0 +1,139 @@
+"""What a step of a loss asks of an accelerator: launches, host reads, copies and memory."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from contrastbench.benchmarks.perf.shadow import Counts, counting, shadow
+from contrastbench.losses import (
+    LOSSES,
+    UserError,
+    blocks,
+    both_views,
+    get_loss,
+    other_view,
+    same_class,
+)
+from contrastbench.losses.base import Loss
+from contrastbench.losses.contrast import Contrast
+from contrastbench.losses.laws.assertions import configured, value_and_gradient
+from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
+
+SIZE = 8192  # 2N
+BUDGETS = {"infonce": 120, "adnce": 160}  # with SimCLR's pairing
+BUDGET = 400  # of any loss with any pairing
+SMALL = 16  # times as few rows, with blocks that are as much smaller, need as many launches
+LEARNED = Path(__file__).with_name("learned.py")
+
+
+def classes(views: list[Tensor]) -> Tensor:
+    """Ten classes."""
+    return torch.arange(len(views[0]), device=views[0].device) % 10
+
+
+EVERY: dict[str, Callable[[list[Tensor]], Contrast]] = {
+    **PAIRINGS,
+    "same_class": lambda views: same_class(*views[:2], classes(views)),
+    "both_views with labels": lambda views: both_views(*views[:2], labels=classes(views)),
+}
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "BLOCK", blocks.BLOCK // SMALL**2)
+    monkeypatch.setattr(blocks, "TILE", blocks.TILE // SMALL)
+
+
+def on_device(rows: int, dim: int = 16) -> list[Tensor]:
+    views = random_views(0, rows // 2, dim, dtype=torch.float32)
+    return [view.to(shadow()).requires_grad_() for view in views]
+
+
+def asked(loss: Loss, pairing: Callable[[list[Tensor]], Contrast], views: list[Tensor]) -> Counts:
+    """What forward and backward ask of the device."""
+    with counting() as counts:
+        loss(pairing(views)).backward()
+    return counts
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+def test_simclrs_step_is_few_launches_and_keeps_little(name: str) -> None:
+    views, loss, kept = on_device(SIZE), get_loss(name), {}
+
+    def save(tensor: Tensor) -> Tensor:
+        kept[id(tensor)] = tensor
+        return tensor
+
+    with counting() as counts:
+        with torch.autograd.graph.saved_tensors_hooks(save, lambda tensor: tensor):
+            value = loss(both_views(*views[:2]))
+        value.backward()
+    assert counts.launches <= BUDGETS[name], counts.launched
+    assert (counts.host_reads, counts.copies) == (0, 0), counts.read_at
+    assert 0 < sum(tensor.nbytes for tensor in kept.values()) < 20e6, "the matrix has 268e6"
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("name", [*LOSSES, f"{LEARNED}:Scale", f"{LEARNED}:Temperature"])
+def test_every_loss_with_every_pairing(name: str) -> None:
+    """On the device it is the CPU's, by few launches and without a wait."""
+    loss = get_loss(name).to(shadow())
+    for title, pairing in EVERY.items():
+        views = on_device(SIZE // SMALL)
+        with counting() as counts:
+            found = value_and_gradient(loss, pairing(views), views)
+        limit = BUDGETS.get(name, BUDGET) if title == "both_views" else BUDGET
+        assert counts.launches <= limit, (title, counts.launched)
+        assert (counts.host_reads, counts.copies) == (0, 0), (title, counts.read_at)
+        on_host = [view.detach().cpu().requires_grad_() for view in views]
+        expected = value_and_gradient(get_loss(name), pairing(on_host), on_host)
+        for a, b in zip(found, expected, strict=True):
+            scale = max(1.0, b.abs().max().item())
+            torch.testing.assert_close(a.cpu() / scale, b / scale, rtol=0, atol=1e-5)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_cpus_tiles_would_be_over_the_budget() -> None:
+    loss = configured(get_loss("infonce"), {"tile": blocks.CPU_TILE // SMALL})
+    counts = asked(loss, PAIRINGS["both_views"], on_device(SIZE // SMALL))
+    assert counts.launches > 50 * BUDGETS["infonce"]
+
+
+def test_a_small_card_takes_smaller_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "memory", lambda device: 2**31)  # 2 GiB
+    assert blocks.block_elements(shadow()) == blocks.tile(shadow()) ** 2 == 2**22
+    assert (blocks.block_elements(torch.device("cpu")), blocks.tile(torch.device("cpu"))) == (
+        blocks.CPU_BLOCK,
+        blocks.CPU_TILE,
+    )
+
+
+# What the CPU refuses without a wait
+
+
+def test_what_shapes_tell_is_refused_on_any_device() -> None:
+    one = on_device(2)[:2]
+    for pairing in (both_views, other_view):
+        with pytest.raises(UserError, match="no negatives"):
+            get_loss("infonce")(pairing(*one))
+        with pytest.raises(UserError, match="no two different samples"):
+            get_loss("dar")(other_view(*one))
+
+
+@pytest.mark.parametrize("labels", [[0, 0, 0], [0, 1, -1]])
+@pytest.mark.parametrize("pairing", [same_class, both_views])
+@pytest.mark.parametrize("name", LOSSES)
+def test_what_only_the_device_knows_makes_the_loss_nan(
+    name: str, pairing, labels: list[int]
+) -> None:
+    """One class has no negatives, and -1 is no class: the CPU raises."""
+    views = on_device(6)[:2]
+    with counting() as counts:
+        loss = get_loss(name)(pairing(*views, labels=torch.tensor(labels).to(shadow())))
+    assert (counts.host_reads, counts.copies) == (0, 1)
+    assert loss.cpu().isnan()
+    with pytest.raises(UserError):
+        get_loss(name)(pairing(*[view.cpu() for view in views], labels=torch.tensor(labels)))
