@@ -1,12 +1,15 @@
 """`bench perf`: times and memory beside what people use today."""
 
 import importlib
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.losses.errors import unknown
+
+if TYPE_CHECKING:
+    import torch
 
 PARTS = ("losses", "graph", "image", "sentence", "tabular")  # each is a module of benchmarks.perf
 
@@ -18,25 +21,31 @@ def perf(
         typer.Option(help="Losses, datasets or encoders, by commas; default: a few."),
     ] = None,
     data_root: opt.DataRoot = None,
+    device: opt.Device = "cpu",
 ) -> None:
-    """Times and ratios measured side by side in one run."""
+    """Times and ratios measured side by side in one run, on a CPU or on --device cuda."""
     if part not in PARTS:
         raise unknown("benchmark", part, PARTS)
+    from contrastbench.benchmarks.running.devices import open_device
+
     module = importlib.import_module(f"contrastbench.benchmarks.perf.{part}")
-    lines = module.report(only.split(",") if only else list(module.DEFAULT), data_root)
+    opened = open_device(device)
+    names = only.split(",") if only else list(module.DEFAULT)
+    lines = module.report(names, data_root, opened)
     first = next(lines)  # wrong names are noticed before anything is printed
-    typer.echo(f"{measured_on()}\n\n{first}")
+    typer.echo(f"{measured_on(opened)}\n\n{first}")
     for line in lines:
         typer.echo(line)
 
 
-def measured_on() -> str:
-    """The machine and the versions, without which a time says nothing."""
-    import torch
+def measured_on(device: "torch.device") -> str:
+    """The device, the machine and the versions, without which a time says nothing."""
     from joblib import cpu_count
 
     from contrastbench.benchmarks.running.environment import environment
 
-    about = environment(torch.device("cpu"))
+    about = environment(device)
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
-    return f"{about['device']}, {cpu_count()} cores; {versions}; commit {about['commit'] or '-'}"
+    switches = [f"{key} {about[key]}" for key in ("deterministic", "tf32") if key in about]
+    words = [f"{about['device']}, {cpu_count()} cores", versions, *switches]
+    return "; ".join([*words, f"commit {about['commit'] or '-'}"])

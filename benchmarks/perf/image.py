@@ -15,7 +15,8 @@ from PIL import Image
 from torch import Tensor
 from torchvision import transforms
 
-from contrastbench.benchmarks.perf.timing import seconds
+from contrastbench.benchmarks.perf.timing import CPU, seconds
+from contrastbench.domains.base import generator
 from contrastbench.domains.image import ImageRecipe
 from contrastbench.domains.image.data import load
 from contrastbench.domains.image.encoder import ImageModel
@@ -37,21 +38,22 @@ WIDTHS = (0.25, 1.0)
 BATCH, SIZE, ROUNDS, STEPS = 256, 32, 15, 3
 
 
-def report(datasets: list[str], data_root: Path | None) -> Iterator[str]:
+def report(
+    datasets: list[str], data_root: Path | None, device: torch.device = CPU
+) -> Iterator[str]:
     """Two Markdown tables, a line at a time.
 
-    Milliseconds, medians of alternating rounds, one thread.
+    Milliseconds, medians of alternating rounds, one thread; one image after the other on the CPU.
     """
     torch.set_num_threads(1)
     torch.empty(
         7 << 20
     )  # 28 MB: from then on, as in training, the C library keeps freed memory for the next batch
+    rows = torch.arange(BATCH, device=device)
     yield f"| set | two views of {BATCH} images | ours | image by image | ratio |"
     yield "| --- | --- |" + " ---: |" * 3
     for name in datasets:
-        images = load(name, SIZE, data_root, torch.device("cpu"))[0].train.batch(
-            torch.arange(BATCH)
-        )
+        images = load(name, SIZE, data_root, device)[0].train.batch(rows)
         for kind in KINDS:
             ours, theirs = (1e3 * time for time in view_times(images, policy(kind, SIZE)))
             yield f"| {name} | {kind} | {ours:.1f} ms | {theirs:.0f} ms | {theirs / ours:.1f} |"
@@ -62,9 +64,7 @@ def report(datasets: list[str], data_root: Path | None) -> Iterator[str]:
     )
     yield "| --- | --- |" + " ---: |" * 5
     for name in datasets:
-        images = load(name, SIZE, data_root, torch.device("cpu"))[0].train.batch(
-            torch.arange(BATCH)
-        )
+        images = load(name, SIZE, data_root, device)[0].train.batch(rows)
         for width in WIDTHS:
             views, plain, last, half = (1e3 * time for time in step_times(images, width))
             times = f"{plain:.0f} ms | {last:.0f} ms | {half:.0f} ms"
@@ -74,8 +74,8 @@ def report(datasets: list[str], data_root: Path | None) -> Iterator[str]:
 
 def view_times(images: Tensor, policy: Policy) -> tuple[float, float]:
     """Seconds of two views of the images, whole batches at once and image by image."""
-    rng, one_view = torch.Generator().manual_seed(0), per_image(policy)
-    pictures = [Image.fromarray(image.permute(1, 2, 0).numpy()) for image in images]
+    rng, one_view = generator(images.device, 0), per_image(policy)
+    pictures = [Image.fromarray(image.permute(1, 2, 0).numpy()) for image in images.cpu()]
 
     def view() -> Tensor:
         x = augment(images, policy, rng)
@@ -85,7 +85,7 @@ def view_times(images: Tensor, policy: Policy) -> tuple[float, float]:
         lambda: [view() for _ in range(2)],
         lambda: [torch.stack([one_view(picture) for picture in pictures]) for _ in range(2)],
     ]
-    rounds = [[seconds(work) for work in works] for _ in range(ROUNDS + 1)][
+    rounds = [[seconds(work, images.device) for work in works] for _ in range(ROUNDS + 1)][
         1:
     ]  # the first one warms up
     ours, theirs = (median(column) for column in zip(*rounds, strict=True))
@@ -97,7 +97,7 @@ def step_times(images: Tensor, width: float) -> tuple[float, float, float, float
 
     Float32, with channels last, in bfloat16 besides.
     """
-    loss, rng = get_loss("infonce"), torch.Generator().manual_seed(0)
+    loss, rng = get_loss("infonce"), generator(images.device, 0)
     layouts = (
         ("float32", torch.contiguous_format),
         ("float32", torch.channels_last),
@@ -119,8 +119,9 @@ def step_times(images: Tensor, width: float) -> tuple[float, float, float, float
             cast(ImageRecipe, make_recipe("image", {"precision": precision, "width": width})), 1
         )
         batch = [view.contiguous(memory_format=layout) for view in views()]
-        works.append(partial(step, net.to(memory_format=layout), batch))
-    rounds = [[seconds(work) for work in works] for _ in range(STEPS + 1)][1:]
+        net = net.to(images.device).to(memory_format=layout)
+        works.append(partial(step, net, batch))
+    rounds = [[seconds(work, images.device) for work in works] for _ in range(STEPS + 1)][1:]
     making, plain, last, half = (median(column) for column in zip(*rounds, strict=True))
     return making, plain, last, half
 

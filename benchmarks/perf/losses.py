@@ -2,10 +2,11 @@
 
 Forward and backward of a loss over 2N embeddings of 128 dimensions. The unit of time is the three
 matrix products that any dense version needs, one forward and two backward, measured in the same
-process. Memory is what the peak grows by,
-with an allocator that gives large blocks back: glibc's default keeps some, up to twice as much
-here. Each cell is a process of its own, with a limit on its memory, so that one that needs too much
-ends alone.
+process.
+Memory is what the peak grows by: of the device on CUDA, where its size is the limit; of the process
+on a CPU, with an allocator that gives large blocks back: glibc's default keeps some, up to twice as
+much here. Each cell is a process of its own, on a CPU with a limit on its memory, so that one that
+needs too much ends alone.
 """
 
 import importlib
@@ -18,7 +19,11 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from contrastbench.benchmarks.perf.timing import best_of
+import torch
+from torch import Tensor
+
+from contrastbench.benchmarks.perf.timing import CPU, best_of
+from contrastbench.benchmarks.running.devices import open_device
 from contrastbench.losses.registry import complete
 
 SIZES = (512, 2048, 8192, 32768)  # 2N
@@ -32,7 +37,10 @@ GIGABYTES = 8.0  # the limit of each cell
 
 
 def report(
-    losses: list[str], _: Path | None = None, sizes: tuple[int, ...] = SIZES
+    losses: list[str],
+    _: Path | None = None,
+    device: torch.device = CPU,
+    sizes: tuple[int, ...] = SIZES,
 ) -> Iterator[str]:
     """A Markdown table, a line at a time.
 
@@ -44,10 +52,10 @@ def report(
     yield "| loss | " + " | ".join(f"2N = {size}" for size in sizes) + " |"
     yield "| --- |" + " ---: |" * len(sizes)
     for name in losses:
-        yield f"| {name} | " + " | ".join(cell(name, size) for size in sizes) + " |"
+        yield f"| {name} | " + " | ".join(cell(name, size, device) for size in sizes) + " |"
 
 
-def cell(name: str, size: int, gigabytes: float = GIGABYTES) -> str:
+def cell(name: str, size: int, device: torch.device = CPU, gigabytes: float = GIGABYTES) -> str:
     """One entry of the table, from a process of its own."""
     if name in PEERS and importlib.util.find_spec(PEERS[name]) is None:
         return "not installed"
@@ -57,6 +65,7 @@ def cell(name: str, size: int, gigabytes: float = GIGABYTES) -> str:
         "contrastbench.benchmarks.perf.losses",
         name,
         str(size),
+        str(device),
         str(gigabytes),
     ]
     allocator = {
@@ -66,66 +75,73 @@ def cell(name: str, size: int, gigabytes: float = GIGABYTES) -> str:
         command, capture_output=True, text=True, check=False, env={**os.environ, **allocator}
     )
     if done.returncode:
-        return f"over {gigabytes:g} GB" if "memory" in done.stderr else "failed"
+        over = f"over {gigabytes:g} GB" if device.type == "cpu" else "out of memory"
+        return over if "memory" in done.stderr else "failed"
     found = json.loads(done.stdout.splitlines()[-1])
     return f"{found['seconds'] / found['unit']:.2f}x {found['megabytes']:.0f} MB"
 
 
-def measure(name: str, size: int, gigabytes: float) -> dict[str, float]:
+def measure(name: str, size: int, device: torch.device, gigabytes: float) -> dict[str, float]:
     """Seconds of the loss and of the unit, and the growth of the peak memory in megabytes."""
-    import torch
-
-    resource.setrlimit(resource.RLIMIT_DATA, (int(gigabytes * 1e9), int(gigabytes * 1e9)))
+    if device.type == "cpu":  # CUDA's libraries claim addresses that no limit would leave them
+        resource.setrlimit(resource.RLIMIT_DATA, (int(gigabytes * 1e9), int(gigabytes * 1e9)))
     torch.set_num_threads(1)
-    step = train_step(name, size)
-    train_step(name, 512)()  # what torch loads at its first step, 40 MB of it, is not the loss's
-    before = peak_megabytes()
-    seconds = best_of(step)
-    megabytes = peak_megabytes() - before
-    return {"seconds": seconds, "unit": best_of(products(size)), "megabytes": megabytes}
+    step = train_step(name, size, device)
+    train_step(name, 512, device)()  # what torch loads at its first step, 40 MB, is not the loss's
+    before = peak_megabytes(device)
+    seconds = best_of(step, device)
+    megabytes = peak_megabytes(device) - before
+    unit = best_of(products(size, device), device)
+    return {"seconds": seconds, "unit": unit, "megabytes": megabytes}
 
 
-def train_step(name: str, size: int) -> Callable[[], None]:
+def train_step(name: str, size: int, device: torch.device = CPU) -> Callable[[], None]:
     """Forward and backward of a loss."""
-    import torch
-
-    rng = torch.Generator().manual_seed(0)
-    views = [torch.randn(size // 2, DIM, generator=rng).requires_grad_() for _ in range(2)]
+    views = embeddings(size, device)
     if name == "lightly":
-        lightly = importlib.import_module("lightly.loss").NTXentLoss(temperature=0.5)
+        lightly = importlib.import_module("lightly.loss").NTXentLoss(temperature=0.5).to(device)
         return lambda: lightly(views[0], views[1]).backward()
     if name == "pytorch-metric-learning":
         metric_learning = importlib.import_module("pytorch_metric_learning.losses").NTXentLoss(
             temperature=0.5
         )
-        labels = torch.arange(size // 2).repeat(2)
+        labels = torch.arange(size // 2, device=device).repeat(2)
         return lambda: metric_learning(torch.cat(views), labels).backward()
     from contrastbench.losses import both_views, get_loss
 
-    ours = get_loss(name)
+    ours = get_loss(name).to(device)
     return lambda: ours(both_views(views[0], views[1])).backward()
 
 
-def products(size: int) -> Callable[[], None]:
-    """The three matrix products, by rows where the matrix would be too large to hold."""
-    import torch
+def embeddings(size: int, device: torch.device) -> list[Tensor]:
+    """Two views of size / 2 samples, the same numbers on every device."""
+    rng = torch.Generator().manual_seed(0)
+    drawn = [torch.randn(size // 2, DIM, generator=rng) for _ in range(2)]
+    return [view.to(device).requires_grad_() for view in drawn]
 
-    z = torch.randn(size, DIM)
+
+def products(size: int, device: torch.device = CPU) -> Callable[[], None]:
+    """The three matrix products, by rows where the matrix would be too large to hold."""
+    z = torch.randn(size, DIM, device=device)
+    height = 2048 if device.type == "cpu" else 32768
 
     def run() -> None:
-        for start in range(0, size, 2048):
-            rows = z[start : start + 2048]
+        for start in range(0, size, height):
+            rows = z[start : start + height]
             scores = rows @ z.T
             _ = scores @ z, scores.T @ rows
 
     return run
 
 
-def peak_megabytes() -> float:
-    """The largest memory that this process has held."""
+def peak_megabytes(device: torch.device) -> float:
+    """The most memory that the device has held for this process, or the process on a CPU."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 1e6
     scale = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, Linux kilobytes
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale / 1e6
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]))))
+    found = measure(sys.argv[1], int(sys.argv[2]), open_device(sys.argv[3]), float(sys.argv[4]))
+    print(json.dumps(found))

@@ -19,7 +19,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from contrastbench.benchmarks.perf.timing import seconds
+from contrastbench.benchmarks.perf.timing import CPU, seconds
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.registry import make_recipe
 from contrastbench.domains.sentence import SentenceRecipe, scoring
@@ -58,7 +58,9 @@ class Way:
         return scoring.evaluate(embeddings, domain.sets, whiten=False).metrics
 
 
-def report(encoders: list[str], data_root: Path | None) -> Iterator[str]:
+def report(
+    encoders: list[str], data_root: Path | None, device: torch.device = CPU
+) -> Iterator[str]:
     """A Markdown table, a line at a time: one run of the suite for each encoder and way."""
     yield (
         "| encoder | way | encoded | seconds | sentences/s | ratio | Spearman, farthest from "
@@ -69,7 +71,7 @@ def report(encoders: list[str], data_root: Path | None) -> Iterator[str]:
         recipe = cast(
             SentenceRecipe, make_recipe("sentence", {"encoder": encoder, "pooler": "avg"})
         )
-        domain = SentenceDomain(DATASET, recipe, 0, data_root, torch.device("cpu"))
+        domain = SentenceDomain(DATASET, recipe, 0, data_root, device)
         torch.set_num_threads(domain.threads)
         yield from table(Path(encoder).name, domain)
 
@@ -121,9 +123,9 @@ def peer(domain: SentenceDomain, suite: list[str]) -> Iterator[Way]:
 
     with tempfile.TemporaryDirectory() as folder:
         domain.export(domain.model(), Path(folder))
-        model = SentenceTransformer(folder, device="cpu")
+        model = SentenceTransformer(folder, device=str(domain.device))
     yield Way(
         PEER,
-        lambda part: model.encode(part, convert_to_tensor=True, show_progress_bar=False),
+        lambda part: model.encode(part, convert_to_tensor=True, show_progress_bar=False).cpu(),
         suite,
     )

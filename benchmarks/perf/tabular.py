@@ -11,7 +11,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from contrastbench.benchmarks.perf.timing import seconds
+from contrastbench.benchmarks.perf.timing import CPU, seconds
+from contrastbench.domains.base import generator
 from contrastbench.domains.registry import make_recipe
 from contrastbench.domains.tabular import TabularRecipe
 from contrastbench.domains.tabular.domain import Batch, TabularDomain
@@ -23,7 +24,9 @@ VIEWS = ("masking", "corruption", "masking+corruption")
 STEPS = 40
 
 
-def report(datasets: list[str], data_root: Path | None) -> Iterator[str]:
+def report(
+    datasets: list[str], data_root: Path | None, device: torch.device = CPU
+) -> Iterator[str]:
     """A Markdown table, a line at a time.
 
     Milliseconds, medians of alternating steps, one thread.
@@ -37,7 +40,7 @@ def report(datasets: list[str], data_root: Path | None) -> Iterator[str]:
     for name in datasets:
         for views in VIEWS:
             recipe = cast(TabularRecipe, make_recipe("tabular", {"views": views}))
-            domain = TabularDomain(name, recipe, 0, data_root, torch.device("cpu"))
+            domain = TabularDomain(name, recipe, 0, data_root, device)
             model, ours, rows = (1e3 * seconds for seconds in step_times(domain, recipe))
             times = f"{ours:.2f} ms | {model:.2f} ms | {rows:.2f} ms"
             yield (
@@ -50,7 +53,7 @@ def step_times(domain: TabularDomain, recipe: TabularRecipe) -> tuple[float, flo
     """Seconds of a step without views, of a batch's views, and of the same row by row."""
     model, loss = domain.model().train(), get_loss("infonce")
     optimizer = torch.optim.SGD(model.parameters(), lr=recipe.lr, momentum=0.9, fused=True)
-    rows = torch.arange(recipe.batch_size)
+    rows = torch.arange(recipe.batch_size, device=domain.device)
     x = domain.train.x[rows]
 
     def step() -> None:
@@ -64,15 +67,14 @@ def step_times(domain: TabularDomain, recipe: TabularRecipe) -> tuple[float, flo
         optimizer.step()
 
     def views(part: Tensor) -> tuple[Tensor, Tensor]:
-        return two_views(
-            domain.train.x, part, domain.feature_of, recipe, torch.Generator().manual_seed(0)
-        )
+        rng = generator(domain.device, 0)
+        return two_views(domain.train.x, part, domain.feature_of, recipe, rng)
 
     works: list[Callable[[], Any]] = [
         step,
         lambda: views(rows),
         lambda: [views(row) for row in rows.split(1)],
     ]
-    rounds = [[seconds(work) for work in works] for _ in range(STEPS)]
+    rounds = [[seconds(work, domain.device) for work in works] for _ in range(STEPS)]
     model_alone, ours, by_row = (median(column) for column in zip(*rounds, strict=True))
     return model_alone, ours, by_row

@@ -4,15 +4,23 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import torch
 
-def seconds(work: Callable[[], Any]) -> float:
-    """How long it takes once."""
+from contrastbench.benchmarks.running.devices import synchronize
+
+CPU = torch.device("cpu")
+
+
+def seconds(work: Callable[[], Any], device: torch.device = CPU) -> float:
+    """How long it takes once, until the device has done it too."""
+    synchronize(device)
     start = time.perf_counter()
     work()
+    synchronize(device)
     return time.perf_counter() - start
 
 
-def best_of(work: Callable[[], Any], repeats: int = 3) -> float:
+def best_of(work: Callable[[], Any], device: torch.device = CPU, repeats: int = 3) -> float:
     """The shortest of a few runs after one to warm up, in seconds."""
     work()
-    return min(seconds(work) for _ in range(repeats))
+    return min(seconds(work, device) for _ in range(repeats))

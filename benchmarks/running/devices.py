@@ -59,7 +59,7 @@ def choose_device(name: str) -> str:
 def set_up(deterministic: bool, tf32: bool) -> None:
     """Torch's switches for accelerators."""
     torch.set_deterministic_debug_mode("error" if deterministic else "default")
-    torch.utils.deterministic.fill_uninitialized_memory = False  # nothing here reads such memory
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     torch.backends.cudnn.deterministic = deterministic
     torch.backends.cudnn.benchmark = not deterministic
     torch.set_float32_matmul_precision("high" if tf32 else "highest")
@@ -156,6 +156,6 @@ def process_peak_mib() -> float:
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait until the device has done what it was given; a CPU has."""
-    if device.type != "cpu":
-        torch.accelerator.synchronize(device)
+    """Wait until a CUDA device has done what it was given; a CPU has."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

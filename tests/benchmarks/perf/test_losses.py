@@ -18,7 +18,7 @@ def test_table_has_a_cell_for_every_loss_and_size(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_cell_over_its_memory_says_so() -> None:
-    assert perf_losses.cell("mean_variance", 4096, 0.05) == "over 0.05 GB"
+    assert perf_losses.cell("mean_variance", 4096, gigabytes=0.05) == "over 0.05 GB"
 
 
 @pytest.mark.filterwarnings("ignore")  # the peers' own

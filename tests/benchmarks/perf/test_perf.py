@@ -7,8 +7,12 @@ from typer.testing import CliRunner
 
 from contrastbench.benchmarks.cli import main
 from contrastbench.benchmarks.perf import image as perf_image
+from contrastbench.benchmarks.perf import losses as perf_losses
 from contrastbench.benchmarks.perf import sentence as perf_sentence
 from contrastbench.benchmarks.perf import tabular as perf_tabular
+from contrastbench.benchmarks.perf.shadow import counting, shadow
+
+SHADOW = shadow()  # before torch's first backward pass, which asks what devices there are
 
 
 def test_a_time_is_printed_with_the_machine_and_the_versions(
@@ -56,3 +60,20 @@ def test_sentence_prints_a_line_for_each_way(monkeypatch: pytest.MonkeyPatch) ->
     float32, bf16 = (line.split(" | ") for line in lines[3:])
     assert float32[6] == "0.00000 |"
     assert 0 < float(bf16[6].split()[0]) < 0.05
+
+
+def test_times_are_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that a step is given is on the device, or it would be refused."""
+    monkeypatch.setattr(perf_tabular, "STEPS", 1)
+    with counting() as counts:
+        lines = list(perf_tabular.report(["breast_cancer"], None, SHADOW))
+    assert len(lines) == 5
+    assert counts.launches > 300
+
+
+def test_a_loss_is_measured_on_the_device() -> None:
+    with counting() as counts:
+        perf_losses.train_step("infonce", 16, SHADOW)()
+        perf_losses.products(16, SHADOW)()
+    assert counts.launches > 10
+    assert counts.copies == 2, "the embeddings alone"
