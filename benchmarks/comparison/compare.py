@@ -65,6 +65,7 @@ class Ranks:
     columns: list[str]
     left_out: list[str]  # columns where a row is missing
     ranking: Ranking | None
+    scores: list[list[float]]  # (columns, rows)
     why: str = ""
 
 
@@ -276,7 +277,7 @@ def ranks(table: Table, lines: list[list[Entry]], alpha: float = ALPHA) -> Ranks
     left_out = [name for name in names if name in filled - set(columns)]
     scores = [[line[i].ours.mean for line in lines] for i in complete]  # type: ignore[union-attr]
     try:
-        return Ranks(rows, columns, left_out, rank(scores, alpha))
+        return Ranks(rows, columns, left_out, rank(scores, alpha), scores)
     except ValueError:
         why = f"ranks need 3 methods on 2 data sets in common, got {len(rows)} on {len(columns)}"
-        return Ranks(rows, columns, left_out, None, why)
+        return Ranks(rows, columns, left_out, None, scores, why)

@@ -13,6 +13,7 @@ from contrastbench.benchmarks.comparison.compare import (
     counts,
     ranks,
 )
+from contrastbench.benchmarks.comparison.standing import Standing, standings
 from contrastbench.benchmarks.comparison.statistics import ALPHA, Ranking
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.tables.entries import Entry, entries
@@ -194,17 +195,33 @@ def ranked(table: Table, lines: list[list[Entry]], alpha: float) -> Iterator[str
     if placed.ranking is None:
         yield f"Ranks: {placed.why}."
         return
-    order = sorted(zip(placed.ranking.ranks, placed.rows, strict=True))
-    yield (
-        "Average ranks over "
-        + ", ".join(placed.columns)
-        + ": "
-        + ", ".join(f"{row} {r:.2f}" for r, row in order)
-        + "."
-    )
+    yield f"Average ranks over {', '.join(placed.columns)}, 1 the best:"
+    yield ""
+    yield from as_table(standing_lines(standings(table, placed)))
+    yield ""
     yield ranks_text(placed.ranking, alpha) + (
         f" Left out: {', '.join(placed.left_out)}." if placed.left_out else ""
     )
+
+
+def standing_lines(found: list[Standing]) -> list[list[str]]:
+    """Ranks with their intervals, those of domains where there are several, and gains."""
+    several = [name for name in found[0].by_domain if len(found[0].by_domain) > 1]
+    gains = found[0].gain is not None
+    header = ["Method", "Rank", "95 %", *several, *["Above untrained"] * gains]
+    return [
+        header,
+        *(
+            [
+                one.row,
+                f"{one.rank:.2f}",
+                f"{one.interval[0]:.2f} to {one.interval[1]:.2f}",
+                *(f"{one.by_domain[name]:.2f}" for name in several),
+                *([signed(one.gain, 2)] if one.gain is not None else []),
+            ]
+            for one in found
+        ),
+    ]
 
 
 def ranks_text(ranking: Ranking, alpha: float) -> str:

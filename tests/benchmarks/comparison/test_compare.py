@@ -242,7 +242,8 @@ def test_ranks_are_over_columns_that_every_row_fills(tmp_path: Path) -> None:
     assert found.ranking is not None
     assert found.ranking.ranks == [1.0, 2.0, 3.0]
     text = render(SMALL, tmp_path, "md")
-    assert "Average ranks over A, B: new 1.00, base 2.00, also 3.00." in text
+    assert "Average ranks over A, B, 1 the best:" in text
+    assert "| new | 1.00 | 1.00 to 1.00 |\n| base | 2.00 | 2.00 to 2.00 |" in text
     assert "more than any two of 3 ranks can differ" in text
 
 

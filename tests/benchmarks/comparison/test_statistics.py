@@ -185,10 +185,15 @@ def test_more_seeds_do_not_make_up_for_overlapping_folds() -> None:
 
 def test_intervals_are_those_of_drawn_datasets() -> None:
     scores = np.random.default_rng(3).normal(size=(30, 2)) * [1.0, 2.0] + [5.0, 0.0]
-    for (low, high), column in zip(intervals(scores), scores.T, strict=True):
+    for (low, high), column in zip(intervals([scores]), scores.T, strict=True):
         theirs = stats.bootstrap((column,), np.mean, method="percentile", rng=1)
         assert (low, high) == pytest.approx(theirs.confidence_interval, abs=0.04 * column.std())
-    assert intervals(scores) == intervals(scores)
+    assert intervals([scores]) == intervals([scores])
+
+
+def test_groups_count_alike() -> None:
+    ((low, high),) = intervals([[[1.0]] * 9, [[3.0]]])
+    assert (low, high) == (2.0, 2.0)
 
 
 def test_holm_by_hand() -> None:

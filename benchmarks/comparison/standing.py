@@ -1,0 +1,53 @@
+"""How methods stand over all sets: a domain counts once, however many sets it has."""
+
+from dataclasses import dataclass
+from statistics import fmean
+
+from contrastbench.benchmarks.comparison.compare import Ranks
+from contrastbench.benchmarks.comparison.statistics import intervals, ranks_by_dataset
+from contrastbench.benchmarks.tables.table import Table
+from contrastbench.losses.spec import NONE
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One method's."""
+
+    row: str
+    rank: float  # mean over domains of the mean over their columns; 1 is best
+    interval: tuple[float, float]  # 95 %, by bootstrap over the columns of each domain
+    by_domain: dict[str, float]
+    gain: float | None  # percent points above the untrained encoder, a mean as the rank
+
+
+def standings(table: Table, placed: Ranks) -> list[Standing]:
+    """The methods over the columns that all of them fill, best first; none without ranks."""
+    if placed.ranking is None:
+        return []
+    domains: dict[str, list[int]] = {}
+    for i, column in enumerate(placed.columns):
+        domains.setdefault(table.domain_of(column), []).append(i)
+    ranks = ranks_by_dataset(placed.scores)
+    spans = intervals([[ranks[i] for i in columns] for columns in domains.values()])
+    untrained = untrained_row(table, placed)
+    found = []
+    for j, row in enumerate(placed.rows):
+        means = {name: fmean(ranks[i][j] for i in columns) for name, columns in domains.items()}
+        gains = [
+            fmean(placed.scores[i][j] - placed.scores[i][untrained] for i in columns)
+            for columns in domains.values()
+            if untrained is not None
+        ]
+        gain = fmean(gains) if gains else None
+        found.append(Standing(row, fmean(means.values()), spans[j], means, gain))
+    return sorted(found, key=lambda one: one.rank)
+
+
+def untrained_row(table: Table, placed: Ranks) -> int | None:
+    """The place of the encoder as it is initialised among the ranked rows, if it is there."""
+    losses = {row.name: row for row in table.rows}
+    for j, name in enumerate(placed.rows):
+        row = losses[name]
+        if row.loss == NONE and row.recipe.get("encoder") != "raw":
+            return j
+    return None

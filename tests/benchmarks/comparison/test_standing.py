@@ -1,0 +1,58 @@
+"""How methods stand over several domains."""
+
+from statistics import fmean
+
+import pytest
+
+from contrastbench.benchmarks.comparison.compare import Ranks
+from contrastbench.benchmarks.comparison.standing import standings
+from contrastbench.benchmarks.comparison.statistics import rank
+from contrastbench.benchmarks.tables.table import Table
+
+TABLE = Table(
+    title="t",
+    source="s",
+    decimals=1,
+    domain="graph",
+    columns={
+        **{name: {"dataset": "MUTAG"} for name in ("A", "B", "C")},
+        "T": {"dataset": "wine", "domain": "tabular"},
+    },
+    rows=[
+        {"name": "raw", "loss": "none", "recipe": {"encoder": "raw"}},
+        {"name": "untrained", "loss": "none"},
+        {"name": "new", "loss": "adnce"},
+    ],
+)
+SCORES = [[50.0, 60.0, 70.0], [50.0, 70.0, 60.0], [50.0, 60.0, 80.0], [90.0, 80.0, 70.0]]
+PLACED = Ranks(["raw", "untrained", "new"], ["A", "B", "C", "T"], [], rank(SCORES), SCORES)
+
+
+def test_a_domain_counts_once_however_many_sets_it_has() -> None:
+    found = {one.row: one for one in standings(TABLE, PLACED)}
+    assert found["raw"].by_domain == {"graph": 3.0, "tabular": 1.0}
+    assert found["raw"].rank == 2.0, "not 2.5, the mean over the sets"
+    assert found["new"].by_domain == {"graph": pytest.approx(4 / 3), "tabular": 3.0}
+    assert list(found) == sorted(found, key=lambda name: found[name].rank)
+
+
+def test_the_interval_holds_the_rank_and_is_none_where_all_sets_agree() -> None:
+    found = {one.row: one for one in standings(TABLE, PLACED)}
+    assert found["raw"].interval == (2.0, 2.0)
+    low, high = found["new"].interval
+    assert low < found["new"].rank < high
+    assert (low, high) == ((1 + 3) / 2, (2 + 3) / 2), "three equal draws of one set in 1/27"
+
+
+def test_gains_are_over_the_untrained_encoder_not_over_raw_features() -> None:
+    found = {one.row: one for one in standings(TABLE, PLACED)}
+    assert found["untrained"].gain == 0.0
+    assert found["new"].gain == pytest.approx(fmean([fmean([10, -10, 20]), -10]))
+    alone = TABLE.model_copy(update={"rows": [TABLE.rows[0], *TABLE.rows[2:]]})
+    scores = [[a, c] for a, _, c in SCORES]
+    without = Ranks(["raw", "new"], PLACED.columns, [], PLACED.ranking, scores)
+    assert standings(alone, without)[0].gain is None
+
+
+def test_without_ranks_there_is_no_standing() -> None:
+    assert standings(TABLE, Ranks([], [], [], None, [], "too few")) == []
