@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from campaign import SEED, TIMES
+
 SHARED = Path(os.environ.get("CONTRASTBENCH_SHARED", Path(__file__).parents[2] / "shared"))
 
 
@@ -42,3 +44,17 @@ def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def small_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sentence sets may be smaller than the published ones."""
     monkeypatch.setattr("contrastbench.domains.sentence.data.SIZES", {})
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What was attacked, see tests/attack."""
+    lines = [
+        f"{text} ({report.duration:.0f} s)"
+        for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
+        for name, text in getattr(report, "user_properties", ())
+        if name == "attack" and report.when == "call"
+    ]
+    if lines:
+        terminalreporter.section(f"attacks: seed {SEED}, counts times {TIMES:g}")
+        for line in sorted(lines):
+            terminalreporter.line(line)

@@ -11,11 +11,15 @@ def damages(data: bytes, flips: int) -> Iterator[bytes]:
     """The bytes cut at some places, then with one bit of each copy flipped, by a fixed seed."""
     yield from (data[: len(data) * share // 8] for share in range(8))
     yield from (data[:-end] for end in (1, 2, 8))
-    rng = random.Random(0)
+    yield from flipped(data, flips, random.Random(0))
+
+
+def flipped(data: bytes, flips: int, rng: random.Random) -> Iterator[bytes]:
+    """Copies with one bit flipped in each."""
     for _ in range(flips):
         place = rng.randrange(len(data))
-        flipped = data[place] ^ 1 << rng.randrange(8)
-        yield data[:place] + bytes([flipped]) + data[place + 1 :]
+        byte = data[place] ^ 1 << rng.randrange(8)
+        yield data[:place] + bytes([byte]) + data[place + 1 :]
 
 
 def attack(

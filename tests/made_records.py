@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.records.store import FINAL, SCHEMA, key, publish
+from contrastbench.benchmarks.records.store import FINAL, SCHEMA, Record, key, publish
 from contrastbench.benchmarks.records.store import path as path_of
 from contrastbench.losses.spec import LossSpec
 
@@ -23,6 +23,15 @@ def made(results: Path, work: Experiment, seed: int, **change: Any) -> Path:
 
     Any field of its cell or of its outcome may be changed.
     """
+    record = record_of(work, seed, **change)
+    suffix = "" if record["status"] in FINAL else f".{record['status']}-1"
+    path = path_of(results, record, suffix)
+    publish(record, path)
+    return path
+
+
+def record_of(work: Experiment, seed: int, **change: Any) -> Record:
+    """The record that `made` publishes."""
     cell = {
         "domain": work.domain,
         "dataset": work.dataset,
@@ -46,10 +55,7 @@ def made(results: Path, work: Experiment, seed: int, **change: Any) -> Path:
     record = {"schema": SCHEMA, **cell, **outcome, **change}
     if record["status"] != "ok":
         del record["metrics"], record["main"]
-    suffix = "" if record["status"] in FINAL else f".{record['status']}-1"
-    path = path_of(results, record, suffix)
-    publish({**record, "key": key(record)}, path)
-    return path
+    return {**record, "key": key(record)}
 
 
 def add(results: Path, seed: int, accuracy: float, loss: str = "infonce", **change: Any) -> Path:

@@ -22,7 +22,11 @@ Tensors = dict[str, Tensor]
 
 
 def write(path: Path, tensors: Tensors, state: dict[str, Any]) -> None:
-    """Replace the checkpoint by tensors, a state of plain values, its name, and a sha256 of all."""
+    """Replace the checkpoint by tensors, a state of plain values, its name, and a sha256 of all.
+
+    Raises:
+        OSError: it cannot be written; the old one stays.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     whole = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     text = json.dumps(state)
@@ -33,6 +37,8 @@ def write(path: Path, tensors: Tensors, state: dict[str, Any]) -> None:
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
+    except SafetensorError as error:
+        raise OSError(f"cannot write {path} ({error})") from None
     finally:
         temporary.unlink(missing_ok=True)
     sync_folder(path.parent)

@@ -259,9 +259,16 @@ class Run:
             tensors = self.state_tensors
             tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
             tensors |= optimizer_tensors(self.optimizer)
-            checkpoints.write(self.checkpoint, tensors, vars(self.history))
+            self.save(self.checkpoint, tensors)
             self.saved = time.monotonic()
         interruption.stop_if_asked()
+
+    def save(self, path: Path, tensors: checkpoints.Tensors) -> None:
+        """Write the checkpoint; a disk that does not take it costs no training."""
+        try:
+            checkpoints.write(path, tensors, vars(self.history))
+        except OSError as error:
+            print(f"{error}: the training has no newer checkpoint, make room", file=sys.stderr)
 
     def resume(self, checkpoint: Path) -> None:
         """Go on from the checkpoint, if there is one and it is of this training."""

@@ -237,3 +237,22 @@ def test_without_tensorboard_the_fix_is_named(
     options = Options(tmp_path, device="cpu", tensorboard=tmp_path / "board")
     with pytest.raises(UserError, match=r'pip install "contrastbench\[tensorboard\]"'):
         run(experiment, 0, options)
+
+
+def test_a_disk_that_takes_no_checkpoint_costs_no_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(path: Path, *_: object) -> None:
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(training, "SECONDS_BETWEEN_CHECKPOINTS", -1)
+    monkeypatch.setattr(checkpoints, "write", full)
+    dataset, values = CASES["graph"]
+    domain = domain_class("graph")(
+        dataset, make_recipe("graph", values), 0, None, torch.device("cpu")
+    )
+    _, history = train(domain, get_loss("adnce"), tmp_path / "it.safetensors")
+    assert len(history.loss_by_epoch) == 2
+    lines = [line for line in capsys.readouterr().err.splitlines() if "No space" in line]
+    assert len(lines) == history.step
+    assert all(line.endswith("the training has no newer checkpoint, make room") for line in lines)

@@ -8,13 +8,12 @@ import sys
 import textwrap
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.records.store import read
 from contrastbench.benchmarks.running import runner
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps import slots as slots_module
@@ -510,39 +509,6 @@ def test_a_sweep_of_ones_own(tmp_path: Path) -> None:
     assert lines[-1] == "12 cells: 0 done before, 4 now, 8 without a result"
     records = [path for path in tmp_path.rglob("*.json") if "failed" not in path.name]
     assert len(records) == 4
-
-
-def test_kills_lose_and_double_nothing(tmp_path: Path) -> None:
-    """SIGKILL of the sweep within its cells.
-
-    What is published stays, and every cell is there in the end.
-    """
-    (tmp_path / "kills.yaml").write_text(
-        "seeds: 0-3\ndomains: {graph: {}}\nlosses: [infonce, none]\n"
-    )
-    words = [*MAIN, "sweep", "kills.yaml", "--tiny", "--device", "cpu"]
-    seen: dict[str, bytes] = {}
-    for wanted in (1, 3):
-        with subprocess.Popen(
-            words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        ) as process:
-            while len(published(tmp_path)) < wanted and process.poll() is None:
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(0.1)
-            process.send_signal(signal.SIGKILL)
-        seen |= published(tmp_path)
-    end = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
-    assert end.returncode == 0, end.stderr
-    records = published(tmp_path)
-    assert {path: records[path] for path in seen} == seen
-    cells = [(read(Path(path))["loss"], read(Path(path))["seed"]) for path in records]
-    assert sorted(cells) == [(loss, seed) for loss in ("infonce", "none") for seed in range(4)]
-    assert "8 cells" in end.stdout
-    assert not list(tmp_path.rglob("*.lock"))
-
-
-def published(results: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in results.rglob("*.json")}
 
 
 def worker_of(options: Options) -> sweep_module.Worker:

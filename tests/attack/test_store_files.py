@@ -1,0 +1,261 @@
+"""Files of the store: damaged, on a full disk, and after a power cut at any moment."""
+
+import io
+import os
+import resource
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from damaged import flipped
+from made_records import add, record_of
+
+from campaign import dice, times
+from contrastbench.benchmarks.records import files, store
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.merge import merge
+from contrastbench.benchmarks.running import checkpoints
+from contrastbench.domains import download
+from contrastbench.domains.graph import DATASETS
+from contrastbench.losses import UserError
+from contrastbench.losses.spec import LossSpec
+
+RECORD = record_of(Experiment("graph", "MUTAG", LossSpec("infonce"), {}), 3)
+STATE = {"step": 7, "losses": [0.5, 0.25]}
+WEIGHTS = {"model.weight": torch.arange(12.0).reshape(3, 4), "model.bias": torch.ones(3)}
+
+
+def every_damage(path: Path, name: str) -> Iterator[None]:
+    """The file cut at every byte, and with single bits flipped; then whole again."""
+    whole, rng = path.read_bytes(), dice(name)
+    for damage in (*(whole[:end] for end in range(len(whole))), *flipped(whole, times(300), rng)):
+        path.write_bytes(damage)
+        yield
+    path.write_bytes(whole)
+
+
+def test_a_damaged_record(ram: Path, found: Callable[[str], None]) -> None:
+    path, named, equal = add(ram, 3, 70.0), 0, 0
+    whole = store.verified(path)
+    for _ in every_damage(path, "record"):
+        try:
+            equal += store.verified(path) == whole
+        except UserError as error:
+            named += str(path) in str(error) and "\n" not in str(error)
+    size = path.stat().st_size
+    assert named + equal == size + times(300)
+    assert equal < 20, "only what JSON does not mind, such as a missing end of line"
+    found(f"store: a record cut at {size} bytes, {times(300)} bits flipped: 0 silent")
+
+
+def test_a_damaged_checkpoint(
+    ram: Path, capsys: pytest.CaptureFixture[str], found: Callable[[str], None]
+) -> None:
+    path, known = ram / "it.safetensors", 0
+    checkpoints.write(path, WEIGHTS, STATE)
+    size = path.stat().st_size
+    for _ in every_damage(path, "checkpoint"):
+        known += checkpoints.read(path) is None
+    assert known == size + times(300)
+    assert len(capsys.readouterr().err.splitlines()) == known
+    assert checkpoints.read(path)
+    found(f"store: a checkpoint cut at {size} bytes, {times(300)} bits flipped: 0 silent")
+
+
+def test_a_damaged_download(
+    ram: Path, monkeypatch: pytest.MonkeyPatch, found: Callable[[str], None]
+) -> None:
+    monkeypatch.setattr(download, "cache_folder", lambda: ram)
+    path = ram / "MUTAG.zip"
+    path.write_bytes(dice("bytes").randbytes(2000))
+    dataset = replace(DATASETS["MUTAG"], sha256=download.sha256(path))
+    assert download.state(dataset) == "downloaded, sha256 verified"
+    for _ in every_damage(path, "download"):
+        assert download.state(dataset) == f"DAMAGED: delete {path}"
+    path.write_bytes(b"damaged")
+    gone = replace(dataset, url="http://127.0.0.1:9/MUTAG.zip")
+    with pytest.raises(UserError, match=r"cannot download .*MUTAG\.zip \(ConnectionError\)"):
+        download.fetch(gone)
+    found(f"store: a download cut at 2000 bytes, {times(300)} bits flipped: 0 silent")
+
+
+@contextmanager
+def room_for(size: int) -> Iterator[None]:
+    """A disk on which no file can be longer."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def points(size: int) -> list[int]:
+    """Where a disk is full within a file of this size."""
+    return sorted({size * k // times(100) for k in range(times(100))})
+
+
+def test_a_disk_full_within_a_record(tmp_path: Path, found: Callable[[str], None]) -> None:
+    path = store.path(tmp_path, RECORD)
+    store.publish(RECORD, path)
+    size = path.stat().st_size
+    path.unlink()
+    for point in points(size):
+        with room_for(point), pytest.raises(OSError, match="File too large"):
+            store.publish(RECORD, path)
+        assert not any(path.parent.iterdir())
+    assert store.publish(RECORD, path)
+    found(f"store: {len(points(size))} disks full within a record: absent")
+
+
+def test_a_disk_full_within_a_checkpoint(tmp_path: Path, found: Callable[[str], None]) -> None:
+    path = tmp_path / "it.safetensors"
+    checkpoints.write(path, WEIGHTS, STATE)
+    whole = path.read_bytes()
+    for point in points(len(whole)):
+        with room_for(point), pytest.raises(OSError, match="cannot write"):
+            checkpoints.write(path, WEIGHTS, {**STATE, "step": 8})
+        assert [file.read_bytes() for file in tmp_path.iterdir()] == [whole]
+    found(f"store: {len(points(len(whole)))} disks full within a checkpoint: the old one")
+
+
+def test_a_disk_full_within_a_page(tmp_path: Path, found: Callable[[str], None]) -> None:
+    path = tmp_path / "report.html"
+    files.replace(path, "old")
+    for point in points(10_000):
+        with room_for(point), pytest.raises(OSError, match="File too large"):
+            files.replace(path, "new" * 5000)
+        assert [file.read_text() for file in tmp_path.iterdir()] == ["old"]
+    found(f"store: {len(points(10_000))} disks full within a page: the old one")
+
+
+def test_records_go_from_one_mount_to_another(ram: Path, tmp_path: Path) -> None:
+    path = add(ram, 0, 70.0)
+    assert merge([ram], tmp_path).added == 1
+    assert (tmp_path / path.relative_to(ram)).read_bytes() == path.read_bytes()
+
+
+class Disk:
+    """A folder, and what a power cut after each call may leave of it.
+
+    A name that was not followed by a sync of its folder may be there or not; data that were not
+    synced may be whole, cut or absent.
+    """
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self.left = folder, list[dict[str, bytes]]()
+        self.synced: dict[int, bytes] = {p.stat().st_ino: p.read_bytes() for p in folder.iterdir()}
+        self.names = self.now()
+        for owner, name in ((os, "link"), (Path, "replace"), (Path, "unlink")):
+            monkeypatch.setattr(owner, name, self.noted(getattr(owner, name)))
+        monkeypatch.setattr(os, "fsync", self.noted(self.sync))
+        monkeypatch.setattr(Path, "open", lambda *args, **kwargs: self.open(*args, **kwargs))
+        monkeypatch.setattr(checkpoints, "save_file", self.noted(checkpoints.save_file))
+
+    def now(self) -> dict[str, tuple[int, bytes]]:
+        """Number and bytes of each file."""
+        paths = [Path(self.folder, name) for name in os.listdir(self.folder)]  # noqa: PTH208
+        return {path.name: (path.stat().st_ino, path.read_bytes()) for path in paths}
+
+    def noted(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """The call, and then what may be left."""
+
+        def noting(*args: Any, **kwargs: Any) -> Any:
+            result = call(*args, **kwargs)
+            self.note()
+            return result
+
+        return noting
+
+    def note(self) -> None:
+        """A power cut now."""
+        now = self.now()
+        for names in (now, self.names):
+            for share in (0, 1, 2):
+                self.left.append(
+                    {
+                        name: self.after_cut(number, dict(now.values()).get(number, b""), share)
+                        for name, (number, _) in names.items()
+                    }
+                )
+
+    def after_cut(self, number: int, data: bytes, share: int) -> bytes:
+        """A file's bytes, so many halves of the unsynced ones among them."""
+        kept = self.synced.get(number, b"")
+        return kept + data[len(kept) :][: (len(data) - len(kept)) * share // 2]
+
+    def sync(self, handle: int) -> None:
+        """Data, or the names of the folder, are on the disk."""
+        about = os.fstat(handle)
+        if about.st_ino == self.folder.stat().st_ino:
+            self.names = self.now()
+        else:
+            self.synced[about.st_ino] = Path(f"/proc/self/fd/{handle}").read_bytes()
+
+    def open(self, path: Path, *args: Any, **kwargs: Any) -> Any:
+        """A file whose text is written in two halves."""
+        file = open(path, *args, **kwargs)  # noqa: PTH123, SIM115
+        if not isinstance(file, io.TextIOWrapper):
+            return file
+        write = file.write
+
+        def halves(text: str) -> None:
+            for half in (text[: len(text) // 2], text[len(text) // 2 :]):
+                write(half)
+                file.flush()
+                self.note()
+
+        file.write = halves
+        return file
+
+
+def after_cuts(disk: Disk, folder: Path) -> Iterator[Path]:
+    """The folders that power cuts leave."""
+    for left in disk.left:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        for name, data in left.items():
+            (folder / name).write_bytes(data)
+        yield folder
+
+
+def test_a_power_cut_within_a_publish(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: Callable[[str], None]
+) -> None:
+    folder = tmp_path / "records"
+    folder.mkdir()
+    with monkeypatch.context() as patch:
+        disk = Disk(folder, patch)
+        store.publish(RECORD, folder / "it.json")
+    there = 0
+    for left in after_cuts(disk, tmp_path / "left"):
+        if (left / "it.json").exists():
+            there += store.verified(left / "it.json") == RECORD
+            continue
+        assert not list(left.glob("*.json"))
+    assert 0 < there < len(disk.left)
+    assert set(disk.left[-1]) == {"it.json"}, "what is published stays"
+    found(f"store: {len(disk.left)} power cuts within a publish: absent or valid")
+
+
+def test_a_power_cut_within_a_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: Callable[[str], None]
+) -> None:
+    folder = tmp_path / "checkpoints"
+    checkpoints.write(folder / "it.safetensors", WEIGHTS, STATE)
+    with monkeypatch.context() as patch:
+        disk = Disk(folder, patch)
+        checkpoints.write(folder / "it.safetensors", WEIGHTS, {**STATE, "step": 8})
+    steps = []
+    for left in after_cuts(disk, tmp_path / "left"):
+        checkpoint = checkpoints.read(left / "it.safetensors")
+        assert checkpoint
+        steps.append(checkpoint[1]["step"])
+    assert set(steps) == {7, 8}
+    assert steps[-1] == 8
+    found(f"store: {len(steps)} power cuts within a checkpoint: the old or the new one")
