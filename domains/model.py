@@ -33,8 +33,6 @@ class ContrastiveModel(nn.Module):
         steps: training steps until the momentum is 1.
     """
 
-    updates: Tensor
-
     def __init__(
         self,
         encoder: nn.Module,
@@ -47,7 +45,7 @@ class ContrastiveModel(nn.Module):
         self.encoder, self.projector = encoder, projector
         self.predictor = predictor or nn.Identity()
         self.momentum, self.steps = momentum or 0.0, steps
-        self.register_buffer("updates", torch.zeros((), dtype=torch.long))
+        self.updates = 0  # of the target; the host's, so that no step waits for the device
         if momentum is not None:
             self.target = copy.deepcopy(self.online).requires_grad_(False)
 
@@ -79,8 +77,16 @@ class ContrastiveModel(nn.Module):
 
     def momentum_now(self) -> float:
         """The momentum of the next update."""
-        done = min(1.0, int(self.updates) / max(1, self.steps))
+        done = min(1.0, self.updates / max(1, self.steps))
         return 1 - (1 - self.momentum) * (1 + math.cos(math.pi * done)) / 2
+
+    def get_extra_state(self) -> Tensor:
+        """For the state dict: a checkpoint holds tensors."""
+        return torch.tensor(self.updates)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """From the state dict."""
+        self.updates = int(state)
 
 
 class Raw(nn.Module):

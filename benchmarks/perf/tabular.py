@@ -68,7 +68,7 @@ def step_times(domain: TabularDomain, recipe: TabularRecipe) -> tuple[float, flo
 
     def views(part: Tensor) -> tuple[Tensor, Tensor]:
         rng = generator(domain.device, 0)
-        return two_views(domain.train.x, part, domain.feature_of, recipe, rng)
+        return two_views(domain.train.x, part, domain.features, recipe, rng)
 
     works: list[Callable[[], Any]] = [
         step,

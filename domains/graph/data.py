@@ -5,6 +5,7 @@ import zipfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +43,27 @@ class Graphs:
     def __getitem__(self, part: slice) -> "Graphs":
         """Consecutive graphs."""
         start, stop, _ = part.indices(len(self))
-        (n0, n1), (e0, e1) = (
-            self.node_ptr[[start, stop]].tolist(),
-            self.edge_ptr[[start, stop]].tolist(),
-        )
-        edges = self.edge_index[:, e0:e1] - n0
-        ptrs = (self.node_ptr[start : stop + 1] - n0, self.edge_ptr[start : stop + 1] - e0)
-        return Graphs(self.x[n0:n1], edges, *ptrs, self.y[start:stop])
+        return self.cut([start, stop])[0]
+
+    def split(self, size: int) -> list["Graphs"]:
+        """Consecutive graphs, so many at a time."""
+        return self.cut([*range(0, len(self), size), len(self)])
+
+    def cut(self, places: list[int]) -> list["Graphs"]:
+        """Consecutive graphs from each place to the next; the device is waited for once."""
+        ends = torch.stack([self.node_ptr, self.edge_ptr])[:, places].T.tolist()
+        return [
+            Graphs(
+                self.x[n0:n1],
+                self.edge_index[:, e0:e1] - n0,
+                self.node_ptr[start : stop + 1] - n0,
+                self.edge_ptr[start : stop + 1] - e0,
+                self.y[start:stop],
+            )
+            for (start, stop), ((n0, e0), (n1, e1)) in zip(
+                pairwise(places), pairwise(ends), strict=True
+            )
+        ]
 
     def select(self, order: Tensor) -> "Graphs":
         """The graphs of those numbers, in that order."""
@@ -73,7 +88,7 @@ class Graphs:
     @cached_property
     def row_ptr(self) -> Tensor:
         """(nodes + 1,) where the edges of each node begin: rows of the adjacency in CSR form."""
-        return pointers(torch.bincount(self.edge_index[0], minlength=len(self.x)))
+        return pointers(occurrences(self.edge_index[0], len(self.x)))
 
     @classmethod
     def from_pyg(cls, dataset: Iterable[Any]) -> "Graphs":
@@ -91,6 +106,14 @@ class Graphs:
 def pointers(sizes: Tensor) -> Tensor:
     """Where segments of those sizes begin, and the end."""
     return torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+
+
+def occurrences(numbers: Tensor, n: int) -> Tensor:
+    """(n,) how often each of 0, 1, ... n - 1 is among the numbers.
+
+    `torch.bincount` makes the host wait for the largest of them.
+    """
+    return numbers.new_zeros(n).scatter_add_(0, numbers, torch.ones_like(numbers))
 
 
 def segments(ptr: Tensor) -> Tensor:

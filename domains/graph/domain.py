@@ -67,10 +67,9 @@ class GraphDomain(Domain[GraphRecipe, GraphModel, tuple[Graphs, Graphs]]):
         for start, stop in chunks(self.graphs, size):
             graphs = self.graphs[start:stop]
             views = augment(graphs, self.recipe, generator(self.device, self.seed, epoch, start))
-            for first in range(0, stop - start, size):
-                part = slice(first, first + size)
-                if len(graphs[part]) > 1:  # a last graph alone has no negatives
-                    yield graphs[part], views[part]
+            for batch, view in zip(graphs.split(size), views.split(size), strict=True):
+                if len(batch) > 1:  # a last graph alone has no negatives
+                    yield batch, view
 
     def steps(self) -> int:
         """Number of batches in an epoch."""
@@ -95,10 +94,7 @@ class GraphDomain(Domain[GraphRecipe, GraphModel, tuple[Graphs, Graphs]]):
     def embeddings(self, model: GraphModel) -> Labelled:
         """The embeddings of all graphs, before the projection."""
         encoder = model.encoder.eval()
-        size = self.recipe.batch_size
-        x = torch.cat(
-            [encoder(self.graphs[i : i + size]) for i in range(0, len(self.graphs), size)]
-        )
+        x = torch.cat([encoder(part) for part in self.graphs.split(self.recipe.batch_size)])
         return Labelled(x, self.graphs.y)
 
     def evaluate(self, model: GraphModel) -> Evaluation:
@@ -130,10 +126,7 @@ def with_features(graphs: Graphs, features: str) -> Graphs:
 
 def chunks(graphs: Graphs, batch_size: int) -> Iterator[tuple[int, int]]:
     """Runs of whole batches with at most CHUNK_EDGES edges each, or of one batch."""
-    ends = [
-        *graphs.edge_ptr[torch.arange(0, len(graphs), batch_size)].tolist(),
-        int(graphs.edge_ptr[-1]),
-    ]
+    ends = torch.cat([graphs.edge_ptr[:-1:batch_size], graphs.edge_ptr[-1:]]).tolist()
     first = 0
     for last in range(1, len(ends)):
         if last == len(ends) - 1 or ends[last + 1] - ends[first] > CHUNK_EDGES:

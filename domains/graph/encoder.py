@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from contrastbench.domains.graph.data import Graphs, pointers
+from contrastbench.domains.graph.data import Graphs, occurrences, pointers
 
 
 class Neighbours:
@@ -19,7 +19,7 @@ class Neighbours:
         if symmetric:
             self.backward = self.forward
         else:
-            degree = torch.bincount(target, minlength=len(graphs.x))
+            degree = occurrences(target, len(graphs.x))
             self.backward = csr(pointers(degree), source[target.argsort(stable=True)])
 
 

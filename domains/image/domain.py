@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 
 from contrastbench.domains.base import Domain, Evaluation, generator
 from contrastbench.domains.image import ImageRecipe
@@ -42,6 +43,7 @@ class Batch:
     """Images of a step, by number, and the step's random numbers."""
 
     rows: Tensor
+    sizes: list[int]  # how many of each of the pool's splits, one after the other
     rng: torch.Generator
 
 
@@ -112,8 +114,13 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         """The images in an order of the epoch's; a last batch that is not full is left out."""
         rng = generator(self.device, self.seed, epoch, 0)
         order = torch.randperm(len(self.pool), generator=rng, device=self.device)
-        for step, rows in enumerate(order.split(self.recipe.batch_size)[: self.steps()]):
-            yield Batch(rows, generator(self.device, self.seed, epoch, step + 1))
+        full = order[: self.steps() * self.recipe.batch_size].view(-1, self.recipe.batch_size)
+        rows, sizes = self.pool.arranged(full)
+        if self.recipe.pairing == "supervised":
+            check_classes(self.splits["train"].labels[rows], len(self.pool))
+        for step in range(self.steps()):
+            rng = generator(self.device, self.seed, epoch, step + 1)
+            yield Batch(rows[step], sizes[step], rng)
 
     def steps(self) -> int:
         """Number of batches in an epoch."""
@@ -121,9 +128,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 
     def contrasts(self, model: Model, batch: Batch) -> list[Contrast]:
         """SimCLR's pairing, AttentionNCE's with further positives, MoCo v3's, or by class."""
-        images = self.pool.batch(batch.rows)
-        if self.recipe.pairing == "supervised":
-            check_classes(images.labels, len(self.pool))
+        images = self.pool.batch(batch.rows, batch.sizes)
         views = self.views(images, batch.rng)
         if self.recipe.pairing == "query_key":
             assert isinstance(model, ImageModel), "pixels as they are have no weights to train"
@@ -140,7 +145,8 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 
     def classes(self, batch: Batch) -> Tensor:
         """The class of each image; -1 where it has none."""
-        return torch.cat([part.labels[here] for part, here in self.pool.by_split(batch.rows)])
+        parts = self.pool.by_split(batch.rows, batch.sizes)
+        return torch.cat([part.labels[here] for part, here in parts])
 
     def views(self, images: Split, rng: torch.Generator) -> list[Tensor]:
         """Two views of a batch, and further positives or local crops."""
@@ -236,20 +242,30 @@ class Pool:
     def __len__(self) -> int:
         return self.ends[-1]
 
-    def batch(self, rows: Tensor) -> Split:
-        """The images of those numbers, split by split."""
-        parts = [part.select(here) for part, here in self.by_split(rows)]
+    def arranged(self, rows: Tensor) -> tuple[Tensor, list[list[int]]]:
+        """(steps, batch) numbers put in order, split by split, and how many each has of each split.
+
+        The host waits for the device once for all steps.
+        """
+        if len(self.splits) == 1:
+            return rows, [[rows.shape[1]]] * len(rows)
+        split = torch.bucketize(rows, torch.tensor(self.ends, device=rows.device), right=True)
+        sizes = one_hot(split, len(self.splits)).sum(dim=1)
+        return rows.gather(1, split.argsort(dim=1, stable=True)), sizes.tolist()
+
+    def batch(self, rows: Tensor, sizes: list[int]) -> Split:
+        """The images of those numbers, so many of each split."""
+        parts = [part.select(here) for part, here in self.by_split(rows, sizes)]
         if len(parts) == 1:
             return parts[0]
         everything = [part.batch(torch.arange(len(part), device=rows.device)) for part in parts]
         return Images(torch.cat(everything), torch.cat([part.labels for part in parts]))
 
-    def by_split(self, rows: Tensor) -> Iterator[tuple[Split, Tensor]]:
+    def by_split(self, rows: Tensor, sizes: list[int]) -> Iterator[tuple[Split, Tensor]]:
         """The splits that those numbers are in, and the numbers within each."""
-        for part, end in zip(self.splits, self.ends, strict=True):
-            here = rows[(rows >= end - len(part)) & (rows < end)] - (end - len(part))
+        for part, end, here in zip(self.splits, self.ends, rows.split(sizes), strict=True):
             if len(here):
-                yield part, here
+                yield part, here - (end - len(part))
 
 
 def moco(model: ImageModel, views: list[Tensor]) -> list[Contrast]:
@@ -288,11 +304,16 @@ def published(recipe: ImageRecipe) -> Policy:
 
 
 def check_classes(labels: Tensor, images: int) -> None:
-    """Raise unless a supervised batch has two classes: other classes are the negatives."""
-    if bool((labels == labels[0]).all()):
-        larger = min(2 * len(labels), images)
+    """Raise unless each supervised batch has two classes: other classes are the negatives.
+
+    Args:
+        labels: (steps, batch) of an epoch, so that no step waits for the answer.
+        images: that there are.
+    """
+    if bool((labels == labels[:, :1]).all(dim=1).any()):
+        batch, larger = labels.shape[1], min(2 * labels.shape[1], images)
         raise UserError(
-            f"all {len(labels)} images of a batch are of one class: --recipe batch_size={larger}"
+            f"all {batch} images of a batch are of one class: --recipe batch_size={larger}"
         )
 
 

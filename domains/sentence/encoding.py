@@ -11,19 +11,18 @@ from torch import Tensor, nn
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.sentence.checkpoint import Checkpoint
 from contrastbench.domains.sentence.data import check_text
-from contrastbench.domains.sentence.encoder import SentenceModel
+from contrastbench.domains.sentence.encoder import SentenceModel, Tokens
 from contrastbench.losses.errors import UserError
 
 
-def pad(rows: Iterable[list[int]], padding: int, device: torch.device) -> dict[str, Tensor]:
-    """A batch of token ids."""
+def pad(rows: Iterable[list[int]], padding: int, device: torch.device) -> Tokens:
+    """A batch of token ids, in one copy to the device."""
     ids = [torch.tensor(row) for row in rows]
     mask = [torch.ones_like(row) for row in ids]
     padded = nn.utils.rnn.pad_sequence(ids, batch_first=True, padding_value=padding)
-    return {
-        "input_ids": padded.to(device),
-        "attention_mask": nn.utils.rnn.pad_sequence(mask, batch_first=True).to(device),
-    }
+    real = nn.utils.rnn.pad_sequence(mask, batch_first=True)
+    there, mask = torch.stack([padded, real]).to(device)
+    return Tokens(there, mask, bool(real.all()))
 
 
 class OneDnnLinear(nn.Module):

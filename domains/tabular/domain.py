@@ -20,7 +20,7 @@ from contrastbench.domains.tabular import TabularRecipe
 from contrastbench.domains.tabular.data import load
 from contrastbench.domains.tabular.encoder import TabularModel
 from contrastbench.domains.tabular.preprocessing import prepare, split
-from contrastbench.domains.tabular.views import two_views
+from contrastbench.domains.tabular.views import Features, two_views
 from contrastbench.losses.contrast import Contrast, both_views, query_key
 from contrastbench.losses.errors import UserError
 
@@ -68,9 +68,10 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
             p.to(device) for p in (data.train, data.validation, data.test)
         )
         self.pretraining = pretraining_rows(self.train, self.validation, recipe)
-        self.feature_of, self.table_notes = data.feature_of.to(device), data.notes
+        self.features = Features(data.feature_of.to(device), int(data.feature_of[-1]) + 1)
+        self.table_notes = data.notes
         self.test_part: TestPart = "redrawn" if table.starts is None else "fixed"
-        check_rows(len(self.pretraining.y), int(data.feature_of[-1]) + 1, recipe)
+        check_rows(len(self.pretraining.y), self.features.number, recipe)
         if self.table_notes:
             notes = "; ".join(f"{name}: {value}" for name, value in self.table_notes.items())
             print(f"{dataset}: {notes}", file=sys.stderr)
@@ -102,7 +103,7 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         for step in range(self.steps()):
             rng = generator(self.device, self.seed, epoch, step + 1)
             rows = order[step * size : (step + 1) * size]
-            views = two_views(self.pretraining.x, rows, self.feature_of, self.recipe, rng)
+            views = two_views(self.pretraining.x, rows, self.features, self.recipe, rng)
             yield Batch(*views, self.pretraining.y[rows])
 
     def steps(self) -> int:

@@ -1,34 +1,42 @@
 """Views of table rows, a whole batch at once: random masking and feature corruption."""
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
 from contrastbench.domains.tabular import TabularRecipe
 
 
+class Features(NamedTuple):
+    """The columns of a table as a network's inputs have them: categories take several."""
+
+    of_input: Tensor  # (inputs,) the feature that each input belongs to
+    number: int  # known to the host, which would have to wait for the device to find it
+
+
 def two_views(
-    table: Tensor, rows: Tensor, feature_of: Tensor, recipe: TabularRecipe, rng: torch.Generator
+    table: Tensor, rows: Tensor, features: Features, recipe: TabularRecipe, rng: torch.Generator
 ) -> tuple[Tensor, Tensor]:
     """Two views of rows of a table; the first is the rows themselves where it is `one_way`.
 
     Args:
         table: (n, inputs) all training rows.
         rows: (b,) row numbers.
-        feature_of: (inputs,) the feature that each input belongs to; inputs of one feature change
-            together.
+        features: of the table; inputs of one feature change together.
         recipe: what the views are.
         rng: where all randomness comes from, on the table's device.
     """
     x = table[rows]
-    first = x if recipe.pairing == "one_way" else view(x, table, feature_of, recipe, rng)
-    return first, view(x, table, feature_of, recipe, rng)
+    first = x if recipe.pairing == "one_way" else view(x, table, features, recipe, rng)
+    return first, view(x, table, features, recipe, rng)
 
 
 def view(
-    x: Tensor, table: Tensor, feature_of: Tensor, recipe: TabularRecipe, rng: torch.Generator
+    x: Tensor, table: Tensor, features: Features, recipe: TabularRecipe, rng: torch.Generator
 ) -> Tensor:
     """(b, inputs) one view: corrupted, masked, both or neither."""
-    shape = (len(x), int(feature_of[-1]) + 1)
+    shape, feature_of = (len(x), features.number), features.of_input
     if "corruption" in recipe.views:
         x = corrupt(x, table, feature_of, choose(shape, recipe, rng), rng)
     if "masking" in recipe.views:

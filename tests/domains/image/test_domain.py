@@ -158,7 +158,7 @@ def test_multi_crop_meets_the_keys_of_the_other_view_and_its_own_instance() -> N
     state = batch.rng.get_state()
     found = d.contrasts(net, batch)
     batch.rng.set_state(state)
-    views = d.views(d.pool.batch(batch.rows), batch.rng)
+    views = d.views(d.pool.batch(batch.rows, batch.sizes), batch.rng)
     unit = torch.nn.functional.normalize
     for own, (contrast, others) in enumerate(zip(found, ((1, 2), (0, 2)), strict=True)):
         key = unit(net.target(views[own]))
@@ -192,9 +192,11 @@ def test_unlabelled_images_are_trained_on_beside_the_training_part() -> None:
         Images(torch.full((n, 1, 1, 1), n, dtype=torch.uint8), torch.full((n,), n)) for n in (3, 5)
     )
     pool = Pool([first, second])
-    images = pool.batch(torch.tensor([7, 0, 3, 2]))
+    rows, sizes = pool.arranged(torch.tensor([[7, 0, 3, 2], [4, 1, 6, 5]]))
+    assert (rows.tolist(), sizes) == ([[0, 2, 7, 3], [1, 4, 6, 5]], [[2, 2], [1, 3]])
+    images = pool.batch(rows[0], sizes[0])
     assert len(pool) == 8
-    assert sorted(images.labels.tolist()) == [3, 3, 5, 5]
+    assert images.labels.tolist() == [3, 3, 5, 5]
     assert images.pixels.flatten().tolist() == images.labels.tolist()
 
 
