@@ -15,6 +15,7 @@ from contrastbench.benchmarks.comparison.statistics import (
     Ranking,
     corrected_t,
     detectable,
+    half_width,
     holm,
     mean_std,
     rank,
@@ -48,6 +49,7 @@ class Comparison:
     std: float | None = None  # of the difference over seeds, ddof 1
     n: int = 0  # differences of the t-test: folds of all seeds, or seeds
     ratio: float = 0.0
+    half_width: float | None = None  # of the t-test's interval around the difference
     detectable: float | None = None  # the smallest true difference that these would have found
     seeds_needed: int | None = None  # to find one of the size that is seen; None: no number is
     wilcoxon: PValue = UNTESTED
@@ -195,6 +197,7 @@ def with_power(comparison: Comparison, splits: Sequence[float], alpha: float) ->
     n, per_seed = len(splits), len(splits) // len(comparison.seeds)
     return replace(
         comparison,
+        half_width=half_width(std, n, comparison.ratio, alpha),
         detectable=detectable(std, n, comparison.ratio, alpha),
         seeds_needed=seeds_needed(mean, std, per_seed, comparison.ratio, alpha),
     )

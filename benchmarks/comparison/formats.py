@@ -257,6 +257,7 @@ def as_dict(table: Table, base: str, comparison: Comparison) -> dict[str, Any]:
         "method_mean": rounded(comparison.ours),
         "difference": rounded(comparison.difference),
         "difference_std": rounded(comparison.std),
+        "difference_half_width": rounded(comparison.half_width),
         "detectable": rounded(comparison.detectable),
         "seeds_needed": comparison.seeds_needed or "",
         "p_wilcoxon": rounded(comparison.wilcoxon.p),

@@ -115,6 +115,15 @@ def corrected_t(differences: Sequence[float], ratio: float) -> PValue:
     return PValue(float(2 * stats.t.sf(abs(t), len(d) - 1)))
 
 
+def half_width(std: float, n: int, ratio: float, alpha: float = ALPHA) -> float:
+    """Half of the interval around a mean difference that `corrected_t` does not reject.
+
+    >>> round(half_width(1.0, 5, 0.0), 2)
+    1.24
+    """
+    return float(stats.t.isf(alpha / 2, n - 1)) * std * math.sqrt(1 / n + ratio)
+
+
 def detectable(std: float, n: int, ratio: float, alpha: float = ALPHA) -> float | None:
     """The smallest true difference that `corrected_t` finds with a chance of 80 %.
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from contrastbench.benchmarks.comparison.formats import p_text, ranks_text, signed
+from contrastbench.benchmarks.comparison.formats import answer, p_text, ranks_text, signed
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.report import contents, plots
+from contrastbench.benchmarks.report.differences import differences_plot
 
 HERE = Path(__file__).parent
 
@@ -54,6 +55,10 @@ def environment() -> Environment:
             plots.critical_difference(ranks.rows, ranks.ranking)
         ),
         "ranks_text": ranks_text,
+        "answer": answer,
+        "differences_plot": lambda one: Markup(
+            differences_plot(one.baseline, one.compared, one.table.decimals)
+        ),
         "colors": plots.COLORS,
     }
     made.filters |= {"signed": with_minus, "p": p_text, "commit": short_commit}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import sqrt
 from pathlib import Path
 from statistics import fmean, stdev
 
@@ -45,6 +46,16 @@ class Entry:
     def difference(self) -> float | None:
         """Ours minus the paper's."""
         return self.ours.mean - self.paper.mean if self.ours and self.paper else None
+
+    @property
+    def apart(self) -> bool:
+        """Whether the difference exceeds two standard errors, which both spreads must tell."""
+        if not (self.ours and self.paper and self.ours.std is not None and self.ours.n):
+            return False
+        if self.paper.std is None or not self.seeds:
+            return False
+        error = sqrt(self.ours.std**2 / self.ours.n + self.paper.std**2 / self.seeds)
+        return abs(self.ours.mean - self.paper.mean) > 2 * error
 
     def text(self, decimals: int) -> str:
         """The place's text.

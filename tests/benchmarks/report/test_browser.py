@@ -10,7 +10,8 @@ import pytest
 from made_records import add
 
 from contrastbench.benchmarks import report
-from contrastbench.benchmarks.tables import catalogue, sweep_file
+from contrastbench.benchmarks.report import contents
+from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.table import Table
 
 webdriver = pytest.importorskip(
@@ -55,7 +56,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             add(results, seed, 82.0 - seed - place, dataset=dataset, loss="adnce")
     add(results, 3, 0.0, status="failed", details={"error": "<b>bold</b>" + 200 * "x"})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sweep_file, "load", lambda name: table)
+        patch.setattr(contents, "load", lambda name: table)
         patch.setattr(catalogue, "names", lambda: ["small"])
         report.write([], results, results / "report.html")
     return results / "report.html"

@@ -1,0 +1,121 @@
+"""Plots of differences from a baseline: a forest of a few, a heat map of many."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from contrastbench.benchmarks.comparison.compare import Comparison
+from contrastbench.benchmarks.comparison.formats import signed
+from contrastbench.benchmarks.report.plots import COLORS, RC, svg
+
+VERDICTS = {"win": COLORS[2], "loss": COLORS[4], "tie": COLORS[5], "untested": COLORS[5]}
+MOST = 60  # comparisons of a forest
+INK = "#111418"  # on coloured ground, which is the same on every page
+LINE, MARGIN, SLANT = 0.2, 1.6, 0.7  # inches: of a line, left of a map, right for slanted names
+SCALE = matplotlib.colormaps["RdBu"]
+ROW_COLUMN = ("row", "column")
+
+
+def differences_plot(base: str, comparisons: Sequence[Comparison], decimals: int) -> str:
+    """Differences from the baseline with their 95 % intervals; empty where there is none."""
+    shown = [comparison for comparison in comparisons if comparison.difference is not None]
+    if not shown:
+        return ""
+    with matplotlib.rc_context(RC):
+        figure = forest(shown) if len(shown) <= MOST else heat_map(shown, decimals)
+        return svg(figure, in_words(base, shown, decimals))
+
+
+def in_words(base: str, shown: Sequence[Comparison], decimals: int) -> str:
+    """The plot for those who cannot see it."""
+    parts = [
+        f"{one.row} on {one.column} {text(one, decimals, ' ± ')} ({one.verdict})" for one in shown
+    ]
+    return f"Differences from {base}: {'; '.join(parts)}."
+
+
+def text(one: Comparison, decimals: int, between: str) -> str:
+    """A difference with half of its interval."""
+    assert one.difference is not None, "only such are shown"
+    width = "" if one.half_width is None else f"{between}{one.half_width:.{decimals}f}"
+    return signed(one.difference, decimals) + width
+
+
+def forest(shown: Sequence[Comparison]) -> Figure:
+    """A line for each comparison, below the name of its column."""
+    columns = list(dict.fromkeys(one.column for one in shown))
+    height = LINE * (len(shown) + len(columns)) + 0.45
+    figure = Figure(figsize=(4.6, height))
+    axes = figure.add_axes((0.4, 0.4 / height, 0.57, 1 - 0.45 / height))
+    axes.axvline(0, color="black", linewidth=0.8)
+    lines: list[Comparison | str] = []  # a column's name, then its comparisons
+    for column in columns:
+        lines += [column, *(one for one in shown if one.column == column)]
+    for y, line in enumerate(lines):
+        if isinstance(line, str):
+            about: dict[str, Any] = {"weight": "bold", "va": "center", "parse_math": False}
+            axes.text(-0.68, y, line, transform=axes.get_yaxis_transform(), **about)
+        else:
+            draw_difference(axes, line, y)
+    names = {y: line.row for y, line in enumerate(lines) if not isinstance(line, str)}
+    axes.set_yticks(list(names), list(names.values()), parse_math=False)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    axes.set_ylim(len(lines) - 0.4, -0.6)
+    axes.set_xlabel("difference in percent points, 95 % interval")
+    return figure
+
+
+def draw_difference(axes: Axes, one: Comparison, y: int) -> None:
+    """A point with its interval, in the colour of its verdict."""
+    assert one.difference is not None, "only such are shown"
+    color = VERDICTS[one.verdict]
+    if one.half_width is not None:
+        ends = [one.difference - one.half_width, one.difference + one.half_width]
+        axes.plot(ends, [y, y], color=color, linewidth=1.4, solid_capstyle="butt")
+    axes.plot([one.difference], [y], color=color, marker="o", markersize=4.5)
+
+
+def heat_map(shown: Sequence[Comparison], decimals: int) -> Figure:
+    """Methods by data sets: colour is the difference, a frame a win or a loss."""
+    rows, columns = (list(dict.fromkeys(getattr(one, key) for one in shown)) for key in ROW_COLUMN)
+    width, height = MARGIN + 0.5 * len(columns) + SLANT, 1.0 + 0.3 * len(rows)
+    figure = Figure(figsize=(width, height))
+    share = 0.5 * len(columns) / width
+    axes = figure.add_axes((MARGIN / width, 0, share, 0.3 * len(rows) / height))
+    most = max(abs(one.difference or 0.0) for one in shown) or 1.0
+    for one in shown:
+        place = columns.index(one.column), rows.index(one.row)
+        draw_cell(axes, place, one, decimals, most)
+    name_cells(axes, rows, columns)
+    return figure
+
+
+def draw_cell(
+    axes: Axes, place: tuple[int, int], one: Comparison, decimals: int, most: float
+) -> None:
+    """A difference on its colour, which is darkest for `most`."""
+    assert one.difference is not None, "only such are shown"
+    (x, y), ground = place, SCALE(0.5 + 0.35 * one.difference / most)
+    edge = INK if one.verdict in ("win", "loss") else "none"
+    corner = (x + 0.03, y + 0.04)
+    axes.add_patch(Rectangle(corner, 0.94, 0.92, facecolor=ground, edgecolor=edge))
+    about: dict[str, Any] = {"ha": "center", "va": "center", "size": 6.5, "color": INK}
+    axes.text(x + 0.5, y + 0.5, text(one, decimals, "\n±"), **about)
+
+
+def name_cells(axes: Axes, rows: Sequence[str], columns: Sequence[str]) -> None:
+    """Methods at the left, data sets above, and no axes."""
+    axes.set_xlim(0, len(columns))
+    axes.set_ylim(len(rows), 0)
+    axes.xaxis.tick_top()
+    middles = [i + 0.5 for i in range(len(columns))]
+    axes.set_xticks(middles, columns, rotation=55, ha="left", parse_math=False)
+    axes.set_yticks([i + 0.5 for i in range(len(rows))], rows, parse_math=False)
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)

@@ -1,0 +1,54 @@
+"""Plots of differences: every comparison is there, in the colour of its verdict."""
+
+from xml.etree import ElementTree
+
+import pytest
+
+from contrastbench.benchmarks.comparison.compare import Comparison
+from contrastbench.benchmarks.report.differences import MOST, VERDICTS, differences_plot
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def compared(row: str, column: str, difference: float | None, verdict: str) -> Comparison:
+    return Comparison(
+        row, column, "graph", (0, 1), difference=difference, half_width=0.8, verdict=verdict
+    )
+
+
+FEW = [
+    compared("a $loss$", "MUTAG", 1.25, "win"),
+    compared("another", "MUTAG", -0.5, "tie"),
+    compared("a $loss$", "DD", -2.0, "loss"),
+    compared("another", "DD", None, "untested"),
+]
+
+
+def texts(svg: str) -> list[str]:
+    return [(text.text or "").strip() for text in ElementTree.fromstring(svg).iter(f"{SVG}text")]
+
+
+def test_a_forest_names_every_comparison_and_colours_its_verdict() -> None:
+    svg = differences_plot("infonce", FEW, 1)
+    found = texts(svg)
+    assert [found.count(name) for name in ("MUTAG", "DD", "a $loss$", "another")] == [1, 1, 2, 1]
+    for verdict in ("win", "loss", "tie"):
+        assert VERDICTS[verdict] in svg
+    assert 'aria-label="Differences from infonce: a $loss$ on MUTAG +1.2 ± 0.8 (win)' in svg
+
+
+def test_a_heat_map_has_a_number_for_every_comparison_and_cuts_no_name() -> None:
+    many = [
+        compared(f"loss {i}", f"a rather long name {j}", (i - j) / 10, "win" if i > j else "tie")
+        for i in range(8)
+        for j in range(9)
+    ]
+    assert len(many) > MOST
+    svg = differences_plot("infonce", many, 1)
+    assert sum(text.startswith("±0.8") for text in texts(svg)) == len(many)
+    assert {f"loss {i}" for i in range(8)} <= set(texts(svg))
+
+
+@pytest.mark.parametrize("shown", [[], FEW[-1:]])
+def test_nothing_to_compare_is_no_plot(shown: list[Comparison]) -> None:
+    assert differences_plot("infonce", shown, 1) == ""
