@@ -11,19 +11,26 @@ ACTIONS = ("list", "fetch", "verify")
 
 
 def list_(
-    what: Annotated[str, typer.Argument(help="losses, domains, datasets or tables.")],
+    what: Annotated[str, typer.Argument(help="losses, domains, datasets, recipes or tables.")],
+    domain: Annotated[str | None, typer.Argument(help="Recipes of this domain alone.")] = None,
 ) -> None:
-    """What there is to choose from."""
+    """What there is to choose from.
+
+    Example: bench list recipes graph
+    """
     from contrastbench.benchmarks.cli import listing
 
     lists = {
         "losses": listing.losses,
         "domains": listing.domains,
         "datasets": listing.datasets,
+        "recipes": lambda: listing.recipes(domain),
         "tables": listing.tables,
     }
     if what not in lists:
         raise unknown("list", what, lists)
+    if domain and what != "recipes":
+        raise UserError(f"bench list {what} is of all domains: leave {domain} out")
     for line in lists[what]():
         typer.echo(line)
 

@@ -1,6 +1,9 @@
 """What `bench list` prints; reads declarations only, so it is instant."""
 
+import json
 from collections.abc import Iterator
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.domains import registry
@@ -36,6 +39,47 @@ def datasets() -> Iterator[str]:
     for domain, some in registry.datasets().items():
         for dataset in some.values():
             yield f"{dataset.name:16} {domain:9} {dataset.summary}"
+
+
+def recipes(domain: str | None = None) -> Iterator[str]:
+    """What --recipe takes, by domain: keys with defaults, choices and meaning, and presets."""
+    names = [domain] if domain else list(registry.loaded())
+    for name in names:
+        recipe = registry.declaration(name).recipe
+        yield f"{name}: presets {', '.join(recipe.presets) or 'none'}"
+        for key, field in recipe.model_fields.items():
+            default = field.get_default(call_default_factory=True)
+            about = f"; {field.description}" if field.description else ""
+            yield f"    {key}={value_text(default)} ({kind_text(field.annotation)}{about})"
+
+
+def value_text(value: Any) -> str:
+    """A value as --recipe takes it.
+
+    >>> value_text((256, 64)), value_text(True), value_text(None)
+    ('[256,64]', 'true', 'null')
+    """
+    return json.dumps(value, separators=(",", ":")) if not isinstance(value, str) else value
+
+
+def kind_text(kind: Any) -> str:
+    """A type for people.
+
+    >>> kind_text(Literal["adam", "sgd"]), kind_text(int | None), kind_text(tuple[int, ...])
+    ('adam|sgd', 'int|null', 'list of int')
+    """
+    origin, parts = get_origin(kind), get_args(kind)
+    if kind is NoneType:
+        return "null"
+    if origin is Annotated:
+        return kind_text(parts[0])
+    if origin is Literal:
+        return "|".join(map(value_text, parts))
+    if origin in (Union, UnionType):
+        return "|".join(map(kind_text, parts))
+    if origin is tuple:
+        return f"list of {kind_text(parts[0])}"
+    return getattr(kind, "__name__", str(kind))
 
 
 def data() -> Iterator[str]:

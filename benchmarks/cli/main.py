@@ -3,10 +3,13 @@
 Every command stands in a module of this room.
 """
 
+import inspect
 import signal
 import sys
 import warnings
 from collections.abc import Callable
+from importlib.metadata import version as installed
+from typing import Annotated
 
 import typer
 
@@ -18,11 +21,11 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 app = typer.Typer(
     help="Contrastive losses, unchanged, on images, sentences, graphs and tables of numbers.",
-    no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+INTERRUPTED = 130
 COMMANDS: dict[str, Callable[..., None]] = {
     "run": run.run,
     "sweep": sweep.sweep,
@@ -39,9 +42,31 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "data": data.data,
     "doctor": data.doctor,
 }
-for name, command in COMMANDS.items():
-    app.command(name)(command)
-app.add_typer(analyse.app, name="analyse")
+
+
+def summary(command: Callable[..., None]) -> str:
+    """The first paragraph of its help, in one line."""
+    return " ".join((inspect.getdoc(command) or "").partition("\n\n")[0].split())
+
+
+for name, command in COMMANDS.items():  # summaries are given, as typer cuts those it finds
+    app.command(name, short_help=summary(command))(command)
+app.add_typer(analyse.app, name="analyse", short_help=analyse.app.info.help)
+
+
+@app.callback(invoke_without_command=True)
+def start(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", help="The installed version, and exit.")
+    ] = False,
+) -> None:
+    """What `bench` does without a command."""
+    if version:
+        typer.echo(f"contrastbench {installed('contrastbench')}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 def main() -> None:
@@ -49,14 +74,14 @@ def main() -> None:
     warnings.formatwarning = lambda message, *_: f"bench: {message}\n"
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        sys.exit(app(standalone_mode=False))
-    except UserError as error:
-        message = str(error)
-    except UsageError as error:
-        message = error.format_message()  # type: ignore[attr-defined]
+        code = app(standalone_mode=False)
+    except (UserError, UsageError) as error:
+        code = 2
+        message = error.format_message() if isinstance(error, UsageError) else str(error)  # type: ignore[attr-defined]
+        typer.echo(f"bench: {message}", err=True)
     except (KeyboardInterrupt, typer.Abort):
-        kept = "finished seeds are kept, the same command goes on with the others"
+        code = INTERRUPTED
+    if code == INTERRUPTED:  # which typer makes of Ctrl-C, or does not, by its version
+        kept = "what is finished is kept, the same command goes on with the rest"
         typer.echo(f"interrupted: {kept}", err=True)
-        sys.exit(130)
-    typer.echo(f"bench: {message}", err=True)
-    sys.exit(2)
+    sys.exit(code)

@@ -8,6 +8,7 @@ import json
 import signal
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,10 @@ import pytest
 from contrastbench.benchmarks.cli.arguments import parse_pairs
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.records.store import read
+from contrastbench.domains.registry import DOMAINS, make_recipe
 from contrastbench.losses import UserError
 
+KEPT = "interrupted: what is finished is kept, the same command goes on with the rest"
 RUN = ["run", "--domain", "graph", "--loss", "adnce"]
 TABLE = ["run", "--domain", "tabular", "--loss", "adnce"]
 
@@ -441,9 +444,16 @@ def test_a_kill_loses_no_finished_seed(tmp_path: Path, how: signal.Signals, code
         "--tiny",
         "--json",
     ]
-    with subprocess.Popen(
-        [*words, "--seeds", "0-999"], cwd=tmp_path, stdout=subprocess.PIPE, text=True
-    ) as process:
+    with (
+        (tmp_path / "said").open("w") as err,
+        subprocess.Popen(
+            [*words, "--seeds", "0-999"],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=err,
+            text=True,
+        ) as process,
+    ):
         assert process.stdout is not None
         said = [json.loads(process.stdout.readline()) for _ in range(2)]
         process.send_signal(how)
@@ -454,3 +464,31 @@ def test_a_kill_loses_no_finished_seed(tmp_path: Path, how: signal.Signals, code
     assert len(records) <= len(said) + 1
     if how != signal.SIGKILL:
         assert not list(tmp_path.rglob("*.tmp"))
+    last = (tmp_path / "said").read_text().splitlines()[-1:]
+    assert (how == signal.SIGINT) == (last == [KEPT])
+
+
+def test_alone_it_shows_its_help(bench) -> None:
+    code, alone = bench()[:2]
+    assert code == 0
+    assert all(bench(word)[1] == alone for word in ("-h", "--help"))
+    assert "..." not in alone.split("Commands:")[1], "no summary is cut"
+    assert "interrupt and repeat at will." in alone
+
+
+def test_the_version_is_the_installed_one(bench) -> None:
+    assert bench("--version")[1] == f"contrastbench {version('contrastbench')}\n"
+
+
+def test_recipes_are_listed_with_defaults_choices_and_presets(bench) -> None:
+    text = bench("list", "recipes", "tabular")[1]
+    assert text.startswith("tabular: presets small, renyicl, scarf\n")
+    assert "    optimizer=sgd (adam|sgd)\n" in text
+    assert (
+        "    target=null (str|null; the column of classes, for csv: and parquet: files)\n" in text
+    )
+    assert "    widths=[256,256,512] (list of int)\n" in text
+    assert all(f"\n{name}: presets" in f"\n{bench('list', 'recipes')[1]}" for name in DOMAINS)
+    for line in text.splitlines()[1:]:
+        pair = line.split(" (")[0].strip()
+        make_recipe("tabular", parse_pairs("--recipe", [pair]))

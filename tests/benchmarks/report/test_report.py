@@ -96,8 +96,7 @@ def test_a_table_shows_ours_the_papers_and_what_went_wrong(filled: Path) -> None
         in text
     )
     assert (
-        '<span class="label">paper</span> 85.0 ± 0.5 <span class="difference">−4.0</span>'
-        in text
+        '<span class="label">paper</span> 85.0 ± 0.5 <span class="difference">−4.0</span>' in text
     )
     assert "1 diverged</span>" in text
     assert "1 failed</span>" in text
