@@ -1,6 +1,7 @@
-"""`bench check-loss` and `check-domain`: the batteries on somebody's own loss or domain."""
+"""`bench check-loss`, `check-domain` and `check-device`: batteries for what is somebody's own."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -36,6 +37,39 @@ def check_domain(
 
     check_data_root(data_root)
     show(check_domain(name, dataset, parse_pairs("--recipe", recipe), data_root))
+
+
+def check_device(
+    device: Annotated[str, typer.Argument(help="cpu, cuda, cuda:1, ...")],
+    json_: Annotated[
+        Path | None,
+        typer.Option("--json", help="The report's file; default: devices/NAME.json of --results."),
+    ] = None,
+    results: opt.Results = Path("results"),
+    tiny: Annotated[
+        bool, typer.Option("--tiny", help="A smoke test: its speeds say nothing.")
+    ] = False,
+) -> None:
+    """Whether a device computes what a CPU does, repeats its numbers, never waits, and how fast.
+
+    At most ten minutes. Exit code 1: something is not as it should be.
+    """
+    from contrastbench.benchmarks.perf.check_device import Work, new_report, run
+    from contrastbench.benchmarks.records.device_report import place
+    from contrastbench.benchmarks.running.devices import open_device
+
+    opened = open_device(device)
+    report = new_report(opened)
+    versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
+    typer.echo(f"{report.device['name']}; {versions}")
+    for line in run(Work(opened, small=tiny), report):
+        typer.echo(line)
+    path = json_ or place(results, report.name)
+    report.write(path)
+    passed = sum(check["ok"] for check in report.checks.values())
+    typer.echo(f"{passed} of {len(report.checks)} checks passed ({path})")
+    if not report.ok:
+        raise typer.Exit(1)
 
 
 def show(results: "Sequence[CheckResult]") -> None:

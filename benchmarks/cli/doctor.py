@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import torch
 from packaging.requirements import Requirement
 
+from contrastbench.benchmarks.running.devices import driver
 from contrastbench.benchmarks.running.environment import installed
 from contrastbench.domains.download import cache_folder
 
@@ -26,6 +27,7 @@ def report() -> Iterator[str]:
         fix = f'missing {names}: pip install "contrastbench[{extra}]"' if missing else "complete"
         yield f"extra [{extra}]: {fix}"
     yield from devices()
+    yield processes()
     yield f"downloads: {cache_folder()}"
     yield f"CONTRASTBENCH_DATA: {os.environ.get('CONTRASTBENCH_DATA', 'not set')}"
 
@@ -50,9 +52,37 @@ def describe(requirement: Requirement) -> str:
 
 
 def devices() -> Iterator[str]:
-    """One line for each CUDA device, or one that says there is none."""
-    for i in range(torch.cuda.device_count()):
-        memory = torch.cuda.get_device_properties(i).total_memory / 2**30
-        yield f"cuda:{i}: {torch.cuda.get_device_name(i)}, {memory:.0f} GiB"
+    """What computes here: CUDA's devices with what torch calls on them, or why there is none."""
+    built = torch.version.cuda or torch.version.hip
+    yield f"torch is built for {f'CUDA {built}' if built else 'CPUs alone'}{cuda_fix(built)}"
     if not torch.cuda.is_available():
-        yield "no CUDA device: everything runs on the CPU"
+        missing = ": no driver of NVIDIA's answers (nvidia-smi)" if built and not driver() else ""
+        yield f"no CUDA device{missing}; everything runs on the CPU"
+        return
+    yield f"driver {driver() or 'unknown'}, cuDNN {torch.backends.cudnn.version() or 'MISSING'}"
+    for i in range(torch.cuda.device_count()):
+        free, total = (size / 2**30 for size in torch.cuda.mem_get_info(i))
+        name, bf16 = torch.cuda.get_device_name(i), torch.cuda.is_bf16_supported(False)
+        memory = f"{total:.0f} GiB, {free:.0f} free"
+        yield f"cuda:{i}: {name}, {memory}, bf16 {'yes' if bf16 else 'no'}"
+    yield "TensorFloat-32 off unless --tf32, deterministic unless --no-deterministic"
+    yield "not tried yet? bench check-device cuda"
+
+
+def cuda_fix(built: str | None) -> str:
+    """The line that adds CUDA where a driver waits for it."""
+    if built or not driver():
+        return ""
+    return ", but there is a driver: pip install torch as pytorch.org/get-started/locally says"
+
+
+def processes() -> str:
+    """What several devices would talk by."""
+    if not torch.distributed.is_available():
+        return "several devices: this torch has no torch.distributed"
+    ways = {
+        "NCCL": torch.distributed.is_nccl_available,
+        "gloo": torch.distributed.is_gloo_available,
+    }
+    there = ", ".join(f"{name} {'yes' if way() else 'no'}" for name, way in ways.items())
+    return f"several devices: {there}, started by torchrun"

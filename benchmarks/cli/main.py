@@ -38,6 +38,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "report": tables.report,
     "check-loss": check.check_loss,
     "check-domain": check.check_domain,
+    "check-device": check.check_device,
     "perf": perf.perf,
     "data": data.data,
     "doctor": data.doctor,

@@ -1,10 +1,11 @@
 """`bench perf image`.
 
-Views against torchvision's and timm's on one Pillow image after the other, and a training step.
+Views against torchvision's and timm's on one Pillow image after the other, a training step, and how
+much of the decoding of files (`--only folder:PATH`) is done while a step computes.
 """
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -20,7 +21,7 @@ from contrastbench.domains.base import generator
 from contrastbench.domains.image import ImageRecipe
 from contrastbench.domains.image.data import load
 from contrastbench.domains.image.encoder import ImageModel
-from contrastbench.domains.image.images import CIFAR_MEAN, CIFAR_STD
+from contrastbench.domains.image.images import CIFAR_MEAN, CIFAR_STD, ImageFiles
 from contrastbench.domains.image.views import (
     Kind,
     Policy,
@@ -28,6 +29,7 @@ from contrastbench.domains.image.views import (
     erase_some,
     normalise,
     policy,
+    to_float,
 )
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import both_views, get_loss
@@ -36,12 +38,13 @@ DEFAULT = ("digits",)
 KINDS: tuple[Kind, ...] = ("none", "base", "hard")
 WIDTHS = (0.25, 1.0)
 BATCH, SIZE, ROUNDS, STEPS = 256, 32, 15, 3
+DECODED, BATCHES = 64, 8  # images of a batch that is decoded, and such batches
 
 
 def report(
     datasets: list[str], data_root: Path | None, device: torch.device = CPU
 ) -> Iterator[str]:
-    """Two Markdown tables, a line at a time.
+    """Markdown tables of views, of steps and, of image files, of decoding, a line at a time.
 
     Milliseconds, medians of alternating rounds, one thread; one image after the other on the CPU.
     """
@@ -70,6 +73,50 @@ def report(
             times = f"{plain:.0f} ms | {last:.0f} ms | {half:.0f} ms"
             times += f" | {plain / half:.1f} | {views / (views + half):.1%}"
             yield f"| {name} | ResNet-18 x {width:g} | {times} |"
+    for name in datasets:
+        pictures = load(name, SIZE, data_root, device, whole=True)[0].train
+        if isinstance(pictures, ImageFiles):
+            yield from decoding_table(name, pictures)
+
+
+def decoding_table(name: str, pictures: ImageFiles) -> Iterator[str]:
+    """Lines on a set whose files are decoded at each step, with a step of the narrowest network."""
+    yield ""
+    yield f"| set | batches of {DECODED} | decoding | steps | in turns | ahead | ratio |"
+    yield "| --- | --- |" + " ---: |" * 5
+    parts = pictures.everything[: DECODED * BATCHES].split(DECODED)
+    times = decoding_times(pictures, parts)
+    told = " | ".join(f"{1e3 * time:.0f} ms" for time in times)
+    _, _, in_turns, ahead = times
+    yield f"| {name} | {len(parts)} | {told} | {in_turns / ahead:.2f} |"
+
+
+def decoding_times(
+    pictures: ImageFiles, parts: Sequence[Tensor]
+) -> tuple[float, float, float, float]:
+    """Seconds of decoding all parts, of their steps, of one after the other, of both at once."""
+    loss, device = get_loss("infonce"), pictures.labels.device
+    recipe = make_recipe("image", {"width": WIDTHS[0]})
+    net, fixed = ImageModel(cast(ImageRecipe, recipe), 1).to(device), pictures.batch(parts[0])
+
+    def step(images: Tensor) -> None:
+        x = normalise(to_float(images), CIFAR_MEAN, CIFAR_STD)
+        loss(both_views(net(x), net(x.flip(3)))).backward()
+
+    def ahead() -> None:
+        batch = pictures.ahead(parts)
+        for number in range(len(parts)):
+            step(batch(number).pixels)
+
+    works: list[Callable[[], Any]] = [
+        lambda: [pictures.batch(part) for part in parts],
+        lambda: [step(fixed) for _ in parts],
+        lambda: [step(pictures.batch(part)) for part in parts],
+        ahead,
+    ]
+    rounds = [[seconds(work, device) for work in works] for _ in range(STEPS + 1)][1:]
+    decoding, steps, in_turns, overlapped = (median(c) for c in zip(*rounds, strict=True))
+    return decoding, steps, in_turns, overlapped
 
 
 def view_times(images: Tensor, policy: Policy) -> tuple[float, float]:

@@ -5,10 +5,6 @@ rounding to 8 bits. Pixels are chosen by `lerp` with weights 0 and 1, which is e
 thirty times as long on a CPU.
 """
 
-import math
-from functools import cache
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -19,12 +15,6 @@ BRIGHTNESS, CONTRAST, SATURATION, HUE = range(4)
 def column(parameters: Tensor) -> Tensor:
     """(N, 1, 1, 1) of (N,): one number for each image."""
     return parameters.view(-1, 1, 1, 1)
-
-
-@cache
-def constant(values: tuple[Any, ...], device: torch.device) -> Tensor:
-    """Numbers as float32 on the device, copied there once; not to be changed."""
-    return torch.tensor(values, dtype=torch.float32, device=device)
 
 
 def grey(images: Tensor) -> Tensor:
@@ -103,60 +93,21 @@ def jitter(images: Tensor, factors: Tensor, order: Tensor) -> Tensor:
     three = torch.arange(3, device=order.device)
     others = order.gather(1, three + (three >= turn[:, None]))
     turn = torch.where(factors[:, HUE] == 0, 4, turn)
-    way = by_turn if images.device.type == "cpu" else in_six
-    return way(images, turn, factors[:, HUE], others, factors.gather(1, others))
-
-
-def by_turn(images: Tensor, turn: Tensor, shift: Tensor, kind: Tensor, factor: Tensor) -> Tensor:
-    """Hue of the images whose turn it is, after none, one, two and three of the linear passes."""
-    groups = turn.argsort().split(torch.bincount(turn, minlength=5).tolist())
-    mix = mixture(kind, factor)
+    by_turn = turn.argsort().split(torch.bincount(turn, minlength=5).tolist())
     for position in range(4):
-        rows = groups[position]
+        rows = by_turn[position]
         if len(rows):
-            images[rows] = hue(images[rows], shift[rows])
+            images[rows] = hue(images[rows], factors[rows, HUE])
         if position < 3:
-            linear_(images, mix[:, position], 0.0, 1.0)
+            kind = others[:, position]
+            linear_(images, kind, factors.gather(1, kind[:, None])[:, 0])
     return images
 
 
-def in_six(images: Tensor, turn: Tensor, shift: Tensor, kind: Tensor, factor: Tensor) -> Tensor:
-    """The same without asking the device whose turn it is.
-
-    Three linear passes, hue, and three again: an image has each where it is its turn, and nothing
-    changes by the other.
-    """
-    first = turn[:, None] > torch.arange(3, device=turn.device)
-    now = torch.cat([first, ~first], dim=1)
-    mix = mixture(kind.repeat(1, 2), factor.repeat(1, 2).where(now, 1))
-    low, high = (
-        column(torch.where(now, end, sign * math.inf).T.flatten()).unflatten(0, (6, -1))
-        for end, sign in ((0.0, -1), (1.0, 1))
-    )
-    for position in range(6):
-        if position == 3:
-            images = torch.where(column(turn < 4), hue(images, shift), images)
-        linear_(images, mix[:, position], low[position], high[position])
-    return images
-
-
-def mixture(kind: Tensor, factor: Tensor) -> Tensor:
-    """(3, k, N, 1, 1, 1) shares of the image, of its grey and of its mean grey in k passes.
-
-    Args:
-        kind: (N, k) BRIGHTNESS, CONTRAST or SATURATION.
-        factor: (N, k).
-    """
-    rest = 1 - factor
-    shares = torch.stack([factor, rest * (kind == SATURATION), rest * (kind == CONTRAST)])
-    return shares.transpose(1, 2)[..., None, None, None]
-
-
-def linear_(images: Tensor, mix: Tensor, low: float | Tensor, high: float | Tensor) -> None:
+def linear_(images: Tensor, kind: Tensor, factor: Tensor) -> None:
     """Brightness, contrast or saturation, whichever is each image's kind, in place."""
-    share, of_grey, of_mean = mix
+    rest = 1 - factor
     other = grey(images)
-    mean = other.mean((1, 2, 3), keepdim=True)
-    other.mul_(of_grey).add_(mean * of_mean)
-    clamped: Any = torch.addcmul(other, images, share, out=images)
-    clamped.clamp_(low, high)
+    mean = other.mean((1, 2, 3)) * rest * (kind == CONTRAST)
+    other.mul_(column(rest * (kind == SATURATION))).add_(column(mean))
+    torch.addcmul(other, images, column(factor), out=images).clamp_(0, 1)

@@ -1,7 +1,6 @@
 """Image files: headers and pixels; what is wrong with one is one line that names it."""
 
 import hashlib
-import os
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -9,10 +8,11 @@ from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
+from joblib import cpu_count
 from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
@@ -26,6 +26,8 @@ LARGEST = 2**26  # pixels; each thread that decodes may hold as many
 PACKED = 2**28  # bytes of an image file in an archive
 REPLACE = "remove or replace it"
 BLOCK = 32  # images that a thread takes at once, and blocks that wait at most
+FEW = 8  # images of a batch that a thread takes at once: all threads are to have some
+AHEAD = 2  # batches that are decoded while one is used
 TAKEN_AS = {  # Pillow's mode -> what happened to such an image; RGB is as it should be
     "1": "grey, in all three colours",
     "L": "grey, in all three colours",
@@ -45,6 +47,7 @@ TAKEN_AS = {  # Pillow's mode -> what happened to such an image; RGB is as it sh
 }
 FIRST_FRAME = "first of several frames taken"
 ReadBytes = Callable[[str], bytes]  # an image's name -> its bytes
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,49 @@ def zip_names(path: Path, fix: str) -> list[str]:
 @cache
 def pool() -> ThreadPoolExecutor:
     """Threads that read and decode: Pillow does both without holding the interpreter's lock."""
-    return ThreadPoolExecutor(min(16, os.cpu_count() or 1), thread_name_prefix="decode")
+    return ThreadPoolExecutor(min(16, cpu_count()), thread_name_prefix="decode")
+
+
+def begin(work: Callable[[int], None], count: int) -> Callable[[], None]:
+    """Have threads do the work for 0, 1, ... count - 1.
+
+    Returns:
+        What waits for them, and raises the first error in order.
+    """
+
+    def some(start: int) -> None:
+        for number in range(start, min(start + FEW, count)):
+            work(number)
+
+    begun = [pool().submit(some, start) for start in range(0, count, FEW)]
+
+    def wait() -> None:
+        for part in begun:
+            part.result()
+
+    return wait
+
+
+class Ahead(Generic[T]):
+    """Batches by number that threads prepare: who asks for one has the next ones begun.
+
+    Whoever goes on in the middle of an epoch begins there.
+
+    Args:
+        begin: starts the batch of a number, and returns what waits for it.
+        count: of batches.
+    """
+
+    def __init__(self, begin: Callable[[int], Callable[[], T]], count: int) -> None:
+        self.begin, self.count = begin, count
+        self.begun: dict[int, Callable[[], T]] = {}
+
+    def __call__(self, number: int) -> T:
+        """The batch of that number."""
+        for k in range(number, min(number + AHEAD + 1, self.count)):
+            if k not in self.begun:
+                self.begun[k] = self.begin(k)
+        return self.begun.pop(number)()
 
 
 def in_threads(work: Callable[[str], Any], names: Sequence[str], task: str) -> Iterator[Any]:

@@ -2,8 +2,9 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,14 @@ from contrastbench.domains.image.data import load
 from contrastbench.domains.image.encoder import ImageModel
 from contrastbench.domains.image.evaluation import (
     PROBES,
+    Croppable,
     Model,
     Preprocessing,
     Split,
     split,
     trained_probe,
 )
-from contrastbench.domains.image.images import Images
+from contrastbench.domains.image.images import ImageFiles, Images
 from contrastbench.domains.image.views import Policy, pair, policy, with_blur
 from contrastbench.domains.model import Raw
 from contrastbench.domains.scoring.classifiers import Classifier, Labelled, accuracy
@@ -45,6 +47,7 @@ class Batch:
     rows: Tensor
     sizes: list[int]  # how many of each of the pool's splits, one after the other
     rng: torch.Generator
+    images: Callable[[], Croppable]
 
 
 class ImageDomain(Domain[ImageRecipe, Model, Batch]):
@@ -118,9 +121,10 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         rows, sizes = self.pool.arranged(full)
         if self.recipe.pairing == "supervised":
             check_classes(self.splits["train"].labels[rows], len(self.pool))
-        for step in range(self.steps()):
-            rng = generator(self.device, self.seed, epoch, step + 1)
-            yield Batch(rows[step], sizes[step], rng)
+        rngs = [generator(self.device, self.seed, epoch, k + 1) for k in range(self.steps())]
+        images = self.pool.ahead(rows.unbind(), sizes, policies(self.recipe), rngs)
+        for step, rng in enumerate(rngs):
+            yield Batch(rows[step], sizes[step], rng, partial(images, step))
 
     def steps(self) -> int:
         """Number of batches in an epoch."""
@@ -128,7 +132,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 
     def contrasts(self, model: Model, batch: Batch) -> list[Contrast]:
         """SimCLR's pairing, AttentionNCE's with further positives, MoCo v3's, or by class."""
-        images = self.pool.batch(batch.rows, batch.sizes)
+        images = batch.images()
         views = self.views(images, batch.rng)
         if self.recipe.pairing == "query_key":
             assert isinstance(model, ImageModel), "pixels as they are have no weights to train"
@@ -148,7 +152,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         parts = self.pool.by_split(batch.rows, batch.sizes)
         return torch.cat([part.labels[here] for part, here in parts])
 
-    def views(self, images: Split, rng: torch.Generator) -> list[Tensor]:
+    def views(self, images: Croppable, rng: torch.Generator) -> list[Tensor]:
         """Two views of a batch, and further positives or local crops."""
         return self.preprocessing.views(images, policies(self.recipe), rng)
 
@@ -252,6 +256,19 @@ class Pool:
         split = torch.bucketize(rows, torch.tensor(self.ends, device=rows.device), right=True)
         sizes = one_hot(split, len(self.splits)).sum(dim=1)
         return rows.gather(1, split.argsort(dim=1, stable=True)), sizes.tolist()
+
+    def ahead(
+        self,
+        parts: Sequence[Tensor],
+        sizes: Sequence[list[int]],
+        policies: Sequence[Policy],
+        rngs: Sequence[torch.Generator],
+    ) -> Callable[[int], Croppable]:
+        """The images of each of the arranged parts, by its number; files are decoded ahead."""
+        first = self.splits[0]
+        if len(self.splits) == 1 and isinstance(first, ImageFiles):
+            return first.crops_ahead(parts, policies, rngs)
+        return lambda number: self.batch(parts[number], sizes[number])
 
     def batch(self, rows: Tensor, sizes: list[int]) -> Split:
         """The images of those numbers, so many of each split."""

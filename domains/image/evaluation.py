@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from contrastbench.domains.base import generator
 from contrastbench.domains.image import ImageRecipe
-from contrastbench.domains.image.images import ImageFiles, Images
+from contrastbench.domains.image.images import Crops, ImageFiles, Images
 from contrastbench.domains.image.views import (
     Kind,
     Policy,
@@ -27,6 +27,7 @@ from contrastbench.domains.scoring.classifiers import Classifier, Labelled
 from contrastbench.losses.errors import UserError
 
 Split = Images | ImageFiles
+Croppable = Split | Crops
 Model = ContrastiveModel | Raw
 ROWS = 256  # images embedded at once
 
@@ -40,7 +41,7 @@ class Preprocessing:
     size: int  # of scored images
 
     def views(
-        self, images: Split, policies: Sequence[Policy], rng: torch.Generator
+        self, images: Croppable, policies: Sequence[Policy], rng: torch.Generator
     ) -> list[Tensor]:
         """A view of each image for each policy, one after the other."""
         policies = [replace(policy, fill=self.mean) for policy in policies]
@@ -61,9 +62,11 @@ class Preprocessing:
         """
         model.eval()
         parts, rows = [], torch.arange(len(images), device=images.labels.device).split(ROWS)
+        batch = images.ahead(rows)
         with Progress(len(rows), task) as progress:
-            for part in rows:
-                x = normalise(evaluation(images.batch(part), self.size), self.mean, self.std)
+            for number in range(len(rows)):
+                pixels = batch(number).pixels
+                x = normalise(evaluation(pixels, self.size), self.mean, self.std)
                 parts.append(model.features(x))
                 progress.step()
         x = torch.cat(parts)
@@ -143,10 +146,11 @@ class Probe:
             for epoch in range(self.epochs):
                 model.train(self.statistics_move)
                 rng = generator(device, seed, epoch)
-                for rows in torch.randperm(len(images), generator=rng, device=device).split(
-                    self.batch
-                ):
-                    (view,) = preprocessing.views(images.select(rows), [kind], rng)
+                order = torch.randperm(len(images), generator=rng, device=device)
+                parts = order.split(self.batch)
+                batch = images.in_turn(parts)
+                for number, rows in enumerate(parts):
+                    (view,) = preprocessing.views(batch(number), [kind], rng)
                     x = model.features(view)
                     optimizer.zero_grad()
                     cross_entropy(head(x), images.labels[rows]).backward()

@@ -10,9 +10,12 @@ from contrastbench.domains.image import decode
 from contrastbench.domains.image.decode import Header, ReadBytes
 from contrastbench.domains.image.images import ImageFiles, Images, ImageSet
 from contrastbench.domains.image.views import stored_size
+from contrastbench.domains.progress import Progress
 
-# a split whose pixels need more than that is read from its files batch by batch
-RESIDENT_BYTES = 4 << 30
+# A split whose pixels need more than that is read from its files batch by batch: on a CPU, whose
+# processes each hold one, and on a card as a share of the memory that is free.
+RESIDENT_BYTES, RESIDENT_SHARE = 4 << 30, 1 / 3
+PART = 256  # images that are decoded and copied to the device at once
 KEPT = 96  # images that all have one size of at most so many pixels a side keep it
 
 
@@ -90,7 +93,9 @@ def whole_files(
     """The training part's files, the first of the headers, with the sides of each."""
     sides = [(header.height, header.width) for header in headers[: len(part.names)]]
     labels = torch.tensor(part.labels, device=device)
-    return ImageFiles(part.names, read, labels, side, torch.tensor(sides, device=device).float())
+    height, width = (side, side) if side is not None else sides[0]
+    on_device = torch.tensor(sides, device=device).float()
+    return ImageFiles(part.names, read, labels, side, (height, width), on_device)
 
 
 def stored(
@@ -98,13 +103,23 @@ def stored(
 ) -> Images | ImageFiles:
     """A part's pixels if they fit, else its files."""
     labels = torch.tensor(part.labels, device=device)
-    width, height = (header.width, header.height) if side is None else (side, side)
-    if len(labels) * 3 * width * height > RESIDENT_BYTES:
-        return ImageFiles(part.names, read, labels, side)
-    pixels = torch.empty(len(labels), 3, height, width, dtype=torch.uint8)
-    decoded = decode.in_threads(
-        lambda name: decode.decode(name, read(name), side), part.names, "decoding images"
-    )
-    for row, image in enumerate(decoded):
-        pixels[row] = image
-    return Images(pixels.to(device), labels)
+    shape = (header.height, header.width) if side is None else (side, side)
+    files = ImageFiles(part.names, read, labels, side, shape)
+    if len(files) * 3 * shape[0] * shape[1] > resident_bytes(device):
+        return files
+    pixels = torch.empty(len(files), 3, *shape, dtype=torch.uint8, device=device)
+    parts = files.everything.split(PART)
+    decoded = files.ahead(parts)
+    with Progress(len(parts), "decoding images") as progress:
+        for k, rows in enumerate(parts):
+            pixels[k * PART : k * PART + len(rows)] = decoded(k).pixels
+            progress.step()
+    return Images(pixels, labels)
+
+
+def resident_bytes(device: torch.device) -> int:
+    """Bytes of pixels that may stay on a device."""
+    if device.type != "cuda":
+        return RESIDENT_BYTES
+    free, _ = torch.cuda.mem_get_info(device)
+    return int(RESIDENT_SHARE * free)

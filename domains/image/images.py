@@ -1,7 +1,7 @@
 """A set of images in its splits, each in memory or in its files."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from torch import Tensor
 from contrastbench.domains.image import decode
 from contrastbench.domains.image.decode import ReadBytes
 from contrastbench.domains.image.views import Policy, draw_crops, happens, random_crop, to_float
+from contrastbench.domains.reading import reading
 
 # ADNCE's code has them for all its sets
 CIFAR_MEAN, CIFAR_STD = ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
@@ -40,6 +41,29 @@ class Images:
         """The split's images of those numbers: a validation part, or a small one."""
         return Images(self.pixels[rows], self.labels[rows])
 
+    def ahead(self, parts: Sequence[Tensor]) -> Callable[[int], "Images"]:
+        """The images of each of the parts, by its number."""
+        return lambda number: self.select(parts[number])
+
+    in_turn = ahead
+
+
+@dataclass(frozen=True)
+class Crops:
+    """A batch of whole pictures of which only their crops were kept."""
+
+    parts: Sequence[Tensor]  # for each policy (n, 3, size, size) uint8 on the device
+    labels: Tensor  # (n,)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def crops(self, policies: Sequence[Policy], rng: torch.Generator) -> Iterator[Tensor]:
+        """(n, 3, size, size) in [0, 1] for each policy, flipped as drawn when asked."""
+        for policy, pixels in zip(policies, self.parts, strict=True):
+            flipped, x = happens(len(self), policy.flip, rng).view(-1, 1, 1, 1), to_float(pixels)
+            yield torch.where(flipped, x.flip(3), x)
+
 
 @dataclass(frozen=True)
 class ImageFiles:
@@ -54,56 +78,119 @@ class ImageFiles:
     read: ReadBytes
     labels: Tensor  # (N,) int64 on the device
     stored: int | None  # None: all files have one size, and keep it
-    sides: Tensor | None = (
-        None  # (N, 2) height and width on the device: crops are of whole pictures
-    )
+    shape: tuple[int, int]  # height and width of all as they are stored
+    # (N, 2) height and width on the device: crops are of whole pictures
+    sides: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
 
+    @property
+    def everything(self) -> Tensor:
+        """(N,) all numbers."""
+        return torch.arange(len(self), device=self.labels.device)
+
     def batch(self, rows: Tensor) -> Tensor:
-        """(n, 3, stored, stored) uint8 on the device: the images of those numbers, decoded now."""
-        return self.on_device(list(decode.pool().map(self.pixels, rows.tolist())))
+        """(n, 3, height, width) uint8 on the device: the images of those numbers, decoded now."""
+        return self.begin(rows, rows.tolist())().pixels
 
-    def pixels(self, row: int) -> Tensor:
-        """(3, stored, stored) uint8 of one image."""
-        return decode.decode(self.names[row], self.read(self.names[row]), self.stored)
+    def ahead(self, parts: Sequence[Tensor]) -> Callable[[int], Images]:
+        """The images of each of the parts, by its number, decoded while those before are used."""
+        numbers = on_host(parts)
+        return decode.Ahead(lambda k: self.begin(parts[k], numbers[k]), len(parts))
 
-    def on_device(self, images: Sequence[Tensor]) -> Tensor:
-        """Images of one size as a tensor on the device."""
-        device, pixels = self.labels.device, torch.stack(list(images))
-        return (
-            pixels.pin_memory().to(device, non_blocking=True)
-            if device.type == "cuda"
-            else pixels.to(device)
-        )
+    def in_turn(self, parts: Sequence[Tensor]) -> Callable[[int], "Images | ImageFiles"]:
+        """As `ahead`, but pictures whose crops are all drawn from one generator wait their turn."""
+        return self.ahead(parts) if self.sides is None else lambda k: self.select(parts[k])
 
-    def crops(self, policies: Sequence[Policy], rng: torch.Generator) -> Iterator[Tensor]:
-        """(N, 3, size, size) in [0, 1] for each policy: a crop of each image."""
+    def crops_ahead(
+        self, parts: Sequence[Tensor], policies: Sequence[Policy], rngs: Sequence[torch.Generator]
+    ) -> Callable[[int], Images | Crops]:
+        """As `ahead`, or the crops for each policy, drawn from each part's own generator."""
         if self.sides is None:
-            rows = torch.arange(len(self), device=self.labels.device)
-            yield from Images(self.batch(rows), self.labels).crops(policies, rng)
-            return
+            return self.ahead(parts)
+        return decode.Ahead(lambda k: self.select(parts[k]).cut(policies, rngs[k]), len(parts))
+
+    def begin(self, rows: Tensor, numbers: Sequence[int]) -> Callable[[], Images]:
+        """Have images decoded.
+
+        Args:
+            rows: their numbers on the device.
+            numbers: the same for the host.
+
+        Returns:
+            What waits for them.
+        """
+        pixels = self.buffer(len(numbers), *self.shape)
+        array = pixels.numpy()  # copies of tensors would start threads of their own
+
+        def work(k: int) -> None:
+            name = self.names[numbers[k]]
+            with reading(name, decode.REPLACE):  # its size may be another by now
+                array[k] = decode.decode(name, self.read(name), self.stored).numpy()
+
+        wait = decode.begin(work, len(numbers))
+
+        def images() -> Images:
+            wait()
+            return Images(self.on_device(pixels), self.labels[rows])
+
+        return images
+
+    def cut(self, policies: Sequence[Policy], rng: torch.Generator) -> Callable[[], Crops]:
+        """Have a crop of each whole picture cut for each policy.
+
+        Returns:
+            What waits for them.
+        """
+        assert self.sides is not None, "pictures of one small size are stored whole"
         n, (height, width) = len(self), self.sides.unbind(1)
         boxes = [draw_crops(n, height, width, p.scale, p.ratio, rng) for p in policies]
         sizes = [policy.size for policy in policies]
         places = torch.stack(boxes, dim=1).int().tolist()
-        parts = decode.pool().map(
-            lambda row: decode.crops(
-                self.names[row], self.read(self.names[row]), places[row], sizes
-            ),
-            range(n),
-        )
-        for policy, crops in zip(policies, zip(*parts, strict=True), strict=True):
-            flipped = happens(n, policy.flip, rng).view(-1, 1, 1, 1)
-            x = to_float(self.on_device(crops))
-            yield torch.where(flipped, x.flip(3), x)
+        parts = [self.buffer(n, size, size) for size in sizes]
+        arrays = [part.numpy() for part in parts]
+
+        def work(k: int) -> None:
+            name = self.names[k]
+            cuts = decode.crops(name, self.read(name), places[k], sizes)
+            for array, cut in zip(arrays, cuts, strict=True):
+                array[k] = cut.numpy()
+
+        wait = decode.begin(work, n)
+
+        def crops() -> Crops:
+            wait()
+            return Crops([self.on_device(part) for part in parts], self.labels)
+
+        return crops
+
+    def buffer(self, n: int, height: int, width: int) -> Tensor:
+        """(n, 3, height, width) uint8 on the host; CUDA copies a pinned one unwaited for."""
+        pinned = self.labels.device.type == "cuda"
+        return torch.empty(n, 3, height, width, dtype=torch.uint8, pin_memory=pinned)
+
+    def on_device(self, pixels: Tensor) -> Tensor:
+        """A buffer's images on the device."""
+        return pixels.to(self.labels.device, non_blocking=True)
+
+    def crops(self, policies: Sequence[Policy], rng: torch.Generator) -> Iterator[Tensor]:
+        """(N, 3, size, size) in [0, 1] for each policy: a crop of each image."""
+        if self.sides is not None:
+            return self.cut(policies, rng)().crops(policies, rng)
+        return Images(self.batch(self.everything), self.labels).crops(policies, rng)
 
     def select(self, rows: Tensor) -> "ImageFiles":
         """The split's images of those numbers: a validation part, or a small one."""
         names = tuple(self.names[row] for row in rows.tolist())
         sides = None if self.sides is None else self.sides[rows]
         return replace(self, names=names, labels=self.labels[rows], sides=sides)
+
+
+def on_host(parts: Sequence[Tensor]) -> list[list[int]]:
+    """The numbers of all parts; the host waits for the device once."""
+    numbers = torch.cat(list(parts)).cpu() if parts else torch.empty(0, dtype=torch.long)
+    return [part.tolist() for part in numbers.split([len(part) for part in parts])]
 
 
 @dataclass(frozen=True)

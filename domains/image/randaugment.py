@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag, grid_sample, pad
 
-from contrastbench.domains.image.colour import column, constant
+from contrastbench.domains.image.colour import column
 
 LARGEST = 10.0  # magnitude
 DEVIATION = 0.5  # of magnitudes
@@ -39,7 +39,6 @@ POINTS = {  # threshold, what is added below it, bits that are kept; each at 0 a
     "Solarize": ((0, 256), (0, 0), (8, 0)),
     "SolarizeAdd": ((128, 0), (0, 110), (8, 0)),
 }
-UNCHANGED = ((256, 0), (0, 0), (8, 0))
 BLENDS = ("Brightness", "Color", "Contrast", "Sharpness")  # factors 0.1 to 1.9
 OPERATIONS = (*MOVES, *STATISTICS, *POINTS, *BLENDS)
 NUMBER = {name: number for number, name in enumerate(OPERATIONS)}
@@ -59,12 +58,7 @@ class Draws:
 
 
 def randaugment(
-    images: Tensor,
-    n: int,
-    magnitude: float,
-    fill: tuple[float, float, float],
-    rng: torch.Generator,
-    way: Callable[[Tensor, "Draws", tuple[float, float, float]], Tensor] | None = None,
+    images: Tensor, n: int, magnitude: float, fill: tuple[float, float, float], rng: torch.Generator
 ) -> Tensor:
     """(N, 3, H, W) in [0, 1]: n operations in a row on each image, each applied half of the time.
 
@@ -74,10 +68,9 @@ def randaugment(
         magnitude: mean of the levels, of 10.
         fill: colour in [0, 1] of pixels from outside of the image.
         rng: of the draws.
-        way: how they are applied; None: `apply`.
     """
     draws = draw(n, len(images), magnitude, rng)
-    return (way or apply)(images.mul(255).round_(), draws, fill).div_(255)
+    return apply(images.mul(255).round_(), draws, fill).div_(255)
 
 
 def draw(layers: int, n: int, magnitude: float, rng: torch.Generator) -> Draws:
@@ -102,7 +95,7 @@ def apply(images: Tensor, draws: Draws, fill: tuple[float, float, float]) -> Ten
         fill: colour in [0, 1] of pixels from outside of the image.
     """
     operation, share = draws.operation, draws.level / LARGEST
-    colour = constant(tuple(round(255 * part) for part in fill), images.device)
+    colour = images.new_tensor([round(255 * part) for part in fill])
     last = operation.new_tensor([NUMBER["Rotate"], NUMBER["SolarizeAdd"], NUMBER["Sharpness"]])
     kind = 1 + torch.bucketize(operation, last)
     kind.masked_fill_((kind == 1) & draws.cubic, 0)  # bicubic moves; the bilinear ones are 1
@@ -137,9 +130,9 @@ def matrices(operation: Tensor, level: Tensor, images: Tensor) -> Tensor:
         images: (N, 3, H, W).
     """
     height, width = images.shape[-2:]
-    largest = constant(tuple(MOVES.values()), level.device)
-    scale = constant((1, 1, width, height, 1), level.device)
-    moves = (largest * scale)[operation.clamp(max=len(MOVES) - 1)] * level[..., None]
+    largest = level.new_tensor(list(MOVES.values()))
+    largest *= largest.new_tensor([1, 1, width, height, 1])
+    moves = largest[operation.clamp(max=len(MOVES) - 1)] * level[..., None]
     right, down, x, y, turn = moves.unbind(-1)
     cos, sin = turn.cos(), turn.sin()
     to_x = (cos, right - sin, x + right * (height / 2))
@@ -219,17 +212,16 @@ def points(operation: Tensor, share: Tensor) -> Tensor:
     lower bits are left out.
 
     Args:
-        operation: (...) numbers of `POINTS`; others leave values as they are.
+        operation: (...) numbers of `POINTS`; what it is for others has no meaning.
         share: (...) magnitude by 10.
     """
     v = torch.arange(256.0, device=share.device)
-    kinds = constant((*POINTS.values(), UNCHANGED), share.device)
-    chosen = kinds[(operation - NUMBER["Invert"]).clamp_(-1, len(POINTS))]
+    values = share.new_tensor(list(POINTS.values()))
+    chosen = values[(operation - NUMBER["Invert"]).clamp(0, len(POINTS) - 1)]
     numbers = torch.addcmul(chosen[..., 0], chosen[..., 1], share[..., None]).floor_()
     threshold, added, bits = numbers[..., None].unbind(-2)
-    mirror = (operation != NUMBER["SolarizeAdd"]) * 255.0
-    above = (mirror[..., None] - v).abs_()
-    table = (v + added).clamp_(max=255).where(v < threshold, above)
+    inverted = (operation != NUMBER["SolarizeAdd"]).float()[..., None]
+    table = v.lerp(255 - v, inverted).lerp((v + added).clamp_(max=255), (v < threshold).float())
     step = (8 - bits).exp2_()
     return table.div_(step).floor_().mul_(step)
 

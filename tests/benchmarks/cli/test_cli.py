@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+import torch
 
 from contrastbench.benchmarks.cli.arguments import parse_pairs
 from contrastbench.benchmarks.records.seeds import parse_seeds
@@ -412,6 +413,36 @@ def test_the_doctor_names_what_is_missing(bench, monkeypatch: pytest.MonkeyPatch
         doctor, "installed", lambda name: "0.0.1" if name == "torch" else real(name)
     )
     assert "torch 0.0.1, but >=2" in bench("doctor")[1]
+
+
+def test_the_doctor_knows_cards(bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    from contrastbench.benchmarks.cli import doctor
+
+    monkeypatch.setattr(doctor, "driver", lambda: None)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    for built, said in (
+        ("13.2", "no CUDA device: no driver of NVIDIA's answers (nvidia-smi); everything runs on"),
+        (None, "torch is built for CPUs alone\nno CUDA device; everything runs on the CPU"),
+    ):
+        monkeypatch.setattr(torch.version, "cuda", built)
+        assert said in bench("doctor")[1]
+    monkeypatch.setattr(doctor, "driver", lambda: "580.65.06")
+    assert "CPUs alone, but there is a driver: pip install torch as" in bench("doctor")[1]
+    answers = {
+        "is_available": True,
+        "device_count": 1,
+        "mem_get_info": (60 * 2**30, 80 * 2**30),
+        "get_device_name": "NVIDIA H100",
+        "is_bf16_supported": True,
+    }
+    for name, answer in answers.items():
+        monkeypatch.setattr(torch.cuda, name, lambda *_, answer=answer: answer)
+    monkeypatch.setattr(torch.backends.cudnn, "version", lambda: 92600)
+    monkeypatch.setattr(torch.version, "cuda", "13.2")
+    said = bench("doctor")[1]
+    assert "built for CUDA 13.2\ndriver 580.65.06, cuDNN 92600\n" in said
+    assert "cuda:0: NVIDIA H100, 80 GiB, 60 free, bf16 yes" in said
+    assert "several devices: NCCL" in said
 
 
 def test_downloads_are_verified(bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,348 @@
+"""`bench check-device`: whether a device computes what a CPU does, repeats itself, and how fast.
+
+What a user runs once on a new machine. Each check returns what it found; what it raises is a
+failure, and the next one follows.
+"""
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, suppress
+from dataclasses import dataclass, field
+from io import StringIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+import torch
+from joblib import cpu_count
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from contrastbench.benchmarks.perf import losses as perf_losses
+from contrastbench.benchmarks.perf.shadow import NAME as SHADOW
+from contrastbench.benchmarks.perf.shadow import counting
+from contrastbench.benchmarks.perf.timing import best_of
+from contrastbench.benchmarks.records.device_report import DeviceReport
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.running import devices, domain_laws
+from contrastbench.benchmarks.running.environment import environment
+from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.runner import open_domain
+from contrastbench.benchmarks.running.runner import run as run_cell
+from contrastbench.benchmarks.running.training import AnyDomain, Look, Run, train
+from contrastbench.domains.registry import (
+    DOMAINS,
+    declaration,
+    domain_class,
+    make_recipe,
+)
+from contrastbench.losses import LOSSES, get_loss, same_class
+from contrastbench.losses.contrast import Contrast
+from contrastbench.losses.errors import UserError, is_termination
+from contrastbench.losses.laws.assertions import value_and_gradient
+from contrastbench.losses.laws.battery import prepared
+from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
+from contrastbench.losses.spec import LossSpec
+
+MINUTES = 10  # after which no check is begun
+# how far value and gradients may be from the CPU's, as a share of the largest entry if that is
+# above 1: sums in another order
+TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-4}
+LARGE = ("infonce", "adnce")  # losses whose memory and time at 2N = 32,768 are told
+CELL_LOSS = "adnce"
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is checked, and how much is done for it."""
+
+    device: torch.device
+    domains: tuple[str, ...] = tuple(DOMAINS)
+    losses: tuple[str, ...] = tuple(LOSSES)
+    small: bool = False  # sizes for a test of the checks themselves
+
+    def size(self, small: int, cpu: int, cuda: int) -> int:
+        """By what there is to compute with."""
+        return small if self.small else cuda if self.device.type == "cuda" else cpu
+
+    @property
+    def installed(self) -> tuple[str, ...]:
+        """The domains whose libraries are there."""
+        found = []
+        for name in self.domains:
+            with suppress(UserError):
+                domain_class(name)
+                found.append(name)
+        return tuple(found)
+
+    def open(self, name: str) -> AnyDomain:
+        """A domain's embedded dataset by its tiny recipe, on the device."""
+        return open_domain(tiny(name), 0, None, self.device)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a check has to say."""
+
+    said: str
+    figures: dict[str, float] = field(default_factory=dict)
+    throughput: dict[str, float] = field(default_factory=dict)
+
+
+Check = Callable[[Work], Found]
+
+
+def run(work: Work, report: DeviceReport) -> Iterator[str]:
+    """Do every check, note it in the report, and say so in a line each."""
+    start = time.monotonic()
+    for name, check in CHECKS.items():
+        begun = time.monotonic()
+        if begun - start > 60 * MINUTES:
+            ok, found = False, Found(f"not begun: {MINUTES} minutes are over")
+        else:
+            ok, found = outcome(check, work)
+        seconds = time.monotonic() - begun
+        entry = {"ok": ok, "seconds": round(seconds, 2), "said": found.said, **found.figures}
+        report.checks[name] = entry
+        report.throughput.update(found.throughput)
+        yield f"{'ok' if ok else 'FAIL':4}  {name:10} {found.said} ({seconds:.1f} s)"
+
+
+def outcome(check: Check, work: Work) -> tuple[bool, Found]:
+    """Whether a check passed, and what it found or what went wrong."""
+    try:
+        with redirect_stderr(StringIO()):  # what domains say of their data, time and again
+            return True, check(work)
+    except (Exception, SystemExit) as error:
+        if is_termination(error):
+            raise
+        return False, Found(f"{type(error).__name__}: {error}".split("\n")[0])
+
+
+def new_report(device: torch.device) -> DeviceReport:
+    """What is known of a device before anything was checked."""
+    about = environment(device)
+    names = ("device_memory_gib", "device_count", "deterministic", "tf32")
+    told = {key: about[key] for key in names if key in about}
+    busy = round(os.getloadavg()[0] / cpu_count(), 2)
+    kind = {"name": about["device"], "type": device.type, **told, "cpus": cpu_count()}
+    return DeviceReport(kind, {"python": about["python"], **about["versions"]}, busy=busy)
+
+
+def losses_of_the_cpu(work: Work) -> Found:
+    """Every loss with every pairing: values and gradients are the CPU's."""
+    worst = dict.fromkeys(TOLERANCES, 0.0)
+    for name in work.losses:
+        for title in (*PAIRINGS, "same_class"):
+            for dtype, tolerance in TOLERANCES.items():
+                gap = distance(name, title, dtype, work.device)
+                assert gap <= tolerance, f"{name}, {title}, {dtype}: {gap:.1e} from the CPU's"
+                worst[dtype] = max(worst[dtype], gap)
+    told = ", ".join(f"{worst[d]:.1e} in {str(d)[6:]} (of {t:g})" for d, t in TOLERANCES.items())
+    figures = {f"farthest_{str(dtype)[6:]}": gap for dtype, gap in worst.items()}
+    return Found(f"{len(work.losses)} losses, farthest from the CPU's: {told}", figures)
+
+
+def distance(name: str, title: str, dtype: torch.dtype, device: torch.device) -> float:
+    """How far a loss's value and gradients on the device are from those on the CPU."""
+    results = []
+    for place in (torch.device("cpu"), device):
+        views = [view.to(place).requires_grad_() for view in random_views(0, 37, 16, dtype)]
+        loss = prepared(name, {}).to(dtype).to(place)
+        results.append(value_and_gradient(loss, pair(title, views), views))
+    gaps = []
+    for expected, found in zip(*results, strict=True):
+        scale = max(1.0, expected.abs().max().item())
+        gaps.append((found.cpu() - expected).abs().max().item() / scale)
+    return math.inf if any(map(math.isnan, gaps)) else max(gaps)
+
+
+def pair(title: str, views: Sequence[Tensor]) -> Contrast:
+    """Who meets whom, classes on the views' device."""
+    if title != "same_class":
+        return PAIRINGS[title](views)
+    labels = torch.arange(len(views[0]), device=views[0].device) % 10
+    return same_class(views[0], views[1], labels)
+
+
+def steps_without_waiting(work: Work) -> Found:
+    """In a step of each domain the host never waits for the device."""
+    for name in work.installed:
+        domain, loss = work.open(name), get_loss(CELL_LOSS).to(work.device)
+        model, batches = domain.model(), list(domain.batches(0))
+        model.train()
+        training = Run(model, loss, domain.recipe, 10**9, None, None)
+        for number, batch in enumerate((batches[0], batches[-1])):
+            with unwatched() if number == 0 else watched(work.device, name):
+                contrasts = domain.contrasts(model, batch)
+                training.update(torch.stack([loss(contrast) for contrast in contrasts]).sum())
+    unseen = "" if work.device.type in ("cuda", SHADOW) else ": nothing to see on this device"
+    return Found(f"{listed(work)}{unseen}")
+
+
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """The first step allocates, and may wait for that."""
+    yield
+
+
+@contextmanager
+def watched(device: torch.device, name: str) -> Iterator[None]:
+    """Raise where the host waits for the device, as far as it can be told."""
+    if device.type == "cuda":
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            yield
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+        return
+    with counting() as counts:
+        yield
+    assert not counts.host_reads, f"{name} waits at {', '.join(counts.read_at)}"
+
+
+def cells_twice(work: Work) -> Found:
+    """A small cell of each domain, trained and scored twice, has the same numbers to the bit."""
+    said = []
+    for name in work.installed:
+        first, second = (trained(name, work.device) for _ in range(2))
+        assert first == second, f"{name}: two runs have other numbers: {differing(first, second)}"
+        said.append(f"{name} {first[0]:.2f}")
+    return Found(f"{', '.join(said)}; each twice, the same bits")
+
+
+def trained(name: str, device: torch.device) -> tuple[float, dict[str, float], list[float]]:
+    """The main score of a small cell, all of them, and the mean loss of each epoch."""
+    with TemporaryDirectory() as folder:
+        record, _ = run_cell(tiny(name), 0, Options(Path(folder), device=str(device)))
+    assert record["status"] == "ok", f"{name}: {record['details']['error']}"
+    metrics = record["metrics"]
+    return metrics[record["main"]], metrics, record["details"]["loss_by_epoch"]
+
+
+def differing(one: Any, other: Any) -> str:
+    """Where two results part."""
+    pairs = zip(one[2], other[2], strict=True)
+    epoch = next((k for k, (a, b) in enumerate(pairs, 1) if a != b), None)
+    return f"from epoch {epoch} on" if epoch else f"scores {one[0]:.2f} and {other[0]:.2f}"
+
+
+def resumed(work: Work) -> Found:
+    """A training that was interrupted ends in the bits of one that was not."""
+    for name in work.installed:
+        whole, history = trained_model(work, name)
+        stop = max(1, work.open(name).steps() // 2)
+        with TemporaryDirectory() as folder:
+            checkpoint = Path(folder) / "training.safetensors"
+            with suppress(KeyboardInterrupt):
+                trained_model(work, name, checkpoint, domain_laws.interrupt(stop))
+            again, later = trained_model(work, name, checkpoint)
+        other = domain_laws.difference(whole.state_dict(), again.state_dict())
+        assert other is None, f"{name}: {other} differs after an interruption at step {stop}"
+        assert later == history, f"{name}: the losses differ after an interruption at step {stop}"
+    return Found(listed(work))
+
+
+def trained_model(
+    work: Work, name: str, checkpoint: Path | None = None, look: Look | None = None
+) -> tuple[nn.Module, Any]:
+    """A small model, and what its training has seen."""
+    domain, loss = work.open(name), get_loss(CELL_LOSS).to(work.device)
+    torch.manual_seed(0)
+    return train(domain, loss, checkpoint, look=look)
+
+
+def large_batches(work: Work) -> Found:
+    """Time and memory of a loss's step with 32,768 embeddings."""
+    rows, said, figures = work.size(64, 32768, 32768), [], {}
+    for name in LARGE:
+        step = perf_losses.train_step(name, rows, work.device)
+        peak = devices.PeakMemory(work.device)
+        held = allocated_mib(work.device)
+        seconds = best_of(step, work.device, repeats=1)
+        mib = (peak.mib or 0.0) - held
+        figures |= {f"{name}_seconds": seconds, f"{name}_mib": mib}
+        said.append(f"{name} {seconds * 1e3:.3g} ms and {mib:.0f} MiB")
+    return Found(f"2N = {rows}: {', '.join(said)}", figures)
+
+
+def allocated_mib(device: torch.device) -> float:
+    """What the device holds for this process now; a CPU's peak is of the whole process."""
+    return torch.cuda.memory_allocated(device) / 2**20 if device.type == "cuda" else 0.0
+
+
+def speeds(work: Work) -> Found:
+    """Operations and bytes a second: products, a copy, a ResNet-18's step."""
+    torch.set_num_threads(cpu_count())
+    found: dict[str, float] = {"bytes_per_second": copied(work)}
+    for name, dtype in (("float32", torch.float32), ("bf16", torch.bfloat16)):
+        found[f"flops_{name}"] = multiplied(work, dtype)
+        found[f"step_flops_{name}"], found[f"images_per_second_{name}"] = stepped(work, name)
+    told = [
+        f"{found[f'flops_{name}'] / 1e12:.3g} TFLOP/s in {name} "
+        f"({found[f'step_flops_{name}'] / 1e12:.3g} in a ResNet-18's step)"
+        for name in ("float32", "bf16")
+    ]
+    rate = f"{found['bytes_per_second'] / 1e9:.3g} GB/s"
+    return Found(", ".join([*told, rate]), throughput=found)
+
+
+def copied(work: Work) -> float:
+    """Bytes that a copy reads and writes in a second."""
+    x = torch.zeros(work.size(2**10, 2**24, 2**28), device=work.device)
+    y = torch.empty_like(x)
+    return 2 * x.numel() * x.itemsize / best_of(lambda: y.copy_(x), work.device)
+
+
+def multiplied(work: Work, dtype: torch.dtype) -> float:
+    """Floating-point operations a second of a product of two matrices."""
+    n = work.size(64, 2048, 8192)
+    a = torch.ones(n, n, device=work.device, dtype=dtype)
+    return 2 * n**3 / best_of(lambda: a @ a, work.device)
+
+
+def stepped(work: Work, precision: str) -> tuple[float, float]:
+    """Floating-point operations and images a second of SimCLR's step on images of 32 pixels."""
+    from contrastbench.domains.image import ImageRecipe
+    from contrastbench.domains.image.encoder import ImageModel
+    from contrastbench.losses import both_views
+
+    width = 0.0625 if work.small else 1.0
+    recipe = make_recipe("image", {"precision": precision, "width": width, "size": 32})
+    model, loss = ImageModel(cast(ImageRecipe, recipe), 1).to(work.device), get_loss("infonce")
+    batch = work.size(2, 32, 256)
+    views = [torch.rand(batch, 3, 32, 32, device=work.device) for _ in range(2)]
+
+    def step() -> None:
+        model.zero_grad()
+        loss(both_views(*[model(view) for view in views])).backward()
+
+    with FlopCounterMode(display=False) as counter:
+        step()
+    seconds = best_of(step, work.device)
+    return counter.get_total_flops() / seconds, batch / seconds
+
+
+def tiny(name: str) -> Experiment:
+    """A domain's embedded dataset by its tiny recipe."""
+    about = declaration(name)
+    return Experiment(name, about.default, LossSpec(CELL_LOSS), about.tiny)
+
+
+def listed(work: Work) -> str:
+    """The domains that were there, and those whose libraries are not."""
+    missing = [name for name in work.domains if name not in work.installed]
+    without = f"; not installed: {', '.join(missing)}" if missing else ""
+    return ", ".join(work.installed) + without
+
+
+CHECKS: dict[str, Check] = {
+    "losses": losses_of_the_cpu,
+    "steps": steps_without_waiting,
+    "cells": cells_twice,
+    "resume": resumed,
+    "memory": large_batches,
+    "throughput": speeds,
+}

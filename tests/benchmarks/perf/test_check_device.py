@@ -1,0 +1,131 @@
+"""`bench check-device`: what passes, and that each check can fail."""
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from contrastbench.benchmarks.cli import main
+from contrastbench.benchmarks.perf import check_device
+from contrastbench.benchmarks.perf.check_device import CHECKS, Work, new_report, outcome, run
+from contrastbench.benchmarks.perf.shadow import shadow
+from contrastbench.benchmarks.records import device_report
+from contrastbench.benchmarks.running import devices
+from contrastbench.domains.tabular.domain import TabularDomain
+
+SHADOW = shadow()  # before torch's first backward pass, which asks what devices there are
+CPU = torch.device("cpu")
+LOSSES = ("infonce", "dar")
+ON_SHADOW = Work(SHADOW, ("tabular",), LOSSES, small=True)
+
+
+@pytest.fixture(autouse=True)
+def as_before(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The shadow device is no reason to change torch's switches."""
+    monkeypatch.setattr(devices, "set_up", lambda *_: None)
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_a_device_that_computes_as_the_cpu_passes(name: str) -> None:
+    passed, found = outcome(CHECKS[name], ON_SHADOW)
+    assert passed, found.said
+
+
+def test_the_command_prints_a_line_for_each_check_and_writes_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work(device: torch.device, small: bool) -> Work:
+        return Work(device, ("tabular",), LOSSES, small)
+
+    monkeypatch.setattr(check_device, "Work", work)
+    words = ["check-device", "cpu", "--tiny", "--results", str(tmp_path)]
+    result = CliRunner().invoke(main.app, words)
+    assert result.exit_code == 0, result.output
+    (path,) = (tmp_path / "devices").iterdir()
+    head, *lines, last = result.stdout.splitlines()
+    assert "CPU" in head
+    assert "torch" in head
+    assert [line.split()[:2] for line in lines] == [["ok", name] for name in CHECKS]
+    assert last == f"6 of 6 checks passed ({path})"
+    report = device_report.read(path)
+    assert set(report.checks) == set(CHECKS)
+    assert report.device["type"] == "cpu"
+    names = {"flops", "step_flops", "images_per_second"}
+    expected = {f"{name}_{kind}" for name in names for kind in ("float32", "bf16")}
+    assert set(report.throughput) == {"bytes_per_second", *expected}
+    assert all(value > 0 for value in report.throughput.values())
+    assert json.loads(path.read_text())["checks"]["memory"]["infonce_seconds"] > 0
+
+
+def test_a_failure_is_told_and_the_next_check_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrong(work: Work) -> Any:
+        raise ValueError("wrong\nand more")
+
+    right = lambda work: check_device.Found("fine")  # noqa: E731
+    monkeypatch.setattr(check_device, "CHECKS", {"one": wrong, "two": right})
+    report = new_report(CPU)
+    lines = list(run(Work(CPU), report))
+    assert [line.split(" (")[0] for line in lines] == [
+        "FAIL  one        ValueError: wrong",
+        "ok    two        fine",
+    ]
+    assert not report.ok
+    words = ["check-device", "cpu", "--json", str(tmp_path / "it.json")]
+    assert CliRunner().invoke(main.app, words).exit_code == 1
+    assert device_report.read(tmp_path / "it.json").checks["one"]["said"] == "ValueError: wrong"
+
+
+def test_no_check_is_begun_after_ten_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_device, "MINUTES", -1)
+    report = new_report(CPU)
+    assert all("FAIL" in line for line in run(Work(CPU), report))
+    assert set(report.checks) == set(CHECKS)
+
+
+def test_another_gradient_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = check_device.value_and_gradient
+
+    def wrong(loss: Any, contrast: Any, views: Any) -> Any:
+        value, *gradients = real(loss, contrast, views)
+        far = 1e-3 if views[0].device == SHADOW else 0.0
+        return [value, *[gradient + far for gradient in gradients]]
+
+    monkeypatch.setattr(check_device, "value_and_gradient", wrong)
+    passed, found = outcome(CHECKS["losses"], ON_SHADOW)
+    assert not passed
+    assert "infonce, both_views, torch.float64: 1.0e-03 from the CPU's" in found.said
+
+
+def test_a_step_that_waits_fails_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = TabularDomain.contrasts
+
+    def waiting(self: Any, model: Any, batch: Any) -> Any:
+        contrasts = real(self, model, batch)
+        contrasts[0].anchor.sum().item()
+        return contrasts
+
+    monkeypatch.setattr(TabularDomain, "contrasts", waiting)
+    passed, found = outcome(CHECKS["steps"], ON_SHADOW)
+    assert not passed
+    assert "tabular waits at" in found.said
+
+
+def test_numbers_that_do_not_repeat_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    count = itertools.count()
+    real = TabularDomain.contrasts
+
+    def drifting(self: Any, model: Any, batch: Any) -> Any:
+        next(model.parameters()).data.add_(1e-3 * next(count))
+        return real(self, model, batch)
+
+    monkeypatch.setattr(TabularDomain, "contrasts", drifting)
+    work = Work(CPU, ("tabular",), small=True)
+    said = [outcome(CHECKS[name], work)[1].said for name in ("cells", "resume")]
+    assert "tabular: two runs have other numbers: from epoch 1 on" in said[0]
+    assert "differs after an interruption at step" in said[1]

@@ -1,0 +1,89 @@
+"""What only a CUDA device can show; `pytest -m gpu` there, `bench check-device cuda` for users."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from contrastbench.benchmarks.cli import main
+from contrastbench.benchmarks.perf import losses as perf_losses
+from contrastbench.benchmarks.perf.check_device import CHECKS, Work, outcome
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.running.devices import open_device
+from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.runner import run
+from contrastbench.domains.registry import declaration
+from contrastbench.losses.spec import LossSpec
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here"),
+]
+
+
+@pytest.fixture(autouse=True)
+def device() -> Iterator[torch.device]:
+    yield open_device("cuda")
+    torch.set_deterministic_debug_mode("default")
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_the_device_passes(name: str, device: torch.device) -> None:
+    passed, found = outcome(CHECKS[name], Work(device))
+    assert passed, found.said
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+@pytest.mark.parametrize("tf32", [True, False])
+def test_the_record_says_what_the_numbers_were_made_with(
+    deterministic: bool, tf32: bool, tmp_path: Path
+) -> None:
+    about = declaration("tabular")
+    experiment = Experiment("tabular", about.default, LossSpec("adnce"), about.tiny)
+    options = Options(tmp_path, device="cuda", deterministic=deterministic, tf32=tf32)
+    record, _ = run(experiment, 0, options)
+    said = record["environment"]
+    assert (said["deterministic"], said["tf32"]) == (deterministic, tf32)
+    assert said["device"] == torch.cuda.get_device_name()
+    assert said["device_memory_gib"] > 1
+    assert {"cuda", "cudnn", "driver"} <= set(said["versions"])
+
+
+def test_files_reach_the_device_as_they_are(
+    tmp_path: Path, device: torch.device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Through pinned memory, unwaited for, and used at once."""
+    pytest.importorskip("PIL")
+    from contrastbench.domains.image import files
+    from contrastbench.domains.image.data import load
+    from contrastbench.domains.image.images import ImageFiles
+    from made_images import CPU, folder
+
+    expected = load(f"folder:{folder(tmp_path, count=40)}", 16, None, CPU)[0].train
+    monkeypatch.setattr(files, "RESIDENT_SHARE", 0.0)
+    found = load(f"folder:{tmp_path}", 16, None, device)[0].train
+    assert isinstance(found, ImageFiles)
+    parts = torch.arange(len(found), device=device).split(8)
+    batch = found.ahead(parts)
+    for number, rows in enumerate(parts):
+        pixels = batch(number).pixels
+        assert pixels.device.type == "cuda"
+        assert torch.equal((pixels + 0).cpu(), expected.batch(rows.cpu()))
+
+
+@pytest.mark.parametrize("part", ["graph", "image", "sentence", "tabular"])
+def test_perf_runs_there(part: str) -> None:
+    pytest.importorskip({"graph": "torch_geometric", "sentence": "transformers"}.get(part, "torch"))
+    only = {"graph": "motifs", "image": "digits", "sentence": "tiny", "tabular": "digits-table"}
+    words = ["perf", part, "--device", "cuda", "--only", only[part]]
+    if part == "sentence":
+        pytest.skip("the STS suite is downloaded: the script that uses a GPU runs it")
+    result = CliRunner().invoke(main.app, words)
+    assert result.exit_code == 0, result.output
+    assert torch.cuda.get_device_name() in result.output
+
+
+def test_a_cell_of_perf_is_measured_on_the_device(device: torch.device) -> None:
+    assert "MB" in perf_losses.cell("infonce", 512, device)
