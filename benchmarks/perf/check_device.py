@@ -260,17 +260,12 @@ def large_batches(work: Work) -> Found:
     for name in LARGE:
         step = perf_losses.train_step(name, rows, work.device)
         peak = devices.PeakMemory(work.device)
-        held = allocated_mib(work.device)
+        before = peak.mib or 0.0
         seconds = best_of(step, work.device, repeats=1)
-        mib = (peak.mib or 0.0) - held
+        mib = (peak.mib or 0.0) - before
         figures |= {f"{name}_seconds": seconds, f"{name}_mib": mib}
         said.append(f"{name} {seconds * 1e3:.3g} ms and {mib:.0f} MiB")
     return Found(f"2N = {rows}: {', '.join(said)}", figures)
-
-
-def allocated_mib(device: torch.device) -> float:
-    """What the device holds for this process now; a CPU's peak is of the whole process."""
-    return torch.cuda.memory_allocated(device) / 2**20 if device.type == "cuda" else 0.0
 
 
 def speeds(work: Work) -> Found:
