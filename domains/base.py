@@ -143,3 +143,9 @@ def generator(device: torch.device, *key: int) -> torch.Generator:
     # a device that is written in Python brings generators of its own
     kind = getattr(torch.get_device_module(device), "Generator", torch.Generator)
     return kind(device).manual_seed(int(state >> np.uint64(1)))
+
+
+def unwaited(tensor: Tensor, device: torch.device) -> Tensor:
+    """The tensor on the device, of whose copy the host does not await the end."""
+    pinned = tensor.pin_memory() if device.type == "cuda" else tensor
+    return pinned.to(device, non_blocking=True)

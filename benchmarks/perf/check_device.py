@@ -201,6 +201,7 @@ def watched(device: torch.device, name: str) -> Iterator[None]:
     with counting() as counts:
         yield
     assert not counts.host_reads, f"{name} waits at {', '.join(counts.read_at)}"
+    assert counts.copies <= 1, f"{name} copies at {', '.join(counts.copied_at)}"  # its batch
 
 
 def cells_twice(work: Work) -> Found:
@@ -256,7 +257,8 @@ def trained_model(
 
 def large_batches(work: Work) -> Found:
     """Time and memory of a loss's step with 32,768 embeddings."""
-    rows, said, figures = work.size(64, 32768, 32768), [], {}
+    rows, said = work.size(64, 32768, 32768), []
+    figures: dict[str, float] = {}
     for name in LARGE:
         step = perf_losses.train_step(name, rows, work.device)
         peak = devices.PeakMemory(work.device)

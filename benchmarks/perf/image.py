@@ -108,15 +108,23 @@ def decoding_times(
         for number in range(len(parts)):
             step(batch(number).pixels)
 
+    def in_turns() -> None:
+        for part in parts:
+            step(pictures.batch(part))
+
+    def alone() -> None:
+        for _ in parts:
+            step(fixed)
+
     works: list[Callable[[], Any]] = [
         lambda: [pictures.batch(part) for part in parts],
-        lambda: [step(fixed) for _ in parts],
-        lambda: [step(pictures.batch(part)) for part in parts],
+        alone,
+        in_turns,
         ahead,
     ]
     rounds = [[seconds(work, device) for work in works] for _ in range(STEPS + 1)][1:]
-    decoding, steps, in_turns, overlapped = (median(c) for c in zip(*rounds, strict=True))
-    return decoding, steps, in_turns, overlapped
+    decoding, steps, both, overlapped = (median(column) for column in zip(*rounds, strict=True))
+    return decoding, steps, both, overlapped
 
 
 def view_times(images: Tensor, policy: Policy) -> tuple[float, float]:

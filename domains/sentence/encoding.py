@@ -8,6 +8,7 @@ from itertools import chain
 import torch
 from torch import Tensor, nn
 
+from contrastbench.domains.base import unwaited
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.sentence.checkpoint import Checkpoint
 from contrastbench.domains.sentence.data import check_text
@@ -21,7 +22,7 @@ def pad(rows: Iterable[list[int]], padding: int, device: torch.device) -> Tokens
     mask = [torch.ones_like(row) for row in ids]
     padded = nn.utils.rnn.pad_sequence(ids, batch_first=True, padding_value=padding)
     real = nn.utils.rnn.pad_sequence(mask, batch_first=True)
-    there, mask = torch.stack([padded, real]).to(device)
+    there, mask = unwaited(torch.stack([padded, real]), device)
     return Tokens(there, mask, bool(real.all()))
 
 
