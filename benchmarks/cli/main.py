@@ -31,6 +31,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "sweep": sweep.sweep,
     "plan": sweep.plan,
     "merge": sweep.merge,
+    "pack": sweep.pack,
     "list": data.list_,
     "table": tables.table,
     "audit": tables.audit,

@@ -11,14 +11,23 @@ from contrastbench.losses.errors import unknown
 if TYPE_CHECKING:
     import torch
 
-PARTS = ("losses", "graph", "image", "sentence", "tabular")  # each is a module of benchmarks.perf
+PARTS = (
+    "losses",
+    "graph",
+    "image",
+    "sentence",
+    "tabular",
+    "records",
+)  # each is a module of benchmarks.perf
 
 
 def perf(
     part: Annotated[str, typer.Argument(help=f"{', '.join(PARTS)}.")],
     only: Annotated[
         str | None,
-        typer.Option(help="Losses, datasets or encoders, by commas; default: a few."),
+        typer.Option(
+            help="Losses, datasets, encoders or numbers of records, by commas; default: a few."
+        ),
     ] = None,
     data_root: opt.DataRoot = None,
     device: opt.Device = "cpu",

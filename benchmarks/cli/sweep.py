@@ -1,4 +1,4 @@
-"""`bench sweep`, `plan` and `merge`: many cells, and folders of records."""
+"""`bench sweep`, `plan`, `merge` and `pack`: many cells, and folders of records."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,6 +7,7 @@ import typer
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import check_data_root, parse_losses, parse_pairs
+from contrastbench.benchmarks.records.moment import one_moment
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.losses.errors import UserError
 
@@ -71,6 +72,7 @@ def sweep(
         raise typer.Exit(1)
 
 
+@one_moment()
 def plan(
     what: opt.What,
     loss: opt.Join = None,
@@ -106,3 +108,19 @@ def merge(
     typer.echo(f"{done.added} added, {done.equal} equal, {len(done.unequal)} unequal")
     if done.unequal:
         raise typer.Exit(1)
+
+
+def pack(
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Make the records of packs loose files again.")
+    ] = False,
+    results: opt.Results = Path("results"),
+) -> None:
+    """Put the finished records of each dataset into one compressed file, a pack.
+
+    Every command reads packs beside loose files. Pack again when there are more.
+    """
+    from contrastbench.benchmarks.records import packing
+
+    for line in (packing.unpack if undo else packing.pack)(results):
+        typer.echo(line)

@@ -7,9 +7,11 @@ import typer
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import parse_losses
+from contrastbench.benchmarks.records.moment import one_moment
 from contrastbench.losses.errors import UserError
 
 
+@one_moment()
 def table(
     name: Annotated[
         str | None, typer.Argument(help="A table (bench list tables), or a YAML file.")
@@ -44,6 +46,7 @@ def table(
         typer.echo(formats.render(chosen, results, format_), nl=False)
 
 
+@one_moment()
 def audit(
     name: opt.Table, selection: opt.Selection = None, results: opt.Results = Path("results")
 ) -> None:
@@ -55,6 +58,7 @@ def audit(
     typer.echo(audit.report(chosen, results), nl=False)
 
 
+@one_moment()
 def compare(
     name: opt.Table,
     loss: opt.Join = None,
@@ -80,6 +84,7 @@ def compare(
     typer.echo(formats.render(chosen, results, format_, baseline, test, alpha), nl=False)
 
 
+@one_moment()
 def report(
     names: Annotated[
         list[str] | None, typer.Argument(help="Tables or YAML files; default: all with records.")

@@ -3,13 +3,14 @@
 Brings no torch.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records import reading, store
+from contrastbench.benchmarks.records.moment import remembered
 from contrastbench.benchmarks.records.scored import copy_of
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.domains.recipe import Recipe
@@ -76,23 +77,25 @@ class Experiment:
         what was done before. One that was scored after more epochs on the way is of the same
         training.
         """
-        key = record["key"]
+        return self.matches_key(record["key"], lambda: record)
+
+    def matches_key(self, key: str, identity: Callable[[], Record]) -> bool:
+        """As `matches` says, of a record with that key, whose identity is asked for once."""
         if key not in self.compared:
-            self.compared[key] = self.compare(record)
+            self.compared[key] = self.compare(identity())
         return self.compared[key]
 
     def compare(self, record: Record) -> bool:
         """As `matches` says."""
         params = {**self.default_params, **record["params"]}
         recorded = (record["loss_code"], params, record["protocol"])
-        wanted = (self.loss.code, self.loss.complete.params, self.full_recipe.protocol)
-        recipe, scored = (
-            {**self.default_recipe, **record["recipe"]},
-            list(self.full_recipe.score_at),
-        )
+        if recorded != (self.loss.code, self.loss.complete.params, self.full_recipe.protocol):
+            return False
+        recipe = {**self.default_recipe, **record["recipe"]}
+        scored = list(self.full_recipe.score_at)
         if not set(scored) <= set(recipe["score_at"]):
             return False
-        return recorded == wanted and {**recipe, "score_at": scored} in self.recorded_recipes
+        return {**recipe, "score_at": scored} in self.recorded_recipes
 
     @cached_property
     def compared(self) -> dict[str, bool]:
@@ -109,11 +112,15 @@ class Experiment:
         """The parameters that the loss has if none is given."""
         return LossSpec(self.loss.name).complete.params
 
+    def records(self, results: Path) -> list[Record]:
+        """Its records, those of failed tries too; not to be changed."""
+        folder = self.folder(results)
+        find = partial(reading.matching, folder, self.matches_key)
+        return remembered((folder, self.key), find)
+
     def finished(self, results: Path) -> Iterator[Record]:
         """Its finished records, ok or diverged."""
-        for record in store.read_all(results, self.domain, self.dataset, self.loss.complete.name):
-            if self.matches(record):
-                yield record
+        return (record for record in self.records(results) if record["status"] in store.FINAL)
 
     def ok_by_data(self, results: Path, but: Container[int] = ()) -> ByData:
         """The ok records by their data, and for each data one by seed.

@@ -11,8 +11,9 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
-from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records import reading, store
 from contrastbench.benchmarks.records.experiment import ByData, Experiment, in_order
+from contrastbench.benchmarks.records.moment import remembered
 from contrastbench.benchmarks.records.scored import scored
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.losses.errors import UserError
@@ -29,12 +30,7 @@ def ok_by_data(trials: Sequence[Experiment], results: Path, but: Container[int] 
     Raises:
         UserError: a record does not say its inner scores.
     """
-    first = trials[0]
-    finished = [
-        record
-        for record in store.read_all(results, first.domain, first.dataset, first.loss.complete.name)
-        if record["seed"] not in but
-    ]
+    finished = [record for record in finished_of(trials, results) if record["seed"] not in but]
     runs = [{place(record): record for record in finished if t.matches(record)} for t in trials]
     shared = set(runs[0]).intersection(*runs)
     chosen: ByData = {}
@@ -43,6 +39,17 @@ def ok_by_data(trials: Sequence[Experiment], results: Path, but: Container[int] 
         if record:
             chosen.setdefault(data_hash, {})[seed] = record
     return in_order(chosen)
+
+
+def finished_of(trials: Sequence[Experiment], results: Path) -> list[Record]:
+    """The finished records of experiments that differ in parameters of the loss alone, by name."""
+    folder = trials[0].folder(results)
+
+    def find() -> list[Record]:
+        return reading.matching(folder, lambda *of: any(one.matches_key(*of) for one in trials))
+
+    records = remembered((folder, *(trial.key for trial in trials)), find)
+    return [record for record in records if record["status"] in store.FINAL]
 
 
 def place(record: Record) -> tuple[str, int]:

@@ -5,12 +5,11 @@ One immutable JSON file for each finished cell, published atomically and never o
 
 import hashlib
 import json
-import os
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from contrastbench.benchmarks.records import files
 from contrastbench.losses.errors import UserError
@@ -39,6 +38,19 @@ IDENTITY = (  # everything that can change a number, besides the seed
 )
 
 
+def digest_as_published(text: str, checksum: str) -> str:
+    """The record's digest by the text of its file, if that is as `as_bytes` writes it.
+
+    Canonical JSON is that text without its layout and without the checksum. No string has a line's
+    end in it, nor, unless it escapes a quote, what stands between a key and its value.
+    """
+    if '\\"' in text:
+        return ""
+    lines = "".join(map(str.strip, text.split("\n"))).replace('": ', '":')
+    bare = lines.replace(f'"sha256":"{checksum}",', "", 1)
+    return hashlib.sha256(bare.encode()).hexdigest()
+
+
 def key(record: Record) -> str:
     """Sha256 over the record's identity: the same for all seeds of a cell."""
     return digest({name: record[name] for name in IDENTITY})
@@ -55,6 +67,7 @@ def folder(results: Path, domain: str, dataset: str, loss: str) -> Path:
     return results.joinpath("runs", *map(file_name, (domain, dataset, loss)))
 
 
+@lru_cache(maxsize=2**12)
 def file_name(text: str) -> str:
     """The text as a folder's name.
 
@@ -91,17 +104,18 @@ def publish(record: Record, path: Path) -> bool:
     """Add the record and make its name survive a power cut; see `add`."""
     added = add(record, path)
     if added:
-        sync_folder(path.parent)
+        files.sync_folder(path.parent)
     return added
 
 
 def add(record: Record, path: Path) -> bool:
-    """Write the record, whole or not at all; False if another runner was first.
-
-    The link fails where a record stands, so of two runners that finish one cell the second changes
-    nothing.
-    """
+    """Write the record, whole or not at all; False if another runner was first."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    return files.publish(path, as_bytes(record))
+
+
+def as_bytes(record: Record) -> bytes:
+    """A record's file."""
     text = json.dumps(
         record | {"sha256": digest(record)},
         indent=1,
@@ -109,31 +123,31 @@ def add(record: Record, path: Path) -> bool:
         ensure_ascii=False,
         allow_nan=False,
     )
-    try:
-        with files.written(path.parent, text + "\n") as temporary:
-            os.link(temporary, path)
-    except FileExistsError:
-        return False
-    return True
+    return f"{text}\n".encode()
 
 
 def sweep(results: Path) -> None:
     """Remove what dead processes of this host have left on its way there."""
-    for folder in (results, results / "checkpoints", *results.glob("runs/*/*/*")):
+    own = (results, results / "checkpoints")
+    for folder in (*own, *results.glob("runs/*/*"), *results.glob("runs/*/*/*")):
         files.sweep(folder)
 
 
-def sync_folder(path: Path) -> None:
-    """Make a new name in a folder survive a power cut, where the system can."""
-    with suppress(OSError, AttributeError):
-        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+State = tuple[int, ...]
+Matches = Callable[[str, Callable[[], Record]], bool]  # a key, and what tells its identity
 
 
-_known: dict[Path, tuple[tuple[int, ...], Record]] = {}  # what was read, by the state of its file
+class Known(NamedTuple):
+    """What is remembered of a file that was read."""
+
+    state: State
+    identity: Record
+    record: Record | None  # None: nobody wanted it whole
+
+
+REMEMBERED = (*IDENTITY, "key", "status", "seconds")
+_known: dict[Path, Known] = {}
+_shared: dict[str, Any] = {}  # one object for all equal recipes
 
 
 def read(path: Path) -> Record:
@@ -143,28 +157,137 @@ def read(path: Path) -> Record:
         UserError: cannot be read, not a whole record, edited by hand, or written by a newer
             version.
     """
+    state = state_of(path)
+    known = _known.get(path)
+    if known and known.state == state and known.record:
+        return dict(known.record)
+    record = verified(path)
+    remember(path, state, record, whole=True)
+    return dict(record)
+
+
+def read_matching(path: Path, matches: Matches) -> Record | None:
+    """The record if its cell matches; of others the identity alone is remembered.
+
+    Raises:
+        UserError: as `read` does, or the file has another record's name.
+    """
+    state = state_of(path)
+    known = _known.get(path)
+    if known and known.state == state:
+        return read(path) if matches(known.identity["key"], lambda: known.identity) else None
+    record = verified(path)
+    check_name(record, path)
+    matched = matches(record["key"], lambda: record)
+    remember(path, state, record, whole=matched)
+    return dict(record) if matched else None
+
+
+def identity(path: Path) -> Record:
+    """What the record of a file is of, with its key, status and seconds; see `read_matching`."""
+    state = state_of(path)
+    known = _known.get(path)
+    if known and known.state == state:
+        return known.identity
+    record = verified(path)
+    check_name(record, path)
+    remember(path, state, record, whole=False)
+    return record
+
+
+def state_of(path: Path) -> State:
+    """What changes with a file; nothing where there is none."""
     try:
         about = path.stat()
     except OSError:
-        return verified(path)  # which says why
-    state = (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
-    known = _known.get(path)
-    if known and known[0] == state:
-        return dict(known[1])
-    record = verified(path)
-    if time.time_ns() - about.st_ctime_ns > SETTLED:
-        _known[path] = state, record
-    return dict(record)
+        return ()
+    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
+
+
+def remember(path: Path, state: State, record: Record, whole: bool) -> None:
+    """Keep what was read, unless the file may still change within a tick of its disk's clock."""
+    if not state or time.time_ns() - state[-1] <= SETTLED:
+        return
+    identity = {name: record.get(name) for name in REMEMBERED}
+    if not whole:
+        recipe = identity["recipe"]
+        identity["recipe"] = _shared.setdefault(str(recipe), recipe)
+    _known[path] = Known(state, identity, record if whole else None)
+
+
+def check_name(record: Record, path: Path, where: object = None) -> None:
+    """Raise unless that is where the record stands, by the key that it names.
+
+    Args:
+        record: what was read.
+        path: its file, or what that would be outside of its pack.
+        where: what errors call it, if not by its path.
+    """
+    try:
+        folders = [file_name(record[name]) for name in ("domain", "dataset", "loss")]
+        expected = (*folders, f"{record['key'][:16]}-seed{record['seed']}")
+    except KeyError as error:
+        raise UserError(f"{where or path} is not a record: it has no {error.args[0]}") from None
+    except TypeError:
+        raise UserError(f"{where or path} is not a record: its cell is none") from None
+    if (*path.parts[-4:-1], path.name.split(".")[0]) != expected:
+        raise UserError(
+            f"{where or path} is the record of {'/'.join(expected)}: give it its name back"
+        )
 
 
 def verified(path: Path) -> Record:
     """The file's record, see `read`."""
+    return parsed(file_of(path), path)
+
+
+def file_of(path: Path) -> bytes:
+    """A file's bytes.
+
+    Raises:
+        UserError: it cannot be read.
+    """
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        schema, checksum = record["schema"], record.pop("sha256")
-        found = digest(record)  # a ValueError where there is NaN, which is no JSON
+        return path.read_bytes()
     except OSError as error:
         raise UserError(f"cannot read {path} ({error.strerror}): restore it or delete it") from None
+
+
+def checked(data: bytes, path: Path, where: object) -> Record:
+    """The record of a file's bytes, and that it has the key and the place of what it is of.
+
+    Args:
+        data: the bytes.
+        path: of the file, as it is or as it would be outside of a pack.
+        where: what errors call it.
+
+    Raises:
+        UserError: it is no whole record, or another one.
+    """
+    record = parsed(data, where)
+    check_name(record, path, where)
+    try:
+        found = key(record)
+    except KeyError as error:
+        raise UserError(f"{where} is not a record: it has no {error.args[0]}") from None
+    if found != record["key"]:
+        raise UserError(f"{where} is the record of {found[:16]}: give it its name back")
+    return record
+
+
+def parsed(data: bytes, path: object) -> Record:
+    """The record of a file's bytes, see `read`.
+
+    Args:
+        data: the bytes.
+        path: what errors call them.
+    """
+    try:
+        text = data.decode()
+        record = json.loads(text)
+        schema, checksum = record["schema"], record.pop("sha256")
+        # the second is slower, and a ValueError where there is NaN, which is no JSON
+        whole = digest_as_published(text, checksum) == checksum or digest(record) == checksum
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         schema = None
     if not isinstance(schema, int):
@@ -174,20 +297,8 @@ def verified(path: Path) -> Record:
             f"{path} is of record version {schema}, this contrastbench reads up to {SCHEMA}: "
             "upgrade it"
         )
-    if checksum != found:
+    if not whole:
         raise UserError(
             f"{path} was changed after it was published (sha256 differs): restore it or delete it"
         )
     return dict(record)
-
-
-def read_all(results: Path, domain: str, dataset: str, loss: str) -> Iterator[Record]:
-    """The published records of a loss on a dataset, failed tries left out."""
-    for record in read_folder(folder(results, domain, dataset, loss)):
-        if record["status"] in FINAL:
-            yield record
-
-
-def read_folder(path: Path) -> Iterator[Record]:
-    """All records in a folder by their files' names, failed tries too."""
-    return map(read, sorted(path.glob("*.json"), key=lambda file: file.name))

@@ -16,7 +16,7 @@ from contrastbench.benchmarks.comparison.compare import (
     ranks,
 )
 from contrastbench.benchmarks.comparison.statistics import ALPHA, mean_std
-from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records import reading
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables import catalogue, selections
 from contrastbench.benchmarks.tables.entries import Entry, Value, entries
@@ -109,8 +109,7 @@ def read_groups(results: Path) -> list[Group]:
         UserError: there is none, or one was edited by hand.
     """
     groups: dict[str, Group] = {}
-    for path in sorted(results.glob("runs/*/*/*/*.json")):
-        record = store.read(path)
+    for path, record in reading.everything(results):
         group = groups.setdefault(record["key"], Group(len(groups), path.parent))
         group.records.append(record)
         group.paths.append(path.relative_to(results).as_posix())

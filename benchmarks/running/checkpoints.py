@@ -16,7 +16,6 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from contrastbench.benchmarks.records import files
-from contrastbench.benchmarks.records.store import sync_folder
 
 Tensors = dict[str, Tensor]
 
@@ -41,7 +40,7 @@ def write(path: Path, tensors: Tensors, state: dict[str, Any]) -> None:
         raise OSError(f"cannot write {path} ({error})") from None
     finally:
         temporary.unlink(missing_ok=True)
-    sync_folder(path.parent)
+    files.sync_folder(path.parent)
 
 
 def read(path: Path) -> tuple[Tensors, dict[str, Any]] | None:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from joblib import cpu_count
 
-from contrastbench.benchmarks.records import files, store
+from contrastbench.benchmarks.records import files, reading, store
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.running import tensorboard
@@ -51,9 +51,10 @@ def run(
     contents = recipe.contents(options.data_root, experiment.trained)
     cell = Cell(experiment, seed, domain.data_hash(experiment.trained), contents)
     path = cell.path(options.results)
-    check(options, experiment.domain, domain, path)
-    if path.exists():
-        return store.read(path), path
+    finished = reading.find(path)
+    check(options, experiment.domain, domain, path, finished is not None)
+    if finished:
+        return finished, path
     if not experiment.trained or recipe.epochs == 0:
         domain.check_untrained()
     check_writable(path.parent)
@@ -85,10 +86,10 @@ def make_loss(cell: Cell, domain: AnyDomain) -> Loss | None:
         return loss.to(domain.device)
 
 
-def check(options: Options, name: str, domain: AnyDomain, path: Path) -> None:
+def check(options: Options, name: str, domain: AnyDomain, path: Path, finished: bool) -> None:
     """Raise for what would fail after the training, or be missing."""
     if options.export:
-        check_export(name, domain, options.export, path)
+        check_export(name, domain, options.export, path, finished)
     if options.tensorboard:
         tensorboard.check()
 
@@ -112,12 +113,12 @@ def open_domain(
         raise NoData(str(error)) from None
 
 
-def check_export(name: str, domain: AnyDomain, folder: Path, record: Path) -> None:
+def check_export(name: str, domain: AnyDomain, folder: Path, record: Path, finished: bool) -> None:
     """Raise if the model cannot be exported: before the training, not after it."""
     if not isinstance(domain, Exports):
         raise UserError(f"domain {name} exports no models: leave --export out")
     domain.check_export()
-    if record.exists():
+    if finished:
         raise UserError(
             f"{record} is finished and its model was not kept: "
             "train it anew in another --results folder"
@@ -130,7 +131,7 @@ def check_writable(folder: Path) -> None:
     """Raise if records cannot be published there, which takes a link: before the training."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with files.written(folder, "") as file:
+        with files.written(folder, b"") as file:
             linked = files.temporary(folder)
             os.link(file, linked)
             linked.unlink()
@@ -201,7 +202,7 @@ def publish(
         raise NotWritten(
             f"cannot write {path} ({error.strerror}): the record is printed above", record
         ) from None
-    return store.read(path), path
+    return reading.find(path) or record, path
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
 """What a cell will cost, from the seconds of records. Brings no torch."""
 
-from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records import reading, store
 from contrastbench.benchmarks.records.experiment import Experiment
 
 
@@ -19,58 +19,69 @@ class Cost(NamedTuple):
 class Costs:
     """Median seconds of the nearest records.
 
-    Of the same experiment, dataset and recipe, or dataset.
+    Of the same experiment, dataset and recipe, or dataset; of no other dataset any record is read.
     """
 
     def __init__(self, results: Path) -> None:
-        self.seconds: dict[str, list[float]] = defaultdict(list)
-        for path in results.glob("runs/*/*/*/*.json"):
-            record = store.read(path)
-            if record["status"] == "ok":
-                values = (
-                    record[name] for name in ("domain", "dataset", "recipe", "loss", "params")
-                )
-                self.add(record["seconds"], *values)
+        self.results = results
+        self.seconds: dict[str, list[float]] = {}  # by what is alike
+        self.read = set[Path]()  # folders of datasets
+        self.medians: dict[str, float] = {}
 
-    def add(self, seconds: float, *what: Any) -> None:
-        """A record of this domain, dataset, recipe, loss and parameters."""
-        for level in levels(*what):
-            self.seconds[level].append(seconds)
+    def add(self, name: str, seconds: Sequence[float]) -> None:
+        """What records that are alike in this took."""
+        self.seconds.setdefault(name, []).extend(seconds)
+        self.medians.pop(name, None)
 
     def learn(self, experiment: Experiment, seconds: float) -> None:
-        """An experiment has just taken so long."""
-        self.add(seconds, *describe(experiment))
+        """An experiment has just taken so long; what is read later will tell it anyway."""
+        if experiment.key in self.seconds:
+            self.add(experiment.key, [seconds])
+        if experiment.folder(self.results).parent in self.read:
+            for name in levels(*describe(experiment)):
+                self.add(name, [seconds])
 
     def of(self, experiment: Experiment) -> Cost | None:
         """The cost of one seed; None if its dataset has never been run.
 
         Another one may take seconds or weeks.
         """
-        *same, other = levels(*describe(experiment))
+        if experiment.key not in self.seconds:
+            ok = [one for one in experiment.records(self.results) if one["status"] == "ok"]
+            self.add(experiment.key, [record["seconds"] for record in ok])
+        if self.seconds[experiment.key]:
+            return Cost(self.median(experiment.key), same_recipe=True)
+        self.look(experiment.folder(self.results).parent)
+        same, other = levels(*describe(experiment))
         known = (
-            Cost(median(self.seconds[name]), name in same)
-            for name in (*same, other)
-            if name in self.seconds
+            Cost(self.median(name), name == same) for name in (same, other) if name in self.seconds
         )
         return next(known, None)
 
+    def look(self, dataset: Path) -> None:
+        """Read what the records of a dataset took, once."""
+        if dataset not in self.read and dataset.is_dir():
+            self.read.add(dataset)
+            for of, seconds in reading.seconds(dataset):
+                for name in levels(of["domain"], of["dataset"], of["recipe"]) if seconds else ():
+                    self.add(name, seconds)
 
-def describe(experiment: Experiment) -> tuple[Any, ...]:
+    def median(self, name: str) -> float:
+        """Of its seconds."""
+        if name not in self.medians:
+            self.medians[name] = median(self.seconds[name])
+        return self.medians[name]
+
+
+def describe(experiment: Experiment) -> tuple[str, str, Any]:
     """What records of the experiment hold."""
     recipe = experiment.full_recipe.model_dump(mode="json")
-    return (
-        experiment.domain,
-        experiment.dataset,
-        recipe,
-        experiment.loss.complete.name,
-        experiment.loss.complete.params,
-    )
+    return experiment.domain, experiment.dataset, recipe
 
 
-def levels(domain: str, dataset: str, recipe: Any, loss: str, params: Any) -> list[str]:
+def levels(domain: str, dataset: str, recipe: Any) -> list[str]:
     """Names of what is alike, the nearest first."""
-    near = [(domain, dataset, recipe, loss, params), (domain, dataset, recipe), (domain, dataset)]
-    return [store.canonical(what) for what in near]
+    return [store.canonical(what) for what in ((domain, dataset, recipe), (domain, dataset))]
 
 
 def duration(seconds: float) -> str:

@@ -4,9 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.records.store import Record
 
 State = Literal["done", "diverged", "failed", "missing"]
 
@@ -25,17 +23,10 @@ class Task(NamedTuple):
 
 
 def survey(work: Iterable[tuple[Experiment, Sequence[int]]], results: Path) -> Iterator[Task]:
-    """The tasks of experiments with their seeds, each once.
-
-    Every folder of records is read once.
-    """
-    folders: dict[Path, list[Record]] = {}
+    """The tasks of experiments with their seeds, each once."""
     seen: set[tuple[str, int]] = set()
     for experiment, seeds in work:
-        folder = experiment.folder(results)
-        if folder not in folders:
-            folders[folder] = list(store.read_folder(folder))
-        records = [record for record in folders[folder] if experiment.matches(record)]
+        records = experiment.records(results)
         for seed in seeds:
             if (experiment.key, seed) not in seen:
                 seen.add((experiment.key, seed))

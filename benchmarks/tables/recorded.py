@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records import reading
+from contrastbench.benchmarks.records.moment import remembered
 from contrastbench.benchmarks.records.scored import copy_of
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.places import Place
@@ -68,9 +70,8 @@ def others(place: Place, results: Path) -> Iterator[Note]:
         recipe.model_dump(mode="json")
         for recipe in (work.full_recipe, make_recipe(work.domain, {}))
     )
-    records = list(store.read_all(results, work.domain, work.dataset, loss.name))
-    counts = Counter(record["key"] for record in records)
-    for record in {record["key"]: record for record in records}.values():
+    folder = work.folder(results)
+    for record, n in remembered(("cells", folder), partial(reading.cells, folder)):
         recipe = {**defaults, **record["recipe"]}
         changed = [key for key, value in ours.items() if recipe[key] != value]
         same = {**loss.params, **record["params"]} == loss.params
@@ -78,7 +79,7 @@ def others(place: Place, results: Path) -> Iterator[Note]:
             wanted, found = (
                 pairs({key: values[key] for key in changed}) for values in (ours, recipe)
             )
-            groups[wanted, found] += counts[record["key"]]
+            groups[wanted, found] += n
     for (wanted, found), n in sorted(groups.items()):
         yield f"records not counted ({n})", wanted, found
 

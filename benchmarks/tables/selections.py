@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from contrastbench.benchmarks.records import nested, store
+from contrastbench.benchmarks.records import nested
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.scored import scored
 from contrastbench.benchmarks.records.store import Record
@@ -122,7 +122,8 @@ def choose(table: Table, row: Row, column: str, results: Path) -> Experiment | s
             if published
             else fixed(table, row, column)
         )
-    tuning = [record for record in read(tried, results) if record["seed"] in tune(table).seeds]
+    finished = nested.finished_of(tried, results)
+    tuning = [record for record in finished if record["seed"] in tune(table).seeds]
     scores = [
         score(trial, [record for record in tuning if trial.matches(record)], tune(table))
         for trial in tried
@@ -137,12 +138,6 @@ def choose(table: Table, row: Row, column: str, results: Path) -> Experiment | s
 def fixed(table: Table, row: Row, column: str) -> Experiment:
     """A row without anything to choose."""
     return table.experiment(row, column)
-
-
-def read(tried: Sequence[Experiment], results: Path) -> list[Record]:
-    """The finished records among which those of the trials are: they share a folder."""
-    work = tried[0]
-    return list(store.read_all(results, work.domain, work.dataset, work.loss.complete.name))
 
 
 def score(trial: Experiment, records: Sequence[Record], tune: Tune) -> float | None:

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from contrastbench.benchmarks.records import nested
 from contrastbench.benchmarks.records.experiment import ByData, Experiment
+from contrastbench.benchmarks.records.moment import remembered
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.protocol import Printed, Protocol
 from contrastbench.benchmarks.tables.strict_yaml import Strict
@@ -145,7 +146,8 @@ class Table(Strict):
         loss = LossSpec(row.loss, {**row.params, **row.params_by_column.get(column, {})})
         small = {**declaration(domain).tiny, "score_at": ()} if self.tiny else {}
         recipe = {**self.recipe, **about.recipe, **row.recipe, **small}
-        return Experiment(domain, about.dataset, loss, recipe)
+        work = Experiment(domain, about.dataset, loss, recipe)
+        return remembered(("experiment", str(work)), lambda: work)
 
     def experiments(self, row: Row, column: str) -> list[Experiment]:
         """What fills a place in: one, or those that its folds choose among."""

@@ -14,7 +14,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from contrastbench.benchmarks.records import files
-with files.written(Path(sys.argv[1]), "half a record") as path:
+with files.written(Path(sys.argv[1]), b"half a record") as path:
     print(path, flush=True)
     sys.stdin.read()
 """
@@ -61,7 +61,7 @@ def test_a_process_of_somebody_else_is_alive(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_two_writers_of_one_process_have_two_names(tmp_path: Path) -> None:
-    with files.written(tmp_path, "a") as one, files.written(tmp_path, "b") as two:
+    with files.written(tmp_path, b"a") as one, files.written(tmp_path, b"b") as two:
         assert (one.read_text(), two.read_text()) == ("a", "b")
         names = one.name.split("."), two.name.split(".")
     assert names[0][1:3] == names[1][1:3] == [files.host(), str(os.getpid())]

@@ -108,7 +108,7 @@ def test_a_disk_that_takes_no_record_is_one_line(tmp_path: Path) -> None:
     add(tmp_path / "a", 80.0)
     (tmp_path / "b").touch()
     with pytest.raises(
-        UserError, match=r"cannot write .*seed0.json \(Not a directory\): make room or name another"
+        UserError, match=r"cannot write .*adnce \(Not a directory\): make room or name another"
     ):
         merge([tmp_path / "a"], tmp_path / "b")
 

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 from made_records import add
 
-from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records import files, store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.merge import merge
+from contrastbench.benchmarks.records.moment import one_moment
 from contrastbench.benchmarks.sweeps.costs import Costs
 from contrastbench.benchmarks.sweeps.survey import survey
-from contrastbench.benchmarks.tables import selections
-from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.load import load
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
@@ -48,13 +47,36 @@ def filled(results: Path) -> list[Path]:
     ]
 
 
-def test_a_table_reads_each_record_once(tmp_path: Path, reads: Counter[Path]) -> None:
-    paths = filled(tmp_path)
-    for selection in ("paper", "validation"):
-        list(entries(selections.resolve(load("adnce-table5"), selection, tmp_path), tmp_path))
-    Costs(tmp_path)
-    list(survey([(Experiment("graph", "PROTEINS", LossSpec("adnce"), {}), SEEDS)], tmp_path))
-    assert reads == dict.fromkeys(paths, 1)
+def test_what_is_asked_for_is_read_once_and_of_each_other_cell_one_record(
+    tmp_path: Path, reads: Counter[Path]
+) -> None:
+    wanted, other = (
+        [add(tmp_path, seed, 70.0, params={"temperature": temperature}) for seed in SEEDS]
+        for temperature in (0.2, 0.3)
+    )
+    work = Experiment("graph", "MUTAG", LossSpec("infonce", {"temperature": 0.2}), {})
+    for _ in range(2):
+        assert len(work.records(tmp_path)) == len(SEEDS)
+        list(survey([(work, SEEDS)], tmp_path))
+    assert reads == dict.fromkeys([*wanted, other[0]], 1)
+
+
+def test_what_is_shown_is_of_one_moment(tmp_path: Path) -> None:
+    add(tmp_path, 0, 70.0)
+    work = Experiment("graph", "MUTAG", LossSpec("infonce"), {})
+    with one_moment():
+        assert list(work.ok_by_seed(tmp_path)) == [0]
+        add(tmp_path, 1, 70.0)
+        assert list(work.ok_by_seed(tmp_path)) == [0]
+    assert list(work.ok_by_seed(tmp_path)) == [0, 1]
+
+
+def test_a_plan_reads_no_dataset_but_its_own(tmp_path: Path, reads: Counter[Path]) -> None:
+    add(tmp_path, 0, 70.0)
+    other = add(tmp_path, 0, 70.0, dataset="DD")
+    costs = Costs(tmp_path)
+    assert costs.of(Experiment("graph", "MUTAG", LossSpec("hcl"), {})) == (2.0, True)
+    assert other not in reads
 
 
 def test_records_of_one_key_are_compared_once(
@@ -110,13 +132,20 @@ def test_a_removed_file_is_gone_and_what_a_reader_changes_is_its_own(tmp_path: P
         store.read(path)
 
 
-def test_a_merge_reads_each_record_once_and_syncs_each_folder_once(
-    tmp_path: Path, reads: Counter[Path], monkeypatch: pytest.MonkeyPatch
+def test_a_merge_checks_each_record_once_and_syncs_each_folder_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths = filled(tmp_path / "a")
-    synced: list[Any] = []
-    monkeypatch.setattr(store, "sync_folder", synced.append)
+    checked, check, synced = Counter[Any](), store.parsed, list[Any]()
+
+    def counted(data: bytes, path: object) -> store.Record:
+        checked[path] += 1
+        return check(data, path)
+
+    monkeypatch.setattr(store, "parsed", counted)
+    monkeypatch.setattr(files, "sync_folder", synced.append)
     assert merge([tmp_path / "a"], tmp_path / "b").added == len(paths)
     assert sorted(synced) == sorted({path.parent for path in (tmp_path / "b").rglob("*.json")})
+    assert checked == dict.fromkeys(paths, 1)
     assert merge([tmp_path / "a"], tmp_path / "b").equal == len(paths)
-    assert set(reads.values()) == {1}
+    assert checked == dict.fromkeys(paths, 2), "what is there need not be read as a record"

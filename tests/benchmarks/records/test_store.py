@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from contrastbench.benchmarks.records import store
-from contrastbench.benchmarks.records.store import SCHEMA, key, publish, read, read_all
+from contrastbench.benchmarks.records.store import SCHEMA, key, publish, read
 from contrastbench.losses import UserError
 
 IDENTITY = {
@@ -153,13 +153,6 @@ def test_a_kill_leaves_whole_records_only(tmp_path: Path) -> None:
             assert read(folder / f"{i}.json")["i"] == i
         for path in folder.glob("*.json"):
             read(path)
-
-
-def test_failed_tries_are_not_among_the_results(tmp_path: Path) -> None:
-    publish(RECORD, store.path(tmp_path, IDENTITY))
-    publish({**RECORD, "status": "failed"}, store.path(tmp_path, IDENTITY, ".failed-1"))
-    assert [r["status"] for r in read_all(tmp_path, "graph", "MUTAG", "adnce")] == ["ok"]
-    assert not list(read_all(tmp_path, "graph", "MUTAG", "infonce"))
 
 
 def test_records_of_version_1_stay_readable() -> None:

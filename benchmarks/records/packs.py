@@ -1,0 +1,387 @@
+"""Packs: the finished records of a dataset in one compressed file that never changes.
+
+A pack is `runs/DOMAIN/DATASET/packed-HASH.sqlite`, an SQLite database that is only ever read. HASH
+is the start of the sha256 of the file itself, which every process checks before it reads: a torn or
+altered pack cannot pass for a whole one, and what has one name has one content, so that packs of
+several machines lie side by side and never conflict, in a repository either.
+
+Its table `records` holds each record's file byte for byte, deflated with a dictionary that is made
+of some of them; `cells` and `recipes` say what they are of, so that a table reads only what it
+shows. SQLite's file and zlib's streams may differ between releases, so two machines may pack the
+same records under two names: that is harmless, and `bench pack` makes one of them.
+"""
+
+import hashlib
+import json
+import sqlite3
+import stat
+import weakref
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from contrastbench.benchmarks.records import files, store
+from contrastbench.benchmarks.records.store import Matches, Record
+from contrastbench.losses.errors import UserError
+
+VERSION = 1
+PATTERN = "packed-*.sqlite"
+MOST = 2**24  # bytes of one record's file, and of anything else in a pack
+WINDOW = 2**15  # bytes of a dictionary: deflate looks no further back
+SCHEMA = {
+    "dictionary": "CREATE TABLE dictionary (deflated BLOB NOT NULL)",
+    "recipes": "CREATE TABLE recipes (id INTEGER PRIMARY KEY, recipe TEXT NOT NULL UNIQUE)",
+    "cells": (
+        "CREATE TABLE cells (id INTEGER PRIMARY KEY, folder TEXT NOT NULL, key TEXT NOT NULL, "
+        "domain TEXT NOT NULL, dataset TEXT NOT NULL, loss TEXT NOT NULL, loss_code TEXT NOT NULL, "
+        "params TEXT NOT NULL, recipe INTEGER NOT NULL, protocol TEXT NOT NULL, "
+        "data_hash TEXT NOT NULL, UNIQUE (folder, key))"
+    ),
+    "records": (
+        "CREATE TABLE records (cell INTEGER NOT NULL, seed INTEGER NOT NULL, status TEXT NOT NULL, "
+        "seconds REAL, sha256 TEXT NOT NULL, file BLOB NOT NULL, PRIMARY KEY (cell, seed))"
+    ),
+}
+WRONG = (  # what reading a file that is no pack may raise
+    sqlite3.Error,
+    zlib.error,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    RecursionError,
+    MemoryError,
+)
+CELL = ("folder", "key", *store.IDENTITY)  # the columns of a cell
+
+
+class Row(NamedTuple):
+    """A record in a pack."""
+
+    folder: str  # of its loss, in that of its dataset
+    key: str
+    seed: int
+    status: str
+    seconds: float | None
+    sha256: str
+    deflated: bytes
+
+    @property
+    def name(self) -> str:
+        """Its file's."""
+        return f"{self.key[:16]}-seed{self.seed}.json"
+
+
+class Cost(NamedTuple):
+    """What an ok record took, and what it is of."""
+
+    seconds: float
+    domain: str
+    dataset: str
+    recipe: Record
+    loss: str
+    params: Record
+
+
+def write(path: Path, dictionary: bytes, rows: Iterable[tuple[Row, Record]]) -> None:
+    """Write a database; the same rows in the same order are the same bytes.
+
+    Args:
+        path: a file that is not there.
+        dictionary: what the rows were deflated with.
+        rows: by folder, key and seed, each with the identity of its cell.
+    """
+    with closing(sqlite3.connect(path, isolation_level=None)) as base:
+        base.execute("PRAGMA page_size = 4096")
+        base.execute("PRAGMA journal_mode = OFF")
+        base.execute("PRAGMA synchronous = OFF")  # the whole file is synced at the end
+        base.execute(f"PRAGMA user_version = {VERSION}")
+        base.execute("BEGIN")
+        for statement in SCHEMA.values():
+            base.execute(statement)
+        base.execute("INSERT INTO dictionary VALUES (?)", (deflated(dictionary),))
+        insert(base, rows)
+        base.execute("COMMIT")
+    files.sync(path)
+
+
+def insert(base: sqlite3.Connection, rows: Iterable[tuple[Row, Record]]) -> None:
+    """Fill the tables."""
+    recipes: dict[str, int] = {}
+    cell, last = 0, ("", "")
+    for row, identity in rows:
+        if (row.folder, row.key) != last:
+            cell, last = cell + 1, (row.folder, row.key)
+            recipe = store.canonical(identity["recipe"])
+            if recipe not in recipes:
+                recipes[recipe] = len(recipes) + 1
+                base.execute("INSERT INTO recipes VALUES (?, ?)", (recipes[recipe], recipe))
+            values = {
+                **identity,
+                "params": store.canonical(identity["params"]),
+                "recipe": recipes[recipe],
+                "folder": row.folder,
+                "key": row.key,
+            }
+            base.execute(
+                f"INSERT INTO cells (id, {', '.join(CELL)}) VALUES (?{', ?' * len(CELL)})",
+                (cell, *(values[name] for name in CELL)),
+            )
+        base.execute("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", (cell, *row[2:]))
+
+
+@contextmanager
+def writable(dataset: Path) -> Iterator[None]:
+    """One line where the disk is full or the folder is somebody else's."""
+    try:
+        yield
+    except (OSError, sqlite3.Error) as error:
+        why = getattr(error, "strerror", None) or error
+        raise UserError(
+            f"cannot write {getattr(error, 'filename', None) or dataset} ({why}): make room or "
+            "name another --results"
+        ) from None
+
+
+def deflated(data: bytes, dictionary: bytes = b"") -> bytes:
+    """Bytes as a pack holds them."""
+    how = zlib.compressobj(9, zlib.DEFLATED, -15, 9, zlib.Z_DEFAULT_STRATEGY, dictionary)
+    return how.compress(data) + how.flush()
+
+
+def inflated(data: bytes, dictionary: bytes = b"") -> bytes:
+    """What `deflated` was given.
+
+    Raises:
+        ValueError, zlib.error: there is no such thing, or it is larger than anything in a pack.
+    """
+    how = zlib.decompressobj(-15, dictionary)
+    whole = how.decompress(data, MOST)
+    if not how.eof or how.unused_data:
+        raise ValueError("what is deflated is cut off or too long")
+    return whole
+
+
+def publish(path: Path) -> Path:
+    """Give a pack that was written its name."""
+    named = path.with_name(name_of(path))
+    files.link(path, named)
+    files.sync_folder(path.parent)
+    return named
+
+
+def name_of(path: Path) -> str:
+    """The name that belongs to a pack's bytes."""
+    with path.open("rb") as file:
+        return f"packed-{hashlib.file_digest(file, 'sha256').hexdigest()[:16]}.sqlite"
+
+
+class Pack:
+    """A pack that is read; its bytes are those that its name says."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with self.readable():
+            self.base = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False
+            )
+            weakref.finalize(self, self.base.close)
+            self.base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST)
+            self.base.execute("PRAGMA trusted_schema = OFF")
+            self.check_schema()
+            ((dictionary,),) = self.base.execute("SELECT deflated FROM dictionary")
+            self.dictionary = inflated(dictionary)
+            self.check_place()
+
+    def check_schema(self) -> None:
+        """Raise unless these are the tables of a pack, and nothing else is there."""
+        ((version,),) = self.base.execute("PRAGMA user_version")
+        if version > VERSION:
+            raise UserError(
+                f"{self.path} is of pack version {version}, this contrastbench reads up to "
+                f"{VERSION}: upgrade it"
+            )
+        found = self.base.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
+        if version < 1 or dict(found) != SCHEMA:
+            raise ValueError("its tables are others")
+
+    def check_place(self) -> None:
+        """Raise unless it stands in the folder of its dataset."""
+        for of in self.base.execute("SELECT DISTINCT domain, dataset FROM cells"):
+            if tuple(map(store.file_name, of)) != self.path.parts[-3:-1]:
+                raise UserError(f"{self.path} is of {'/'.join(of)}: put it back there")
+
+    @contextmanager
+    def readable(self) -> Iterator[None]:
+        """One line for whatever is wrong with the file."""
+        try:
+            yield
+        except UserError:
+            raise
+        except WRONG as error:
+            why = " ".join(str(error).split()) or type(error).__name__
+            raise UserError(
+                f"{self.path} is not a pack ({why}): restore it, or delete it and run its cells "
+                "again"
+            ) from None
+
+    @cached_property
+    def recipes(self) -> dict[int, Record]:
+        """Recipes by number."""
+        return {
+            number: json.loads(text) for number, text in self.select("SELECT * FROM recipes", ())
+        }
+
+    def select(self, statement: str, values: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+        """The rows of a statement."""
+        with self.readable():
+            yield from self.base.execute(statement, values)
+
+    @cached_property
+    def count(self) -> int:
+        """Of its records."""
+        ((count,),) = self.select("SELECT count(*) FROM records", ())
+        return int(count)
+
+    @property
+    def folders(self) -> list[str]:
+        """Those of its losses."""
+        found = self.select("SELECT DISTINCT folder FROM cells ORDER BY folder", ())
+        return [folder for (folder,) in found]
+
+    def matching(self, folder: str, matches: Matches) -> Iterator[tuple[str, Record]]:
+        """Records of a loss whose cell matches, by name."""
+        for cell, key, identity in self.cells(folder):
+            if matches(key, identity):
+                for row in self.rows(folder, "cells.id = ?", (cell,)):
+                    yield row.name, self.record(row)
+
+    def cells(self, folder: str) -> Iterator[tuple[int, str, Callable[[], Record]]]:
+        """Number, key and what tells the identity of each cell of a loss."""
+        statement = f"SELECT id, {', '.join(CELL)} FROM cells WHERE folder = ? ORDER BY key"
+        for number, _, key, *values in self.select(statement, (folder,)):
+            yield number, key, partial(self.identity, key, values)
+
+    def identity(self, key: str, values: list[Any]) -> Record:
+        """What a cell is of."""
+        with self.readable():
+            found = dict(zip(store.IDENTITY, values, strict=True))
+            params, recipe = json.loads(found["params"]), self.recipes[found["recipe"]]
+            return {**found, "params": params, "recipe": recipe, "key": key}
+
+    def counts(self, folder: str) -> dict[str, int]:
+        """How many records each key of a loss has."""
+        statement = (
+            "SELECT key, count(*) FROM records JOIN cells ON cells.id = cell WHERE folder = ? "
+            "GROUP BY key"
+        )
+        return dict(self.select(statement, (folder,)))
+
+    def rows(self, folder: str, where: str = "1", values: tuple[Any, ...] = ()) -> Iterator[Row]:
+        """Records of a loss, not inflated, by key and seed."""
+        statement = (
+            "SELECT folder, key, seed, status, seconds, records.sha256, file FROM cells "
+            f"JOIN records ON cell = cells.id WHERE folder = ? AND {where} ORDER BY key, seed"
+        )
+        for row in map(Row._make, self.select(statement, (folder, *values))):
+            with self.readable():
+                check_types(row)
+            yield row
+
+    def checksums(self, folder: str) -> dict[str, str]:
+        """Sha256 of each record of a loss, by its file's name."""
+        statement = (
+            "SELECT key, seed, records.sha256 FROM cells JOIN records ON cell = cells.id "
+            "WHERE folder = ? ORDER BY key, seed"
+        )
+        found = self.select(statement, (folder,))
+        return {f"{key[:16]}-seed{seed}.json": checksum for key, seed, checksum in found}
+
+    def find(self, folder: str, name: str) -> Row | None:
+        """The record of that file's name."""
+        start, _, seed = name.removesuffix(".json").partition("-seed")
+        if not seed.isdecimal():
+            return None
+        where = "key >= ? AND key < ? AND seed = ?"
+        found = self.rows(folder, where, (start, f"{start}g", int(seed)))
+        return next((row for row in found if row.name == name), None)
+
+    def file(self, folder: str, name: str) -> bytes:
+        """A record's file, by its name."""
+        row = self.find(folder, name)
+        assert row, f"{name} is in {self.path}"
+        return self.data(row)
+
+    def data(self, row: Row) -> bytes:
+        """A record's file."""
+        with self.readable():
+            return inflated(row.deflated, self.dictionary)
+
+    def record(self, row: Row) -> Record:
+        """A record, verified as a loose one is."""
+        where = f"{self.path}: {row.folder}/{row.name}"
+        record = store.parsed(self.data(row), where)
+        store.check_name(record, self.path.parent / row.folder / row.name, where)
+        return record
+
+    def costs(self) -> Iterator[Cost]:
+        """What the ok records took."""
+        statement = (
+            "SELECT seconds, domain, dataset, recipe, loss, params FROM records "
+            "JOIN cells ON cells.id = cell WHERE status = 'ok' AND seconds IS NOT NULL"
+        )
+        for seconds, domain, dataset, recipe, loss, params in self.select(statement, ()):
+            yield Cost(seconds, domain, dataset, self.recipes[recipe], loss, json.loads(params))
+
+
+def check_types(row: Row) -> None:
+    """Raise unless a row's values are what its columns say, which SQLite itself leaves open."""
+    kinds = (str, str, int, str, float | None, str, bytes)
+    if not all(isinstance(value, kind) for value, kind in zip(row, kinds, strict=True)):
+        raise ValueError("a value is of another type")
+
+
+_opened: dict[Path, tuple[store.State, Pack]] = {}
+
+
+def opened(path: Path) -> Pack:
+    """A pack, checked against its name once in a process and then kept open.
+
+    Raises:
+        FileNotFoundError: it is not there, as when `bench pack` has put another in its place.
+        UserError: it is torn, altered, or no pack.
+    """
+    state = store.state_of(path)
+    known = _opened.get(path)
+    if known is None or known[0] != state:
+        check_bytes(path)
+        known = _opened[path] = state, Pack(path)
+    return known[1]
+
+
+def check_bytes(path: Path) -> None:
+    """Raise unless the file's bytes are those that its name says."""
+    try:
+        regular = stat.S_ISREG(path.stat().st_mode)
+        name = name_of(path) if regular else ""
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise UserError(f"cannot read {path} ({error.strerror}): restore it or delete it") from None
+    if name != path.name:
+        raise UserError(
+            f"{path} is torn or was altered (its sha256 is not that of its name): restore it, or "
+            "delete it and run its cells again"
+        )
+
+
+def of(dataset: Path) -> list[Pack]:
+    """The packs of a dataset's folder, by name.
+
+    Raises:
+        FileNotFoundError: one has gone meanwhile.
+    """
+    return [opened(path) for path in sorted(dataset.glob(PATTERN))]

@@ -1,0 +1,248 @@
+"""The records of a results folder, loose files and packs read as one.
+
+Only what is asked for is read whole: of every other cell one loose record, or its line in a pack.
+
+A record may be in a pack and loose, or in two packs. That is harmless where they agree, and an
+error that names both where they do not. While somebody packs, it is for a moment in both, never in
+neither: so loose files are listed first, packs second, and if something has gone between listing
+and reading, both are listed again.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple, Protocol, TypeVar
+
+from contrastbench.benchmarks.records import packs, store
+from contrastbench.benchmarks.records.store import Matches, Record
+from contrastbench.losses.errors import UserError
+
+T = TypeVar("T")
+TRIES = 9  # listings, while somebody packs
+INCIDENTAL = ("seconds", "peak_memory_mib", "environment", "details")  # of two runs of one cell
+
+
+class Found(NamedTuple):
+    """A record, and where it was."""
+
+    name: str  # of its file
+    record: Record
+    where: Path  # its file, or the pack
+
+
+def matching(folder: Path, matches: Matches) -> list[Record]:
+    """The records of a loss whose cell matches, failed tries too, by their files' names.
+
+    Args:
+        folder: see `store.folder`.
+        matches: says it by the key, or by the identity, which need not be read if the key is known.
+
+    Raises:
+        UserError: one of them is no whole record, or two of one name contradict each other.
+    """
+    return [found.record for found in listed(folder, matches)]
+
+
+def everything(results: Path) -> Iterator[tuple[Path, Record]]:
+    """All records by the paths of their files, which those in packs would have."""
+    for dataset in datasets(results):
+        for folder in repeated(partial(folders, dataset)):
+            for found in listed(folder, lambda *_: True):
+                yield folder / found.name, found.record
+
+
+def find(path: Path) -> Record | None:
+    """The record of a file, which may be in a pack; None: there is none."""
+
+    def read() -> Record | None:
+        if os.path.lexists(path):
+            return unless_gone(path, store.read)
+        for pack in packs.of(path.parents[1]):
+            row = pack.find(path.parent.name, path.name)
+            if row:
+                return pack.record(row)
+        return None
+
+    return repeated(read)
+
+
+def cells(folder: Path) -> list[tuple[Record, int]]:
+    """The cells of a loss, each by its identity with the number of its finished records."""
+
+    def read() -> list[tuple[Record, int]]:
+        names, identities = dict[str, set[str]](), dict[str, Record]()
+        for name in loose(folder):
+            about = unless_gone(folder / name, store.identity)
+            if about["status"] in store.FINAL:
+                identities[about["key"]] = about
+                names.setdefault(about["key"], set()).add(name)
+        for pack in packs.of(folder.parent):
+            for _, key, identity in pack.cells(folder.name):
+                identities.setdefault(key, identity())
+            for row in pack.rows(folder.name):
+                names.setdefault(row.key, set()).add(row.name)
+        return [(identities[key], len(some)) for key, some in names.items()]
+
+    return repeated(read)
+
+
+def seconds(dataset: Path) -> list[tuple[Record, list[float]]]:
+    """What the ok records of a dataset took, together for each identity."""
+
+    def read() -> list[tuple[Record, list[float]]]:
+        return [cost for folder in folders(dataset) for cost in seconds_in(folder)]
+
+    return repeated(read)
+
+
+def seconds_in(folder: Path) -> Iterator[tuple[Record, list[float]]]:
+    """Those of a loss; a record that is there twice counts once."""
+    seen = set[str]()
+    for name in loose(folder):
+        about = unless_gone(folder / name, store.identity)
+        if about["status"] == "ok":
+            seen.add(name)
+            yield about, [about["seconds"]]
+    for pack in packs.of(folder.parent):
+        took = {key: list(rows) for key, rows in groupby(pack.rows(folder.name), lambda r: r.key)}
+        for _, key, identity in pack.cells(folder.name):
+            rows = [row for row in took.get(key, ()) if row.name not in seen]
+            seen |= {row.name for row in rows}
+            yield (
+                identity(),
+                [r.seconds for r in rows if r.status == "ok" and r.seconds is not None],
+            )
+
+
+def listed(folder: Path, matches: Matches) -> list[Found]:
+    """What `matching` reads."""
+
+    def read() -> list[Found]:
+        names = loose(folder)
+        found = [
+            Found(name, record, pack.path)
+            for pack in packs.of(folder.parent)
+            for name, record in pack.matching(folder.name, matches)
+        ]
+        for _, some in groupby(names, lambda name: name.partition("-seed")[0]):
+            found += in_files(folder, list(some), matches)
+        return united(folder, found)
+
+    return repeated(read)
+
+
+def in_files(folder: Path, names: list[str], matches: Matches) -> Iterator[Found]:
+    """The records of files that begin alike, so that they are of one cell, if it matches."""
+    for name in names:
+        path = folder / name
+        record = unless_gone(path, lambda path: store.read_matching(path, matches))
+        if record is None:
+            return
+        yield Found(name, record, path)
+
+
+def united(folder: Path, found: Iterable[Found]) -> list[Found]:
+    """Each record once, by name; the first of those that agree, so one in a pack.
+
+    Raises:
+        UserError: two contradict each other.
+    """
+    by_name: dict[str, Found] = {}
+    for one in found:
+        other = by_name.setdefault(one.name, one)
+        if other is not one:
+            check_agree(folder / one.name, other, one)
+    return [by_name[name] for name in sorted(by_name)]
+
+
+class Somewhere(Protocol):
+    """A record, and the file or pack that it is in."""
+
+    @property
+    def record(self) -> Record: ...
+
+    @property
+    def where(self) -> Path: ...
+
+
+def check_agree(path: Path, one: Somewhere, other: Somewhere) -> None:
+    """Raise if two runs of the cell of a file found different things."""
+    if not agree(one.record, other.record):
+        raise UserError(
+            f"{path}: {brief(one.record)} in {one.where}, but {brief(other.record)} in "
+            f"{other.where}: remove one of them"
+        )
+
+
+def agree(one: Record, other: Record) -> bool:
+    """Whether two runs of one cell found the same.
+
+    A detail that only one release writes contradicts nothing.
+    """
+    shared = [
+        key
+        for key in one["details"].keys() & other["details"].keys()
+        if not key.startswith("seconds")
+    ]
+    results = [
+        {key: value for key, value in record.items() if key not in INCIDENTAL}
+        for record in (one, other)
+    ]
+    return results[0] == results[1] and all(
+        one["details"][key] == other["details"][key] for key in shared
+    )
+
+
+def brief(record: Record) -> str:
+    """Its main number and where it comes from."""
+    if record["status"] != "ok":
+        return str(record["status"])
+    commit = (record["environment"].get("commit") or "an installed package")[:8]
+    return f"{record['main']} {record['metrics'][record['main']]:.4f} ({commit})"
+
+
+def datasets(results: Path) -> list[Path]:
+    """The folders of datasets."""
+    return sorted(path for path in results.glob("runs/*/*") if path.is_dir())
+
+
+def folders(dataset: Path) -> list[Path]:
+    """The folders of its losses, those that are in packs alone too."""
+    there = {path.name for path in dataset.iterdir() if path.is_dir()}
+    return [dataset / name for name in sorted(there.union(*(p.folders for p in packs.of(dataset))))]
+
+
+def loose(folder: Path) -> list[str]:
+    """The files' names in the folder of a loss, failed tries too."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in entries if entry.name.endswith(".json"))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def unless_gone(path: Path, read: Callable[[Path], T]) -> T:
+    """What is read of a file.
+
+    Raises:
+        FileNotFoundError: there is none any more, as where it was packed meanwhile.
+        UserError: it is no record.
+    """
+    try:
+        return read(path)
+    except UserError:
+        if os.path.lexists(path):
+            raise
+        raise FileNotFoundError(path) from None
+
+
+def repeated(read: Callable[[], T]) -> T:
+    """What is read once nothing goes away between listing and reading."""
+    for _ in range(TRIES):
+        try:
+            return read()
+        except FileNotFoundError as error:
+            gone = error.filename or error
+    raise UserError(f"{gone} goes away again and again: wait until nobody packs or deletes there")

@@ -1,0 +1,506 @@
+"""Packs: the records that they were made of, read as loose ones are, never lost, never altered."""
+
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from made_records import add
+
+from contrastbench.benchmarks.records import packing, packs, reading, store
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.merge import merge
+from contrastbench.losses import UserError
+from contrastbench.losses.spec import LossSpec
+
+LOSSES = ("infonce", "adnce", "infonce + 0.5*dar")
+Files = dict[str, bytes]
+
+
+def filled(results: Path, seeds: int = 3) -> Path:
+    """Records of two datasets, three losses and two temperatures, and a failed try."""
+    for dataset in ("MUTAG", "DD"):
+        for loss in LOSSES:
+            for temperature in (0.2, 0.3):
+                key = "infonce.temperature" if "+" in loss else "temperature"
+                for seed in range(seeds):
+                    about = {"loss": loss, "dataset": dataset, "params": {key: temperature}}
+                    add(results, seed, 60 + 10 * temperature + seed, **about)
+    add(results, 9, 50.0, status="failed")
+    return results
+
+
+@pytest.fixture(scope="module")
+def loose(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return filled(tmp_path_factory.mktemp("loose"))
+
+
+@pytest.fixture
+def results(loose: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(loose, tmp_path / "results"))
+
+
+def contents(results: Path) -> Files:
+    """Every file by its path."""
+    return {
+        path.relative_to(results).as_posix(): path.read_bytes()
+        for path in (results / "runs").rglob("*.*")
+        if path.is_file()
+    }
+
+
+def records(results: Path) -> dict[str, store.Record]:
+    """What is read, by the paths of files."""
+    return {
+        path.relative_to(results).as_posix(): record for path, record in reading.everything(results)
+    }
+
+
+def packed(results: Path) -> list[Path]:
+    return sorted(results.glob("runs/*/*/packed-*.sqlite"))
+
+
+def test_packed_and_unpacked_files_are_what_they_were(results: Path, loose: Path) -> None:
+    before = contents(results)
+    lines = list(packing.pack(results))
+    assert [line.partition(":")[0] for line in lines] == ["graph/DD", "graph/MUTAG"]
+    failed = [name for name in before if "failed" in name]
+    assert sorted(contents(results)) == sorted(
+        [*failed, *(path.relative_to(results).as_posix() for path in packed(results))]
+    )
+    assert records(results) == records(loose)
+    for folder in results.glob("runs/*/*/*/"):
+        if not any(folder.iterdir()):
+            folder.rmdir()  # a repository has no empty folders
+    assert records(results) == records(loose)
+    assert list(packing.unpack(results)) == [
+        "graph/DD: 18 records are files again",
+        "graph/MUTAG: 18 records are files again",
+    ]
+    assert contents(results) == before
+    assert not list(packing.unpack(results))
+
+
+def test_packing_again_adds_and_leaves_one_pack(results: Path) -> None:
+    list(packing.pack(results))
+    first, names = packed(results), sorted(records(results))
+    assert not list(packing.pack(results)), "nothing new, nothing done"
+    assert packed(results) == first
+    new = add(results, 7, 70.0)
+    (line,) = packing.pack(results)
+    assert line.startswith("graph/MUTAG: 19 records in packed-")
+    assert not new.exists()
+    assert len(packed(results)) == 2
+    assert sorted(records(results)) == sorted([*names, new.relative_to(results).as_posix()])
+
+
+def test_the_same_records_are_the_same_bytes(results: Path, tmp_path: Path) -> None:
+    other = Path(shutil.copytree(results, tmp_path / "other"))
+    list(packing.pack(results))
+    list(packing.pack(other))
+    assert contents(results) == contents(other)
+
+
+def test_an_index_reads_no_more_than_what_matches(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    list(packing.pack(results))
+    read, parsed = [], store.parsed
+    monkeypatch.setattr(store, "parsed", lambda *of: read.append(of[1]) or parsed(*of))
+    work = Experiment("graph", "DD", LossSpec("adnce", {"temperature": 0.2}), {})
+    assert [record["seed"] for record in work.finished(results)] == [0, 1, 2]
+    assert len(read) == 3
+
+
+def test_a_record_is_found_in_a_pack_as_in_a_file(results: Path, loose: Path) -> None:
+    list(packing.pack(results))
+    for name, record in records(loose).items():
+        assert reading.find(results / name) == record
+    nothing = results / "runs/graph/MUTAG/adnce/0123456789abcdef-seed0.json"
+    assert reading.find(nothing) is None
+    assert reading.find(nothing.with_name("odd.json")) is None
+
+
+PLACES = ("loose", "first pack", "second pack", "loose and first pack", "both packs", "all")
+
+
+def spread(source: Path, target: Path, places: dict[str, str]) -> None:
+    """The source's records in the places that are named for them."""
+    for pack in ("first pack", "second pack"):
+        part = target.with_name(f"{target.name}-{pack}")
+        copy(source, part, {name for name, place in places.items() if pack in expanded(place)})
+        if part.exists():
+            list(packing.pack(part))
+            for path in packed(part):
+                (target / path.relative_to(part)).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(path, target / path.relative_to(part))
+    copy(source, target, {name for name, place in places.items() if "loose" in expanded(place)})
+
+
+def expanded(place: str) -> str:
+    return {"both packs": "first pack second pack", "all": " ".join(PLACES[:3])}.get(place, place)
+
+
+def copy(source: Path, target: Path, names: set[str]) -> None:
+    for name in names:
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source / name, target / name)
+
+
+@given(data=st.data())
+@settings(
+    max_examples=10,
+    deadline=None,
+    phases=(Phase.explicit, Phase.generate),
+    suppress_health_check=list(HealthCheck),
+)
+def test_any_split_over_packs_and_files_reads_and_merges_alike(
+    loose: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    everything = records(loose)
+    finished = [name for name, record in everything.items() if record["status"] == "ok"]
+    places = {name: data.draw(st.sampled_from(PLACES)) for name in finished}
+    places |= {name: "loose" for name in everything if name not in finished}
+    mixed = tmp_path_factory.mktemp("mixed") / "results"
+    spread(loose, mixed, places)
+    assert records(mixed) == everything
+    for dataset in ("DD", "MUTAG"):
+        costs = [
+            sorted(
+                s for _, seconds in reading.seconds(root / "runs/graph" / dataset) for s in seconds
+            )
+            for root in (loose, mixed)
+        ]
+        assert costs[0] == costs[1], "a record that is there twice costs once"
+    for source, target in ((mixed, loose), (loose, mixed)):
+        copied = Path(shutil.copytree(target, mixed.with_name(f"into-{target.name}")))
+        done = merge([source], copied)
+        assert (done.added, done.unequal) == (0, [])
+        assert records(copied) == everything
+    fresh = mixed.with_name("fresh")
+    assert merge([mixed], fresh).added == len(everything)
+    assert records(fresh) == everything
+    list(packing.pack(mixed))
+    assert len(packed(mixed)) == 2
+    list(packing.unpack(mixed))
+    assert contents(mixed) == contents(loose)
+
+
+def contradicting(results: Path, tmp_path: Path) -> Path:
+    """The results packed, and beside them a record that differs from its packed one."""
+    path = next(results.glob("runs/graph/MUTAG/adnce/*-seed1.json"))
+    list(packing.pack(results))
+    record = reading.find(path)
+    assert record
+    store.publish({**record, "metrics": {"accuracy": 1.0}}, path)
+    return path
+
+
+def test_what_contradicts_is_named_and_nobody_wins(results: Path, tmp_path: Path) -> None:
+    path = contradicting(results, tmp_path)
+    pack = packed(results)[1]
+    work = Experiment("graph", "MUTAG", LossSpec("adnce", {"temperature": 0.2}), {})
+    other = Experiment("graph", "MUTAG", LossSpec("adnce", {"temperature": 0.3}), {})
+    (wrong,) = [one for one in (work, other) if one.key and raises(one, results)]
+    with pytest.raises(UserError) as error:
+        wrong.records(results)
+    assert str(error.value).startswith(f"{path}: accuracy 6")
+    assert str(error.value).endswith(
+        f"in {pack}, but accuracy 1.0000 (00000000) in {path}: remove one of them"
+    )
+    for do in (packing.pack, packing.unpack):
+        with pytest.raises(UserError, match="remove one of them"):
+            list(do(results))
+        assert path.exists()
+        assert pack.exists()
+
+
+def raises(work: Experiment, results: Path) -> bool:
+    try:
+        work.records(results)
+    except UserError:
+        return True
+    return False
+
+
+def test_a_merge_of_packs_names_what_is_unequal_and_adds_the_rest(
+    results: Path, tmp_path: Path
+) -> None:
+    here = tmp_path / "here"
+    path = next(results.glob("runs/graph/MUTAG/adnce/*-seed1.json"))
+    name = path.relative_to(results)
+    store.publish({**store.read(path), "metrics": {"accuracy": 1.0}}, here / name)
+    equal = next(results.glob("runs/graph/MUTAG/infonce/*-seed2.json")).relative_to(results)
+    copy(results, here, {equal.as_posix()})
+    list(packing.pack(here))
+    list(packing.pack(results))
+    done = merge([results], here)
+    assert (done.added, done.equal, len(done.unequal)) == (35, 1, 1)
+    assert done.unequal[0].startswith(f"{here / name}: accuracy 1.0000 (00000000), but accuracy 6")
+    assert done.unequal[0].endswith(f"in {packed(results)[1]}")
+    own = reading.find(here / name)
+    assert own
+    assert own["metrics"] == {"accuracy": 1.0}
+    assert len(records(here)) == 37
+    again = merge([results], here)
+    assert (again.added, again.equal, len(again.unequal)) == (0, 36, 1)
+
+
+def altered(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Its bytes cut off or with one of them another, at many places."""
+    data, rng = path.read_bytes(), random.Random(0)
+    yield from ((f"first {n}", data[:n]) for n in (0, 1, 99, 4096, len(data) // 2, len(data) - 1))
+    yield "one more", data + b"\0"
+    for at in (*range(0, 100, 7), *(rng.randrange(len(data)) for _ in range(60))):
+        other = bytearray(data)
+        other[at] ^= 1 << rng.randrange(8)
+        yield f"byte {at}", bytes(other)
+
+
+def test_a_torn_or_altered_pack_is_one_line_that_names_it(results: Path) -> None:
+    list(packing.pack(results))
+    path = packed(results)[1]
+    whole = path.read_bytes()
+    for what, data in altered(path):
+        path.write_bytes(data)
+        with pytest.raises(UserError, match="torn or was altered") as error:
+            records(results)
+        assert str(path) in str(error.value), what
+        assert "\n" not in str(error.value)
+    path.write_bytes(whole)
+    assert len(records(results)) == 37
+
+
+def test_forged_bytes_under_their_own_name_are_one_line_too(results: Path) -> None:
+    """Whoever forges a pack can name it rightly: what SQLite and zlib meet is bounded as well."""
+    list(packing.pack(results))
+    path = packed(results)[1]
+    everything = records(results)
+    forged = list(altered(path))
+    path.unlink()
+    for what, data in forged:
+        path.write_bytes(data)
+        named = packs.publish(path)
+        path.unlink()
+        found = records_or_error(results)
+        if isinstance(found, str):
+            assert str(named) in found, what
+            assert "\n" not in found
+        else:  # a byte that no record is made of, such as SQLite's count of changes
+            assert found == everything, what
+        named.unlink()
+
+
+def records_or_error(results: Path) -> dict[str, store.Record] | str:
+    try:
+        return records(results)
+    except UserError as error:
+        return str(error)
+
+
+BOMB = packs.deflated(b" " * (packs.MOST + 1))
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("UPDATE records SET file = zeroblob(17000000) WHERE cell = 1 AND seed = 1", "too big"),
+        ("UPDATE records SET file = (SELECT x FROM bomb.b)", "cut off or too long"),
+        ("UPDATE records SET file = 'text'", "of another type"),
+        ("UPDATE records SET seed = seed + 10", "is the record of graph/MUTAG"),
+        ("UPDATE cells SET key = 'x' || key", "is the record of graph/MUTAG"),
+        ("UPDATE cells SET recipe = 99", "not a pack"),
+        ("UPDATE cells SET params = '[[[['", "not a pack"),
+        ("UPDATE recipes SET recipe = '{}}'", "not a pack"),
+        ("UPDATE cells SET dataset = 'DD'", "is of graph/DD: put it back there"),
+        ("UPDATE dictionary SET deflated = (SELECT x FROM bomb.b)", "cut off or too long"),
+        ("DELETE FROM dictionary", "not a pack"),
+        ("DROP TABLE records", "its tables are others"),
+        ("CREATE TABLE more (x)", "its tables are others"),
+        ("CREATE VIEW more AS SELECT 1", "its tables are others"),
+        ("CREATE TRIGGER more AFTER INSERT ON cells BEGIN SELECT 1; END", "its tables are others"),
+        ("PRAGMA user_version = 2", "of pack version 2, this contrastbench reads up to 1: upgrade"),
+        ("PRAGMA user_version = 0", "its tables are others"),
+    ],
+)
+def test_a_hostile_pack_is_one_line_in_bounded_memory(
+    results: Path, statement: str, message: str
+) -> None:
+    list(packing.pack(results))
+    path = packed(results)[1]
+    with closing(sqlite3.connect(path, isolation_level=None)) as base:
+        base.execute("ATTACH ':memory:' AS bomb")
+        base.execute("CREATE TABLE bomb.b (x)")
+        base.execute("INSERT INTO bomb.b VALUES (?)", (BOMB,))
+        base.execute(statement)
+    named = packs.publish(path)
+    path.unlink()
+    with pytest.raises(UserError, match=message) as error:
+        both_ways(results)
+    assert str(named) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def both_ways(results: Path) -> None:
+    """By what cells are of, and all."""
+    Experiment("graph", "MUTAG", LossSpec("adnce"), {}).records(results)
+    records(results)
+
+
+def test_what_is_no_file_is_one_line(results: Path) -> None:
+    folder = results / "runs/graph/MUTAG"
+    (folder / "packed-0123456789abcdef.sqlite").mkdir()
+    with pytest.raises(UserError, match="torn or was altered"):
+        records(results)
+    (folder / "packed-0123456789abcdef.sqlite").rmdir()
+    os.mkfifo(folder / "packed-0123456789abcdef.sqlite")
+    with pytest.raises(UserError, match="torn or was altered"):
+        records(results)
+
+
+def test_a_pack_of_version_1_stays_readable(tmp_path: Path) -> None:
+    """Packs are published like records: this one was written by the first release that had them."""
+    folder = tmp_path / "runs/graph/MUTAG"
+    folder.mkdir(parents=True)
+    name = "packed-711c9cb2875010df.sqlite"
+    shutil.copy(Path(__file__).with_name(name), folder)
+    found = records(tmp_path)
+    assert [record["metrics"] for record in found.values()] == [{"accuracy": 87.5}] * 2
+
+
+def test_a_damaged_record_is_not_packed_and_nothing_is_removed(results: Path) -> None:
+    path = next(results.glob("runs/graph/MUTAG/adnce/*-seed1.json"))
+    path.write_text(path.read_text().replace('"seed": 1', '"seed": 2'))
+    before = contents(results)
+    with pytest.raises(UserError, match="was changed after it was published") as error:
+        list(packing.pack(results))
+    assert str(path) in str(error.value)
+    after = contents(results)
+    assert {name: data for name, data in before.items() if "MUTAG" in name}.items() <= after.items()
+
+
+PACKER = """
+import os, signal, sys
+from pathlib import Path
+from contrastbench.benchmarks.records import files, packing, packs
+
+left = int(sys.argv[2])
+def dying(step):
+    def die_or_step(*of, **named):
+        global left
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return step(*of, **named)
+    return die_or_step
+
+for room, names in ((os, ("link", "fsync")), (packs, ("deflated",)), (Path, ("unlink",))):
+    for name in names:
+        setattr(room, name, dying(getattr(room, name)))
+for line in getattr(packing, sys.argv[3])(Path(sys.argv[1])):
+    pass
+"""
+
+
+@pytest.mark.parametrize("moment", [3, 20, 21, 22, 23, 25, 40])
+@pytest.mark.parametrize("what", ["pack", "unpack"])
+def test_a_kill_loses_nothing_and_doubles_nothing(
+    results: Path, loose: Path, moment: int, what: str
+) -> None:
+    if what == "unpack":
+        list(packing.pack(results))
+    command = [sys.executable, "-P", "-c", PACKER, str(results), str(moment), what]
+    killed = subprocess.run(command, capture_output=True, text=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert records(results) == records(loose)
+    list(getattr(packing, what)(results))
+    store.sweep(results)
+    assert records(results) == records(loose)
+    assert len(packed(results)) == (2 if what == "pack" else 0)
+    if what == "unpack":
+        assert contents(results) == contents(loose)
+    assert not list(results.rglob(".*"))
+
+
+def test_who_reads_while_somebody_packs_sees_every_record(
+    results: Path, loose: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between listing and reading all loose files go into a pack, and that into another."""
+    listing, packs_of, wanted = reading.loose, packs.of, records(loose)
+    folder = results / "runs/graph/MUTAG/adnce"
+
+    def listed_then_packed(path: Path) -> list[str]:
+        names = listing(path)
+        monkeypatch.setattr(reading, "loose", listing)
+        list(packing.pack(results))
+        return names
+
+    def found_then_packed(dataset: Path) -> list[packs.Pack]:
+        paths = sorted(dataset.glob(packs.PATTERN))
+        monkeypatch.setattr(packs, "of", packs_of)
+        add(results, 8, 70.0)
+        list(packing.pack(results))
+        return [packs.opened(path) for path in paths]
+
+    monkeypatch.setattr(reading, "loose", listed_then_packed)
+    found = reading.matching(folder, lambda *_: True)
+    assert found == [r for name, r in wanted.items() if "/MUTAG/adnce/" in name]
+    monkeypatch.setattr(packs, "of", found_then_packed)
+    packs._opened.clear()
+    assert reading.matching(folder, lambda *_: True) == found
+
+
+def test_the_command_packs_and_unpacks(bench, results: Path) -> None:
+    code, out, _ = bench("pack", "--results", str(results))
+    assert code == 0
+    assert "graph/MUTAG: 18 records in packed-" in out
+    code, out, _ = bench("pack", "--undo", "--results", str(results))
+    assert (code, out.splitlines()[1]) == (0, "graph/MUTAG: 18 records are files again")
+    code, _, err = bench("pack", "--results", str(results / "nothing"))
+    assert (code, err) == (
+        2,
+        f"bench: {results / 'nothing'} holds no records: name a folder that holds runs/\n",
+    )
+
+
+SUITE = """
+seeds: 0-3
+domains: {graph: {datasets: [MUTAG, DD, NCI1]}}
+losses: [infonce, adnce]
+grid: {temperature: [0.2, 0.3]}
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("table", "suite.yaml"),
+        ("compare", "suite.yaml"),
+        ("plan", "suite.yaml"),
+        ("audit", "adnce-table5"),
+        ("report", "suite.yaml", "--output", "results/page.html"),
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_every_command_says_the_same_of_packs(bench, results: Path, words: tuple[str, ...]) -> None:
+    for root in (Path(), results):
+        Path(root / "suite.yaml").write_text(SUITE)
+
+    def said() -> tuple[object, ...]:
+        told = bench(*words, "--results", str(results))
+        return told, {path.name: path.read_bytes() for path in results.glob("*.*")}
+
+    before = said()
+    assert before[0][0] == 0
+    list(packing.pack(results))
+    assert said() == before
+    assert len(packed(results)) == 2
