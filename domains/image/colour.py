@@ -5,16 +5,28 @@ rounding to 8 bits. Pixels are chosen by `lerp` with weights 0 and 1, which is e
 thirty times as long on a CPU.
 """
 
+import math
+from functools import cache
+from typing import Any
+
 import torch
 from torch import Tensor
 
 LUMA = (0.2989, 0.587, 0.114)  # ITU-R 601, as Pillow's and torchvision's grey
+# of red, green and blue: where |h - peak| is 0, its sign, and what it is added to
+SIXTHS = ((3, 2, 4), (1, -1, -1), (-1, 2, 2))
 BRIGHTNESS, CONTRAST, SATURATION, HUE = range(4)
 
 
 def column(parameters: Tensor) -> Tensor:
     """(N, 1, 1, 1) of (N,): one number for each image."""
     return parameters.view(-1, 1, 1, 1)
+
+
+@cache
+def constant(values: tuple[Any, ...], device: torch.device) -> Tensor:
+    """Numbers as float32 on the device, copied there once; not to be changed."""
+    return torch.tensor(values, dtype=torch.float32, device=device)
 
 
 def grey(images: Tensor) -> Tensor:
@@ -55,7 +67,7 @@ def hue(images: Tensor, shift: Tensor) -> Tensor:
     high = torch.maximum(torch.maximum(red, green), blue)
     low = torch.minimum(torch.minimum(red, green), blue)
     chroma = high - low
-    not_red, not_green = (high - red).sign_(), (high - green).sign_()
+    not_red, not_green = (high.unsqueeze(1) - images[:, :2]).sign_().unbind(1)
     if_green = (blue - red).add_(chroma, alpha=2)
     if_blue = (red - green).add_(chroma, alpha=4)
     h = torch.lerp(green - blue, if_green.lerp_(if_blue, not_green), not_red).div_(
@@ -63,8 +75,9 @@ def hue(images: Tensor, shift: Tensor) -> Tensor:
     )
     h += 6 * shift.view(-1, 1, 1)
     h -= (h / 6).floor_().mul_(6)
-    parts = ((h - 3).abs_().sub_(1), 2 - (h - 2).abs_(), 2 - (h - 4).abs_())
-    return torch.stack([part.clamp_(0, 1).mul_(chroma).add_(low) for part in parts], dim=1)
+    peaks, signs, tops = constant(SIXTHS, images.device).view(3, 3, 1, 1)
+    parts = torch.addcmul(tops, signs, (h.unsqueeze(1) - peaks).abs_())
+    return parts.clamp_(0, 1).mul_(chroma.unsqueeze(1)).add_(low.unsqueeze(1))
 
 
 def to_grey(images: Tensor, chosen: Tensor) -> Tensor:
@@ -92,22 +105,59 @@ def jitter(images: Tensor, factors: Tensor, order: Tensor) -> Tensor:
     turn = order.argsort(dim=1)[:, HUE]  # of hue, 0 to 3
     three = torch.arange(3, device=order.device)
     others = order.gather(1, three + (three >= turn[:, None]))
-    turn = torch.where(factors[:, HUE] == 0, 4, turn)
-    by_turn = turn.argsort().split(torch.bincount(turn, minlength=5).tolist())
+    turn = turn.masked_fill(factors[:, HUE] == 0, 4)
+    way = by_turn if images.device.type == "cpu" else in_six
+    return way(images, turn, factors[:, HUE], others, factors.gather(1, others))
+
+
+def by_turn(images: Tensor, turn: Tensor, shift: Tensor, kind: Tensor, factor: Tensor) -> Tensor:
+    """Hue of the images whose turn it is, after none, one, two and three of the linear passes."""
+    groups = turn.argsort().split(torch.bincount(turn, minlength=5).tolist())
+    mix = mixture(kind, factor)
     for position in range(4):
-        rows = by_turn[position]
+        rows = groups[position]
         if len(rows):
-            images[rows] = hue(images[rows], factors[rows, HUE])
+            images[rows] = hue(images[rows], shift[rows])
         if position < 3:
-            kind = others[:, position]
-            linear_(images, kind, factors.gather(1, kind[:, None])[:, 0])
+            linear_(images, mix[:, position], 0.0, 1.0)
     return images
 
 
-def linear_(images: Tensor, kind: Tensor, factor: Tensor) -> None:
-    """Brightness, contrast or saturation, whichever is each image's kind, in place."""
+def in_six(images: Tensor, turn: Tensor, shift: Tensor, kind: Tensor, factor: Tensor) -> Tensor:
+    """The same without asking the device whose turn it is.
+
+    Three linear passes, hue, and three again: an image has each where it is its turn, and nothing
+    changes by the other.
+    """
+    first = turn[:, None] > torch.arange(3, device=turn.device)
+    idle = torch.cat([~first, first], dim=1)
+    mix = mixture(kind.repeat(1, 2), factor.repeat(1, 2).masked_fill_(idle, 1))
+    beyond = torch.zeros_like(mix[0]).masked_fill_(idle.T.view(6, -1, 1, 1, 1), math.inf)
+    low, high = -beyond, beyond + 1
+    for position in range(6):
+        if position == 3:
+            images = torch.where(column(turn < 4), hue(images, shift), images)
+        linear_(images, mix[:, position], low[position], high[position])
+    return images
+
+
+def mixture(kind: Tensor, factor: Tensor) -> Tensor:
+    """(3, k, N, 1, 1, 1) shares of the image, of its grey and of its mean grey in k passes.
+
+    Args:
+        kind: (N, k) BRIGHTNESS, CONTRAST or SATURATION.
+        factor: (N, k).
+    """
     rest = 1 - factor
+    shares = torch.stack([factor, rest * (kind == SATURATION), rest * (kind == CONTRAST)])
+    return shares.transpose(1, 2)[..., None, None, None]
+
+
+def linear_(images: Tensor, mix: Tensor, low: float | Tensor, high: float | Tensor) -> None:
+    """Brightness, contrast or saturation, whichever is each image's kind, in place."""
+    share, of_grey, of_mean = mix
     other = grey(images)
-    mean = other.mean((1, 2, 3)) * rest * (kind == CONTRAST)
-    other.mul_(column(rest * (kind == SATURATION))).add_(column(mean))
-    torch.addcmul(other, images, column(factor), out=images).clamp_(0, 1)
+    mean = other.mean((1, 2, 3), keepdim=True)
+    other.mul_(of_grey).add_(mean * of_mean)
+    clamped: Any = torch.addcmul(other, images, share, out=images)
+    clamped.clamp_(low, high)

@@ -19,6 +19,7 @@ from contrastbench.domains.image.views import (
     normalise,
     policy,
     recolour,
+    together,
     with_blur,
 )
 from contrastbench.domains.model import ContrastiveModel, Raw
@@ -45,8 +46,12 @@ class Preprocessing:
     ) -> list[Tensor]:
         """A view of each image for each policy, one after the other."""
         policies = [replace(policy, fill=self.mean) for policy in policies]
-        crops = images.crops(policies, rng)
-        return [self.view(x, policy, rng) for x, policy in zip(crops, policies, strict=True)]
+        crops, views = iter(images.crops(policies, rng)), list[Tensor]()
+        for kind, count in together(policies, images.labels.device):
+            batch = [next(crops) for _ in range(count)]
+            joined = batch[0] if count == 1 else torch.cat(batch)
+            views.extend(self.view(joined, kind, rng).chunk(count))
+        return views
 
     def view(self, crops: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
         """Crops with what follows them; boxes are erased last."""

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag, grid_sample, pad
 
-from contrastbench.domains.image.colour import column
+from contrastbench.domains.image.colour import column, constant
 
 LARGEST = 10.0  # magnitude
 DEVIATION = 0.5  # of magnitudes
@@ -39,6 +39,7 @@ POINTS = {  # threshold, what is added below it, bits that are kept; each at 0 a
     "Solarize": ((0, 256), (0, 0), (8, 0)),
     "SolarizeAdd": ((128, 0), (0, 110), (8, 0)),
 }
+UNCHANGED = ((256, 0), (0, 0), (8, 0))
 BLENDS = ("Brightness", "Color", "Contrast", "Sharpness")  # factors 0.1 to 1.9
 OPERATIONS = (*MOVES, *STATISTICS, *POINTS, *BLENDS)
 NUMBER = {name: number for number, name in enumerate(OPERATIONS)}
@@ -58,7 +59,12 @@ class Draws:
 
 
 def randaugment(
-    images: Tensor, n: int, magnitude: float, fill: tuple[float, float, float], rng: torch.Generator
+    images: Tensor,
+    n: int,
+    magnitude: float,
+    fill: tuple[float, float, float],
+    rng: torch.Generator,
+    way: Callable[[Tensor, "Draws", tuple[float, float, float]], Tensor] | None = None,
 ) -> Tensor:
     """(N, 3, H, W) in [0, 1]: n operations in a row on each image, each applied half of the time.
 
@@ -68,9 +74,10 @@ def randaugment(
         magnitude: mean of the levels, of 10.
         fill: colour in [0, 1] of pixels from outside of the image.
         rng: of the draws.
+        way: how they are applied; None: `apply`.
     """
     draws = draw(n, len(images), magnitude, rng)
-    return apply(images.mul(255).round_(), draws, fill).div_(255)
+    return (way or apply)(images.mul(255).round_(), draws, fill).div_(255)
 
 
 def draw(layers: int, n: int, magnitude: float, rng: torch.Generator) -> Draws:
@@ -95,7 +102,7 @@ def apply(images: Tensor, draws: Draws, fill: tuple[float, float, float]) -> Ten
         fill: colour in [0, 1] of pixels from outside of the image.
     """
     operation, share = draws.operation, draws.level / LARGEST
-    colour = images.new_tensor([round(255 * part) for part in fill])
+    colour = constant(tuple(round(255 * part) for part in fill), images.device)
     last = operation.new_tensor([NUMBER["Rotate"], NUMBER["SolarizeAdd"], NUMBER["Sharpness"]])
     kind = 1 + torch.bucketize(operation, last)
     kind.masked_fill_((kind == 1) & draws.cubic, 0)  # bicubic moves; the bilinear ones are 1
@@ -130,9 +137,9 @@ def matrices(operation: Tensor, level: Tensor, images: Tensor) -> Tensor:
         images: (N, 3, H, W).
     """
     height, width = images.shape[-2:]
-    largest = level.new_tensor(list(MOVES.values()))
-    largest *= largest.new_tensor([1, 1, width, height, 1])
-    moves = largest[operation.clamp(max=len(MOVES) - 1)] * level[..., None]
+    largest = constant(tuple(MOVES.values()), level.device)
+    scale = constant((1, 1, width, height, 1), level.device)
+    moves = (largest * scale)[operation.clamp(max=len(MOVES) - 1)] * level[..., None]
     right, down, x, y, turn = moves.unbind(-1)
     cos, sin = turn.cos(), turn.sin()
     to_x = (cos, right - sin, x + right * (height / 2))
@@ -212,16 +219,17 @@ def points(operation: Tensor, share: Tensor) -> Tensor:
     lower bits are left out.
 
     Args:
-        operation: (...) numbers of `POINTS`; what it is for others has no meaning.
+        operation: (...) numbers of `POINTS`; others leave values as they are.
         share: (...) magnitude by 10.
     """
     v = torch.arange(256.0, device=share.device)
-    values = share.new_tensor(list(POINTS.values()))
-    chosen = values[(operation - NUMBER["Invert"]).clamp(0, len(POINTS) - 1)]
+    kinds = constant((*POINTS.values(), UNCHANGED), share.device)
+    chosen = kinds[(operation - NUMBER["Invert"]).clamp_(-1, len(POINTS))]
     numbers = torch.addcmul(chosen[..., 0], chosen[..., 1], share[..., None]).floor_()
     threshold, added, bits = numbers[..., None].unbind(-2)
-    inverted = (operation != NUMBER["SolarizeAdd"]).float()[..., None]
-    table = v.lerp(255 - v, inverted).lerp((v + added).clamp_(max=255), (v < threshold).float())
+    mirror = (operation != NUMBER["SolarizeAdd"]) * 255.0
+    above = (mirror[..., None] - v).abs_()
+    table = (v + added).clamp_(max=255).where(v < threshold, above)
     step = (8 - bits).exp2_()
     return table.div_(step).floor_().mul_(step)
 
@@ -287,10 +295,10 @@ def blend(images: Tensor, operation: Tensor, factor: Tensor) -> Tensor:
 
 
 def luma(images: Tensor) -> Tensor:
-    """(n, 1, H, W) Pillow's grey, in whole numbers below 2^24, which float32 has exactly."""
+    """(n, 1, H, W) Pillow's grey, of sums that float32 has exactly: below 2^8, in 2^-16."""
     red, green, blue = images.split(1, dim=1)
-    gray = (red * 19595).add_(green, alpha=38470).add_(blue, alpha=7471)
-    return gray.add_(1 << 15).div_(1 << 16).floor_()
+    gray = (red * (19595 / 65536)).add_(green, alpha=38470 / 65536).add_(blue, alpha=7471 / 65536)
+    return gray.add_(0.5).floor_()
 
 
 def smoothed(images: Tensor) -> Tensor:

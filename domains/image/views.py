@@ -5,15 +5,18 @@ apart.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from itertools import groupby
 from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn.functional import interpolate
 
-from contrastbench.domains.image import colour
+from contrastbench.domains.image import colour, masked
+from contrastbench.domains.image.colour import column, constant
 from contrastbench.domains.image.randaugment import randaugment
 
 Kind = Literal["none", "base", "hard"]
@@ -61,6 +64,17 @@ def policy(kind: Kind, size: int) -> Policy:
     base = Policy(size, jitter=0.8, grey=0.2, blur=0.5 if size >= 96 else 0.0)
     hard = replace(base, randaugment=(3, 5.0), erasing=0.2)
     return {"none": Policy(size), "base": base, "hard": hard}[kind]
+
+
+def together(policies: Sequence[Policy], device: torch.device) -> list[tuple[Policy, int]]:
+    """Policies in turn, with how many views of each are made at once.
+
+    On a CPU each view is alone: more images at once would leave its caches. Elsewhere the views of
+    neighbouring policies that are equal are one batch, for half as many launches.
+    """
+    if device.type == "cpu":
+        return [(policy, 1) for policy in policies]
+    return [(policy, len(list(run))) for policy, run in groupby(policies)]
 
 
 def with_blur(policy: Policy, probability: float | None) -> Policy:
@@ -130,7 +144,8 @@ def solarise(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
 
 def augment_more(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
     """RandAugment."""
-    return randaugment(x, *(policy.randaugment or (0, 0.0)), policy.fill, rng)
+    way = None if x.device.type == "cpu" else masked.apply
+    return randaugment(x, *(policy.randaugment or (0, 0.0)), policy.fill, rng, way)
 
 
 COLOURS: dict[str, Callable[[Tensor, Policy, torch.Generator], Tensor]] = {
@@ -145,10 +160,11 @@ COLOURS: dict[str, Callable[[Tensor, Policy, torch.Generator], Tensor]] = {
 def erase_some(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
     """RandomErasing on normalised images, in place: boxes of normal noise, as timm's `pixel`."""
     boxes = draw_erased(len(images), policy.size, policy.erasing, rng)
-    rows = boxes[:, 2].nonzero()[:, 0]
-    noise = torch.randn((len(rows), *images.shape[1:]), generator=rng, device=rng.device)
-    images[rows] = erase(images[rows], boxes[rows], noise)
-    return images
+
+    def with_noise(x: Tensor, boxes: Tensor) -> Tensor:
+        return erase(x, boxes, torch.randn(x.shape, generator=rng, device=rng.device))
+
+    return some(with_noise, images, boxes[:, 2] > 0, boxes)
 
 
 def evaluation(images: Tensor, size: int) -> Tensor:
@@ -187,9 +203,17 @@ def normalise(
     images: Tensor, mean: tuple[float, float, float], std: tuple[float, float, float]
 ) -> Tensor:
     """Images in [0, 1] with each colour standardised; channels last in memory."""
-    scale = images.new_tensor(std).reciprocal_().view(3, 1, 1)
-    shift = images.new_tensor(mean).view(3, 1, 1) * scale
+    scale, shift = standards(mean, std, images.device)
     return (images * scale).sub_(shift).contiguous(memory_format=torch.channels_last)
+
+
+@cache
+def standards(
+    mean: tuple[float, float, float], std: tuple[float, float, float], device: torch.device
+) -> Tensor:
+    """(2, 3, 1, 1) by what colours are multiplied, and what is taken away then."""
+    scale = torch.tensor(std).reciprocal()
+    return torch.stack([scale, torch.tensor(mean) * scale]).view(2, 3, 1, 1).to(device)
 
 
 def to_float(images: Tensor) -> Tensor:
@@ -213,7 +237,9 @@ def some(
     chosen: Tensor,
     parameters: Tensor,
 ) -> Tensor:
-    """The operation on chosen images only, in place."""
+    """The operation on chosen images only, in place; those of a CPU, as others do not tell."""
+    if images.device.type != "cpu":
+        return torch.where(column(chosen), operation(images, parameters), images)
     rows = chosen.nonzero()[:, 0]
     images[rows] = operation(images[rows], parameters[rows])
     return images
@@ -221,37 +247,31 @@ def some(
 
 def draw_boxes(
     n: int,
-    largest: tuple[Side, Side],
+    largest: Tensor,
     area: Side,
     scale: tuple[float, float],
     ratio: tuple[float, float],
     rng: torch.Generator,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Heights and widths of n boxes, the first of ten draws that fits, and whether one does.
+) -> tuple[Tensor, Tensor]:
+    """(2, n) heights and widths of boxes, the first of ten draws that fits, and whether one does.
 
     Areas are uniform in scale * area, ratios of width by height log-uniform, as torchvision draws
-    them.
+    them; `largest` is (2, n) or (2, 1).
     """
     noise = torch.rand(2, ATTEMPTS, n, generator=rng, device=rng.device)
     areas = area * (scale[0] + (scale[1] - scale[0]) * noise[0])
     low, high = math.log(ratio[0]), math.log(ratio[1])
     ratios = (low + (high - low) * noise[1]).exp()
-    heights, widths = (areas / ratios).sqrt().round(), (areas * ratios).sqrt().round()
-    fits = (heights > 0) & (heights <= largest[0]) & (widths > 0) & (widths <= largest[1])
-    first = fits.int().argmax(dim=0, keepdim=True)
-    return heights.gather(0, first)[0], widths.gather(0, first)[0], fits.any(dim=0)
+    sides = torch.stack([areas / ratios, areas * ratios]).sqrt_().round_()
+    fits = ((sides > 0) & (sides <= largest.unsqueeze(1))).all(dim=0)
+    first = fits.int().argmax(dim=0).expand(2, 1, n)
+    return sides.gather(1, first).squeeze(1), fits.any(dim=0)
 
 
-def place(
-    heights: Tensor, widths: Tensor, shape: tuple[Side, Side], rng: torch.Generator
-) -> Tensor:
-    """(n, 4) top, left, height, width of boxes anywhere inside an image of that shape."""
-    noise = torch.rand(2, len(heights), generator=rng, device=rng.device)
-    top, left = (
-        (noise[0] * (shape[0] - heights + 1)).floor(),
-        (noise[1] * (shape[1] - widths + 1)).floor(),
-    )
-    return torch.stack([top, left, heights, widths], dim=1)
+def place(sides: Tensor, shape: Tensor, rng: torch.Generator) -> Tensor:
+    """(n, 4) top, left, height, width of boxes of (2, n) sides anywhere inside that shape."""
+    noise = torch.rand(sides.shape, generator=rng, device=rng.device)
+    return torch.cat([(noise * (shape - sides + 1)).floor_(), sides]).T
 
 
 def draw_crops(
@@ -274,20 +294,35 @@ def draw_crops(
         ratio: smallest and largest width by height.
         rng: of the draws.
     """
-    heights, widths, fits = draw_boxes(n, (height, width), height * width, scale, ratio, rng)
-    boxes = place(heights, widths, (height, width), rng)
+    shape, otherwise = both(height, width, rng.device), middle(height, width, ratio)
+    if isinstance(height, int):
+        otherwise = constant(tuple(otherwise.tolist()), rng.device)
+    sides, fits = draw_boxes(n, shape, height * width, scale, ratio, rng)
+    boxes = place(sides, shape, rng)
+    return torch.where(fits[:, None], boxes, otherwise.to(boxes))
+
+
+def both(height: Side, width: Side, device: torch.device) -> Tensor:
+    """(2, 1) of two numbers, (2, n) of two tensors."""
+    if isinstance(height, Tensor) and isinstance(width, Tensor):
+        return torch.stack([height, width])
+    return constant((height, width), device).view(2, 1)
+
+
+def middle(height: Side, width: Side, ratio: tuple[float, float]) -> Tensor:
+    """(4,) or (n, 4) top, left, height, width of the largest box whose ratio is allowed."""
     tall, wide = (torch.as_tensor(side, dtype=torch.float64) for side in (height, width))
     allowed = (wide / tall).clamp(*ratio)
     h, w = tall.minimum((wide / allowed).round()), wide.minimum((tall * allowed).round())
-    middle = torch.stack([(tall - h) // 2, (wide - w) // 2, h, w], dim=-1)
-    return torch.where(fits[:, None], boxes, middle.to(boxes))
+    return torch.stack([(tall - h) // 2, (wide - w) // 2, h, w], dim=-1)
 
 
 def draw_erased(n: int, size: int, probability: float, rng: torch.Generator) -> Tensor:
     """(n, 4) top, left, height, width of boxes to erase (Zhong et al. 2020), some empty."""
     chosen = happens(n, probability, rng)
-    widths, heights, fits = draw_boxes(n, (size - 1, size - 1), size * size, *ERASED, rng)
-    return place(heights, widths, (size, size), rng) * (chosen & fits)[:, None]
+    smaller = both(size - 1, size - 1, rng.device)
+    sides, fits = draw_boxes(n, smaller, size * size, *ERASED, rng)
+    return place(sides.flip(0), both(size, size, rng.device), rng) * (chosen & fits)[:, None]
 
 
 def draw_jitter(
@@ -295,11 +330,18 @@ def draw_jitter(
 ) -> tuple[Tensor, Tensor]:
     """(n, 4) factors of `colour.jitter`, neutral where nothing changes, and (n, 4) orders."""
     noise = torch.rand(2, n, 4, generator=rng, device=rng.device)
-    spread, unit = noise.new_tensor(strength), noise.new_tensor([1.0, 1.0, 1.0, 0.0])
-    low = (unit - spread).clamp(min=0).where(unit == 1, -spread)
-    factors = low + (unit + spread - low) * noise[0]
+    low, spread, unit = jitter_limits(strength, rng.device)
+    factors = low + spread * noise[0]
     chosen = happens(n, probability, rng)
     return torch.where(chosen[:, None], factors, unit), noise[1].argsort(dim=1)
+
+
+@cache
+def jitter_limits(strength: tuple[float, float, float, float], device: torch.device) -> Tensor:
+    """(3, 4) lowest factors, widths of their ranges, and the factors that change nothing."""
+    spread, unit = torch.tensor(strength), torch.tensor([1.0, 1.0, 1.0, 0.0])
+    low = (unit - spread).clamp(min=0).where(unit == 1, -spread)
+    return torch.stack([low, unit + spread - low, unit]).to(device)
 
 
 def crop(images: Tensor, boxes: Tensor, size: int, flipped: Tensor) -> Tensor:
@@ -313,8 +355,13 @@ def crop(images: Tensor, boxes: Tensor, size: int, flipped: Tensor) -> Tensor:
     """
     height, width = images.shape[-2:]
     top, left, tall, wide = boxes.unbind(1)
-    rows = weights(top, tall, height, size)
-    columns = weights(left, wide, width, size, flipped)
+    if height == width:
+        start, length = torch.cat([top, left]), torch.cat([tall, wide])
+        turned = torch.cat([torch.zeros_like(flipped), flipped])
+        rows, columns = weights(start, length, width, size, turned).chunk(2)
+    else:
+        rows = weights(top, tall, height, size)
+        columns = weights(left, wide, width, size, flipped)
     return resample(to_float(images), rows, columns)
 
 
@@ -331,11 +378,11 @@ def weights(
         flipped: (N,) bool, which to turn round.
     """
     step = length / size
-    new = torch.arange(size, device=start.device) + 0.5
+    new = torch.arange(0.5, size, device=start.device)
     centres = torch.addcmul(start[:, None], step[:, None], new)
     if flipped is not None:
         centres = torch.where(flipped[:, None], centres.flip(1), centres)
-    old = torch.arange(pixels, device=start.device) + 0.5
+    old = torch.arange(0.5, pixels, device=start.device)
     first, last = (start + 0.5)[:, None], (start + length - 0.5)[:, None]
     if pixels <= size:  # nothing is made smaller: two neighbours share each new pixel
         return (old - centres.clamp(first, last)[..., None]).abs_().neg_().add_(1).relu_()
@@ -385,13 +432,9 @@ def erase(images: Tensor, boxes: Tensor, noise: Tensor) -> Tensor:
         noise: like the images.
     """
     height, width = images.shape[-2:]
-    top, left, tall, wide = boxes.view(-1, 4, 1).unbind(1)
-    rows, columns = (
-        torch.arange(height, device=images.device),
-        torch.arange(width, device=images.device),
-    )
+    top, left, tall, wide = boxes.unsqueeze(2).unbind(1)
+    rows, columns = (torch.arange(side, device=images.device) for side in (height, width))
     inside_rows = (rows >= top) & (rows < top + tall)
     inside_columns = (columns >= left) & (columns < left + wide)
-    return torch.lerp(
-        images, noise, (inside_rows[:, :, None] & inside_columns[:, None])[:, None].float()
-    )
+    inside = inside_rows[:, None, :, None] & inside_columns[:, None, None]
+    return torch.lerp(images, noise, inside.float())
