@@ -3,6 +3,10 @@
 Where every anchor is a key too (`both_views`), a tile above the diagonal serves its rows and its
 columns: half the scores are computed, and none is kept: the backward pass computes them again.
 Cosines are bounded, so constants replace the running maxima of a logsumexp.
+
+PyTorch's `flex_attention` has such sums with a gradient too, but on CUDA alone ("FlexAttention does
+not support backward on CPU"), so that what a test on a CPU proves would not be what a card runs. It
+would also compute all scores where half are needed, and a product with values that no loss has.
 """
 
 import math
