@@ -7,7 +7,6 @@ a loose file; of a pack, what is not there yet comes as a pack.
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from contrastbench.benchmarks.records import files, packs, reading, store
@@ -90,7 +89,7 @@ def merge_files(folder: Path, target: Path, done: Merged) -> None:
             done.compare(target / name, store.file_of(folder / name), there, folder / name)
     if missing:
         target.mkdir(parents=True, exist_ok=True)
-        wanted = ((target / name, partial(store.file_of, folder / name)) for name in missing)
+        wanted = ((target / name, store.file_of(folder / name)) for name in missing)
         for name, added in zip(missing, files.publish_all(wanted), strict=True):
             done.added += added
             if not added:  # somebody else was first

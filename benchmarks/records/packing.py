@@ -155,7 +155,7 @@ def unpack_dataset(dataset: Path) -> str:
     for folder in reading.folders(dataset):
         folder.mkdir(exist_ok=True)
         sources = [source for source in finished(folder, old) if source.where != source.path]
-        added_all = files.publish_all((source.path, source.data) for source in sources)
+        added_all = files.publish_all((source.path, source.data()) for source in sources)
         for source, added in zip(sources, added_all, strict=True):
             count += added
             if not added and source.data() != source.path.read_bytes():
