@@ -29,6 +29,7 @@ INTERRUPTED = 130
 COMMANDS: dict[str, Callable[..., None]] = {
     "run": run.run,
     "sweep": sweep.sweep,
+    "check": sweep.check,
     "plan": sweep.plan,
     "merge": sweep.merge,
     "pack": sweep.pack,

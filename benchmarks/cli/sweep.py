@@ -37,16 +37,21 @@ def sweep(
             help="KEY=VALUE: jobs=8, timeout_min=600, slurm_partition=gpu, ... of submitit."
         ),
     ] = None,
+    check: Annotated[
+        bool, typer.Option("--check/--no-check", help="Try first steps before, as `bench check`.")
+    ] = True,
 ) -> None:
     """Run every missing cell of a table or of a sweep file; interrupt and repeat at will.
 
     With --loss those of the losses alone, which join a sweep that does not have them.
-    With --slurm the cells are shared by so many Slurm jobs, each with --jobs processes.
+    With --slurm the cells are shared by so many Slurm jobs, each with --jobs processes; there
+    nothing is tried before.
     Exit code 1: some cells have no result.
 
     Example: bench sweep adnce-table5 --jobs 2 --only column=PROTEINS
     """
-    from contrastbench.benchmarks.sweeps.plan import make_plan
+    from contrastbench.benchmarks.sweeps.check import check as try_first
+    from contrastbench.benchmarks.sweeps.plan import make_plan, unfinished
     from contrastbench.benchmarks.sweeps.sweep import run
 
     if jobs and jobs_per_device:
@@ -64,11 +69,46 @@ def sweep(
         for job in submit(plan, options, workers, parse_pairs("--slurm", slurm)):
             typer.echo(f"job {job.job_id}: {job.paths.stdout}")
         return
-    failed = False
-    for line, bad in run(plan, options, workers, per_device):
+    failed, refused = False, None
+    if check and len(unfinished(plan.tasks())) > workers:  # others are tried at once anyway
+        checked = try_first(plan, options, workers, per_device)
+        refused = checked.refused
+        for line in checked.lines():
+            typer.echo(f"check: {line}", err=True)
+    for line, bad in run(plan, options, workers, per_device, refused):
         typer.echo(line)
         failed |= bad
     if failed:
+        raise typer.Exit(1)
+
+
+def check(
+    what: opt.What,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes at a time.")] = 1,
+    loss: opt.Join = None,
+    only: opt.Only = None,
+    seeds: opt.Seeds = None,
+    tiny: opt.Tiny = False,
+    selection: opt.Selection = None,
+    results: opt.Results = Path("results"),
+    data_root: opt.DataRoot = None,
+    device: opt.Device = "auto",
+) -> None:
+    """Find in seconds what a sweep would fail on hours later; nothing is recorded.
+
+    Each dataset is read and each loss takes one step, on the device and with the recipe of its
+    cells; results must take records, and memory and disk must do. Exit code 1: something fails.
+    """
+    from contrastbench.benchmarks.sweeps.check import check
+    from contrastbench.benchmarks.sweeps.plan import make_plan
+
+    check_data_root(data_root)
+    joining = parse_losses(loss or [], {})
+    plan = make_plan(what, only or [], seeds, tiny, selection, results, True, joining)
+    checked = check(plan, Options(results, data_root, device), jobs)
+    for line in checked.lines():
+        typer.echo(line)
+    if checked.failures or checked.memory:
         raise typer.Exit(1)
 
 

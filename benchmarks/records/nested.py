@@ -5,6 +5,7 @@ it is scored on. Here each outer fold of each seed takes the experiment with the
 that fold, and has the accuracy of that experiment. Brings no torch.
 """
 
+import shlex
 from collections import Counter
 from collections.abc import Container, Sequence
 from pathlib import Path
@@ -28,11 +29,13 @@ def ok_by_data(trials: Sequence[Experiment], results: Path, but: Container[int] 
         but: seeds that are left out.
 
     Raises:
-        UserError: a record does not say its inner scores.
+        UserError: records do not say their inner scores.
     """
     finished = [record for record in finished_of(trials, results) if record["seed"] not in but]
     runs = [{place(record): record for record in finished if t.matches(record)} for t in trials]
     shared = set(runs[0]).intersection(*runs)
+    if old := [run[place] for place in sorted(shared) for run in runs if is_old(run[place])]:
+        raise UserError(advice([store.path(results, record) for record in old]))
     chosen: ByData = {}
     for data_hash, seed in sorted(shared):
         record = choose(trials, [run[data_hash, seed] for run in runs])
@@ -52,6 +55,32 @@ def finished_of(trials: Sequence[Experiment], results: Path) -> list[Record]:
     return [record for record in records if record["status"] in store.FINAL]
 
 
+def outdated(trials: Sequence[Experiment], results: Path, seeds: Container[int]) -> list[Path]:
+    """Records of the trials that are older than inner scores."""
+    return [
+        store.path(results, record)
+        for record in finished_of(trials, results)
+        if record["seed"] in seeds and is_old(record)
+    ]
+
+
+def is_old(record: Record) -> bool:
+    """Whether it does not say the inner scores by which a fold chooses."""
+    if record["status"] != "ok":
+        return False
+    about = scored(record)
+    return len(about.inner) != len(about.folds) or not about.folds
+
+
+def advice(paths: Sequence[Path]) -> str:
+    """What to do with records that no fold can choose by, all of them in one line."""
+    some = " ".join(shlex.quote(str(path)) for path in paths)
+    return (
+        f"records without inner scores, which each fold chooses by ({len(paths)}, of an early "
+        f"release): remove them, and a sweep runs their cells anew: rm {some}"
+    )
+
+
 def place(record: Record) -> tuple[str, int]:
     """Data and seed, which decide the folds."""
     return record["data_hash"], record["seed"]
@@ -65,7 +94,7 @@ def choose(trials: Sequence[Experiment], records: Sequence[Record]) -> Record | 
     ok = [record for record in records if record["status"] == "ok"]
     if not ok:
         return None
-    inner = [inner_scores(trial, record) for trial, record in zip(trials, records, strict=True)]
+    inner = [scored(record).inner if record["status"] == "ok" else () for record in records]
     best = best_by_fold(inner)
     folds = [scored(records[k]).folds[i] for i, k in enumerate(best)]
     return {
@@ -92,23 +121,6 @@ def best_by_fold(inner: Sequence[Sequence[float]]) -> list[int]:
     """
     done = [k for k, scores in enumerate(inner) if scores]
     return [max(done, key=lambda k: inner[k][fold]) for fold in range(len(inner[done[0]]))]
-
-
-def inner_scores(trial: Experiment, record: Record) -> Sequence[float]:
-    """Of each fold; none where the training diverged.
-
-    Raises:
-        UserError: the record does not say.
-    """
-    if record["status"] != "ok":
-        return ()
-    about = scored(record)
-    if len(about.inner) != len(about.folds) or not about.folds:
-        raise UserError(
-            f"{trial.label}, seed {record['seed']}: the record has no details.inner to choose each "
-            "fold by: it is older than that, delete it and run its cell again"
-        )
-    return about.inner
 
 
 def frequencies(records: Sequence[Record]) -> list[tuple[dict[str, Any], int]]:

@@ -1,6 +1,8 @@
 """One cell: train a loss in a domain, score it, publish the record."""
 
+import math
 import os
+import shutil
 import sys
 import time
 import traceback
@@ -12,6 +14,7 @@ from typing import Any
 
 import torch
 from joblib import cpu_count
+from torch import nn
 
 from contrastbench.benchmarks.records import files, reading, store
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
@@ -41,6 +44,39 @@ def run(
     Raises:
         UserError: it cannot be run; nothing was trained and nothing recorded.
     """
+    cell, domain = prepare(experiment, seed, options, cores)
+    path = cell.path(options.results)
+    finished = reading.find(path)
+    check(options, experiment.domain, domain, path, finished is not None)
+    if finished:
+        return finished, path
+    training = admit(cell, domain, options)
+    record, path = publish(cell, attempt(training.measure), options.results, domain.device)
+    if record["status"] in store.FINAL:
+        training.checkpoint.unlink(missing_ok=True)
+    return record, path
+
+
+def rehearse(
+    experiment: Experiment, seed: int, options: Options, cores: int | None = None
+) -> Record:
+    """What `run` would find before and in its first step; nothing is recorded.
+
+    Raises:
+        UserError: as `run`, or there is no room for the training's files.
+    """
+    training = admit(*prepare(experiment, seed, options, cores), options)
+    return attempt(training.rehearse)
+
+
+def prepare(
+    experiment: Experiment, seed: int, options: Options, cores: int | None
+) -> tuple[Cell, AnyDomain]:
+    """The cell on data that were read, on the device and with the threads of its training.
+
+    Raises:
+        UserError: no such device or loss, nothing to train, or no data.
+    """
     recipe = experiment.full_recipe
     experiment.loss.check()  # a mistake is named before data are read
     if experiment.trained and not recipe.trainable:
@@ -49,20 +85,19 @@ def run(
     domain = open_domain(experiment, seed, options.data_root, device)
     torch.set_num_threads(options.threads or min(domain.threads, cores or cpu_count()))
     contents = recipe.contents(options.data_root, experiment.trained)
-    cell = Cell(experiment, seed, domain.data_hash(experiment.trained), contents)
-    path = cell.path(options.results)
-    finished = reading.find(path)
-    check(options, experiment.domain, domain, path, finished is not None)
-    if finished:
-        return finished, path
-    if not experiment.trained or recipe.epochs == 0:
+    return Cell(experiment, seed, domain.data_hash(experiment.trained), contents), domain
+
+
+def admit(cell: Cell, domain: AnyDomain, options: Options) -> "Training":
+    """The cell, about to be trained.
+
+    Raises:
+        UserError: it cannot be scored, recorded, or trained with this loss.
+    """
+    if not cell.experiment.trained or cell.experiment.full_recipe.epochs == 0:
         domain.check_untrained()
-    check_writable(path.parent)
-    training = Training(cell, domain, make_loss(cell, domain), options)
-    record, path = publish(cell, attempt(training.measure), options.results, device)
-    if record["status"] in store.FINAL:
-        training.checkpoint.unlink(missing_ok=True)
-    return record, path
+    check_writable(cell.path(options.results).parent)
+    return Training(cell, domain, make_loss(cell, domain), options)
 
 
 def make_loss(cell: Cell, domain: AnyDomain) -> Loss | None:
@@ -141,12 +176,23 @@ def check_writable(folder: Path) -> None:
         ) from None
 
 
+def check_room(results: Path, model: nn.Module) -> None:
+    """Raise unless there is room for checkpoints: weights, two moments, the best weights; twice."""
+    state = sum(tensor.nbytes for tensor in model.state_dict().values())
+    needed, free = 8 * state + 2**20, shutil.disk_usage(results).free
+    if free < needed:
+        raise UserError(
+            f"{results} has {free / 2**20:.0f} MiB free, a training here may take "
+            f"{needed / 2**20:.0f} MiB: make room or name another folder with --results"
+        )
+
+
 def attempt(work: Callable[[], Record]) -> Record:
     """What the work measured, or how it failed: one cell's failure never stops another."""
     try:
         return {"status": "ok", **work()}
     except Diverged as error:
-        return {"status": "diverged", "details": {"error": str(error)}}
+        return {"status": "diverged", "details": {"error": str(error), **error.details}}
     except (torch.OutOfMemoryError, MemoryError) as error:
         return {"status": "oom", "details": {"error": str(error)}}
     except (Exception, SystemExit) as error:  # a user's loss may call sys.exit
@@ -226,6 +272,20 @@ class Training:
         results = self.options.results
         folder = self.cell.path(results).relative_to(results / "runs").with_suffix("")
         return self.options.tensorboard / folder if self.options.tensorboard else None
+
+    def rehearse(self) -> Record:
+        """A first step, and what it took."""
+        start, peak = time.perf_counter(), PeakMemory(self.domain.device)
+        model = self.domain.model()
+        check_room(self.options.results, model)
+        if self.loss is not None:
+            model.train()
+            contrasts = self.domain.contrasts(model, next(iter(self.domain.batches(0))))
+            value = torch.stack([self.loss(contrast) for contrast in contrasts]).sum()
+            value.backward()
+            if not math.isfinite(value.item()):
+                raise Diverged(f"the loss is {value.item()} in the first step")
+        return {"seconds": time.perf_counter() - start, "peak_memory_mib": peak.mib}
 
     def measure(self) -> Record:
         """Train, score, export if asked to, and say what it took."""

@@ -6,7 +6,7 @@ Interrupted at will.
 import math
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import islice
 from pathlib import Path
@@ -38,7 +38,16 @@ SECONDS_BETWEEN_CHECKPOINTS = 300  # shorter trainings write none unless they ar
 
 
 class Diverged(Exception):
-    """The loss is no longer a number."""
+    """The loss is no longer a number.
+
+    Args:
+        message: what it is, and when.
+        details: the step, and the losses before it, for the record.
+    """
+
+    def __init__(self, message: str, details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.details = dict(details or {})
 
 
 @dataclass
@@ -247,9 +256,14 @@ class Run:
         if self.log:
             for step, value in enumerate(values, self.history.step - len(values) + 1):
                 self.log("loss", value, step)
-        wrong = next((value for value in self.history.losses if not math.isfinite(value)), None)
+        losses, epochs = self.history.losses, self.history.loss_by_epoch
+        wrong = next((i for i, value in enumerate(losses) if not math.isfinite(value)), None)
         if wrong is not None:
-            raise Diverged(f"the loss is {wrong} in epoch {len(self.history.loss_by_epoch) + 1}")
+            step = self.history.step - len(losses) + wrong + 1
+            raise Diverged(
+                f"the loss is {losses[wrong]} in epoch {len(epochs) + 1}, step {step}",
+                {"step": step, "losses_before": losses[:wrong][-5:], "loss_by_epoch": epochs},
+            )
 
     def save_now_and_then(self, interruption: Interruption) -> None:
         """Write a checkpoint if it is time or the user wants to stop, and then stop."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from contrastbench.benchmarks.records import nested
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.sweeps.costs import Costs, duration
@@ -114,6 +115,18 @@ class Plan:
             return [(place.experiment, self.seeds)]
         return selections.work(self.table, place.row, place.column, self.seeds, self.results)
 
+    def outdated(self) -> list[Path]:
+        """Records that stand for cells and that no fold can choose by."""
+        if self.selection == "paper":
+            return []
+        tried = (selections.trials(self.table, place.row, place.column) for place in self.places)
+        return [
+            path
+            for trials in tried
+            if selections.is_nested(trials)
+            for path in nested.outdated(trials, self.results, self.seeds)
+        ]
+
     def undecided(self) -> int:
         """Cells whose parameters are still to be chosen."""
         if self.selection == "paper":
@@ -177,6 +190,8 @@ def lines(plan: Plan, costs: Costs) -> Iterator[str]:
     yield f"{'all':{width}}  {counts(work)}{forecast(work, costs)}"
     if plan.undecided():
         yield f"{'':{width}}  and then {plan.undecided()} cells with what these choose"
+    if old := plan.outdated():
+        yield nested.advice(old)
 
 
 def counts(work: Sequence[Task]) -> str:

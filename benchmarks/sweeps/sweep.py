@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
@@ -25,7 +25,7 @@ from typing import Any
 from joblib import cpu_count
 from tqdm import tqdm
 
-from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records import nested, store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps import claims
@@ -58,21 +58,27 @@ class Failure:
 
 
 def run(
-    plan: Plan, options: Options, jobs: int = 1, per_device: bool = False
+    plan: Plan,
+    options: Options,
+    jobs: int = 1,
+    per_device: bool = False,
+    refused: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[str, bool]]:
     """Run what a plan asks for, and what follows from its records.
 
-    Lines to print, each with whether it is bad news.
+    Lines to print, each with whether it is bad news. What a check has refused is not tried again.
 
     Trials choose what is run after them, so there is another round until a round has nothing new.
     """
+    if old := plan.outdated():
+        raise UserError(nested.advice(old))
     store.sweep(options.results)
     claims.sweep(options.results / "claims")
     costs, tried, failures = Costs(options.results), set[tuple[str, int]](), list[Failure]()
     before = sum(task.state == "done" for task in plan.tasks())
     while tasks := [task for task in to_run(plan.tasks()) if task.key not in tried]:
         tried |= {task.key for task in tasks}
-        failures += Sweep(tasks, options, jobs, costs, per_device).run()
+        failures += Sweep(tasks, options, jobs, costs, per_device, refused=refused).run()
     work = plan.tasks()
     failures += diverged(work, {(failure.experiment.key, failure.seed) for failure in failures})
     yield from ((line, True) for line in report(failures))
@@ -109,6 +115,8 @@ class Sweep:
         jobs: worker processes, in all or on each device.
         costs: what the rest will take, which it learns from.
         per_device: the jobs are on each device.
+        rehearsal: first steps are tried, and nothing is recorded.
+        refused: what is known to be impossible, by its scope.
     """
 
     def __init__(
@@ -118,8 +126,10 @@ class Sweep:
         jobs: int,
         costs: Costs,
         per_device: bool = False,
+        rehearsal: bool = False,
+        refused: Mapping[str, str] | None = None,
     ) -> None:
-        self.options, self.costs = options, costs
+        self.options, self.costs, self.rehearsal = options, costs, rehearsal
         self.slots = slots(options.device, jobs, per_device)
         self.devices = {name: Device(name, self.slots.count(name)) for name in self.slots}
         self.waiting = deque(
@@ -127,7 +137,8 @@ class Sweep:
         )  # and whether another sweep's claim is waited for
         self.total = len(self.waiting)
         self.failures: list[Failure] = []
-        self.refused: dict[str, str] = {}
+        self.refused = dict(refused or {})
+        self.peaks: list[float] = []  # MiB of a cell's memory
         self.workers: list[Worker] = []
         self.lock = threading.Lock()
         self.reports: SimpleQueue[tuple[Task, Reply] | BaseException | None] = SimpleQueue()
@@ -155,7 +166,7 @@ class Sweep:
 
     def watch(self, serving: int) -> None:
         """Take reports until the last thread has ended."""
-        with Progress(self.total, "sweep") as progress:
+        with Progress(self.total, "check" if self.rehearsal else "sweep") as progress:
             while serving:
                 try:
                     report = self.reports.get(
@@ -170,12 +181,14 @@ class Sweep:
                     serving -= 1
                 else:
                     self.take(*report)
-                    progress.write(outcome(*report))
+                    progress.write("check: " * self.rehearsal + outcome(*report))
                     progress.step(self.outlook())
 
     def take(self, task: Task, reply: Reply) -> None:
         """Note what became of a task."""
-        if reply["status"] == "ok":
+        if reply["status"] == "ok" and self.rehearsal:
+            self.peaks.append(reply["peak_memory_mib"] or 0.0)
+        elif reply["status"] == "ok":
             self.costs.learn(task.experiment, reply["seconds"])
         else:
             reason = f"{reply['status']}: {reply['error']}"
@@ -243,7 +256,7 @@ class Sweep:
                 if self.stopped:
                     raise UserError("stopped")
                 options = dataclasses.replace(self.options, device=device)
-                worker = Worker(options, len(self.slots))
+                worker = Worker(options, len(self.slots), self.rehearsal)
                 self.workers.append(worker)
             if worker.is_ready():
                 return worker
@@ -358,8 +371,10 @@ def tell(line: str) -> None:
 class Worker:
     """A worker process, seen from the sweep."""
 
-    def __init__(self, options: Options, jobs: int) -> None:
-        self.options = options
+    rehearsal = False
+
+    def __init__(self, options: Options, jobs: int, rehearsal: bool = False) -> None:
+        self.options, self.rehearsal = options, rehearsal
         try:
             self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
         except OSError as error:
@@ -412,6 +427,7 @@ class Worker:
             "cores": cpu_count(),  # the same for any number of jobs: threads can change a number
             "claim": f"{task.experiment.key[:16]}-seed{task.seed}",
             "wait": wait,
+            "rehearse": self.rehearsal,
         }
 
     def answer(self) -> Reply:

@@ -18,7 +18,7 @@ from filelock import Timeout
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.channel import private_channel
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import NoData, NotWritten, run
+from contrastbench.benchmarks.running.runner import NoData, NotWritten, rehearse, run
 from contrastbench.benchmarks.sweeps.claims import claim
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.spec import LossSpec
@@ -57,6 +57,8 @@ def answer(message: Message) -> Message:
     """Run the cell: a failure is an answer like any other."""
     try:
         experiment, options = to_experiment(message["experiment"]), to_options(message["options"])
+        if message["rehearse"]:
+            return rehearsed(rehearse(experiment, message["seed"], options, message["cores"]))
         with claim(options.results / "claims" / f"{message['claim']}.lock", message["wait"]):
             record, _ = run(experiment, message["seed"], options, message["cores"])
     except Timeout:
@@ -72,6 +74,11 @@ def answer(message: Message) -> Message:
         "error": record["details"].get("error"),
         "seconds": record.get("seconds"),
     }
+
+
+def rehearsed(outcome: Message) -> Message:
+    """What a rehearsal found."""
+    return {**outcome, "error": outcome.get("details", {}).get("error")}
 
 
 def to_experiment(values: Message) -> Experiment:

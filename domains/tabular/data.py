@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from sklearn import datasets as sklearn_datasets
 
 from contrastbench.domains.declaration import Dataset
 from contrastbench.domains.download import cached_file, fetch
-from contrastbench.domains.reading import reading
+from contrastbench.domains.reading import UNPACKED, reading
 from contrastbench.domains.tabular import DATASETS, pmlb
 from contrastbench.losses.errors import UserError, unknown
 
@@ -157,7 +158,20 @@ def read_csv(path: Path) -> "pandas.DataFrame":
     """A CSV file with a header; empty fields, NA and ? are missing."""
     import pandas as pd
 
+    check_unpacked(path)
     return pd.read_csv(path, na_values=["?"], skipinitialspace=True, low_memory=False)
+
+
+def check_unpacked(path: Path) -> None:
+    """Raise if a packed file, whose few bytes may stand for any number, unpacks to too many."""
+    from pandas.io.common import get_handle, infer_compression
+
+    if infer_compression(path, "infer") is None:
+        return
+    with get_handle(path, "rb", compression="infer", is_text=False) as handles:
+        blocks = iter(lambda: handles.handle.read(2**20), b"")
+        if any(size > UNPACKED for size in accumulate(map(len, blocks))):
+            raise UserError(f"{path} unpacks to more than {UNPACKED / 2**30:.3g} GiB")
 
 
 def read_parquet(path: Path) -> "pandas.DataFrame":

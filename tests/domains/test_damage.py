@@ -45,6 +45,17 @@ def test_csv(tmp_path: Path) -> None:
     assert attack(path, lambda: table(f"csv:{path}"), flips=150) > 50
 
 
+def test_a_packed_csv_of_too_many_bytes_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "bomb.csv.gz"
+    path.write_bytes(gzip.compress(("a,y\n" + "1,2\n" * 10_000).encode()))
+    monkeypatch.setattr(tables, "UNPACKED", 40_000)
+    monkeypatch.setattr(pd, "read_csv", lambda *_, **__: pytest.fail("it is not read"))
+    with pytest.raises(UserError, match=r"bomb\.csv\.gz unpacks to more than"):
+        table(f"csv:{path}")
+
+
 def test_parquet(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     path = tmp_path / "t.parquet"

@@ -54,11 +54,15 @@ def test_trials_on_different_data_do_not_meet(tmp_path: Path) -> None:
     assert nested.ok_by_data(TRIALS, tmp_path) == {}
 
 
-def test_a_record_without_inner_scores_is_named(tmp_path: Path) -> None:
+def test_records_without_inner_scores_are_named_together(tmp_path: Path) -> None:
     for trial in (0, 1):
         add(tmp_path, trial, 3, [10.0, 20.0], [])
-    with pytest.raises(UserError, match=r"temperature=1\), seed 3: .* delete it and run its cell"):
+    with pytest.raises(UserError, match=r"remove them, and a sweep runs .* anew: rm ") as error:
         nested.ok_by_data(TRIALS, tmp_path)
+    named = str(error.value).partition("anew: rm ")[2].split()
+    assert sorted(named) == sorted(str(path) for path in tmp_path.rglob("*.json"))
+    assert sorted(map(Path, named)) == sorted(nested.outdated(TRIALS, tmp_path, [3]))
+    assert nested.outdated(TRIALS, tmp_path, [4]) == []
 
 
 def by_chance(rng: np.random.Generator, trials: int, graphs: int) -> tuple[np.ndarray, np.ndarray]:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -149,6 +150,11 @@ def test_a_loss_that_is_no_number_is_diverged_and_final(tmp_path: Path) -> None:
     record, path = cell(tmp_path, recipe={"lr": 1e30})
     assert record["status"] == "diverged"
     assert "metrics" not in record
+    about = record["details"]
+    assert about["error"].endswith(
+        f"in epoch {len(about['loss_by_epoch']) + 1}, step {about['step']}"
+    )
+    assert all(map(math.isfinite, about["losses_before"]))
     assert cell(tmp_path, recipe={"lr": 1e30}) == (record, path)
 
 
