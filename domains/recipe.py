@@ -116,7 +116,7 @@ class Recipe(BaseModel):
         """
         if "preset" in values:
             name = values["preset"]
-            if name not in cls.presets:
+            if not isinstance(name, str) or name not in cls.presets:
                 raise unknown(f"preset of domain {domain}", str(name), cls.presets)
             values = {**cls.presets[name], **{k: v for k, v in values.items() if k != "preset"}}
         for key in values:
