@@ -1,6 +1,5 @@
 """Records: whole or not there, never overwritten, never edited unseen."""
 
-import json
 import signal
 import subprocess
 import sys
@@ -153,9 +152,3 @@ def test_a_kill_leaves_whole_records_only(tmp_path: Path) -> None:
             assert read(folder / f"{i}.json")["i"] == i
         for path in folder.glob("*.json"):
             read(path)
-
-
-def test_records_of_version_1_stay_readable() -> None:
-    record = read(Path(__file__).with_name("record-v1.json"))
-    assert record["status"] == "ok"
-    assert json.dumps(record["metrics"]) == '{"accuracy": 87.5}'
