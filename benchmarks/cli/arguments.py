@@ -1,7 +1,7 @@
 """What words on the command line mean: folders, values by key, losses with their parameters."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,23 +22,6 @@ def check_data_root(data_root: Path | None) -> None:
         )
 
 
-def parse_pairs(option: str, pairs: Iterable[str] | None) -> dict[str, Any]:
-    """Values by key; numbers in any notation.
-
-    >>> parse_pairs("--recipe", ["lr=1e-3", "features=degree"])
-    {'lr': 0.001, 'features': 'degree'}
-    """
-    values: dict[str, Any] = {}
-    for pair in pairs or ():
-        key, equals, text = pair.partition("=")
-        if not equals or not key.strip():
-            raise UserError(f"{option} {pair!r}: give KEY=VALUE")
-        if key.strip() in values:
-            raise UserError(f"{option} {key.strip()} is given twice")
-        values[key.strip()] = parse_value(text.strip())
-    return values
-
-
 def parse_value(text: str) -> Any:
     """A number in any notation, else what YAML makes of it."""
     for kind in (int, float):
@@ -50,6 +33,25 @@ def parse_value(text: str) -> Any:
         return yaml.safe_load(text)
     except yaml.YAMLError:
         return text
+
+
+def parse_pairs(
+    option: str, pairs: Iterable[str] | None, read: Callable[[str], Any] = parse_value
+) -> dict[str, Any]:
+    """Values by key; numbers in any notation, unless another way to read them is given.
+
+    >>> parse_pairs("--recipe", ["lr=1e-3", "features=degree"])
+    {'lr': 0.001, 'features': 'degree'}
+    """
+    values: dict[str, Any] = {}
+    for pair in pairs or ():
+        key, equals, text = pair.partition("=")
+        if not equals or not key.strip():
+            raise UserError(f"{option} {pair!r}: give KEY=VALUE")
+        if key.strip() in values:
+            raise UserError(f"{option} {key.strip()} is given twice")
+        values[key.strip()] = read(text.strip())
+    return values
 
 
 def parse_list(option: str, text: str) -> list[Any]:

@@ -1,5 +1,8 @@
 """`bench sweep`, `plan`, `merge` and `pack`: many cells, and folders of records."""
 
+import shlex
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -34,7 +37,8 @@ def sweep(
     slurm: Annotated[
         list[str] | None,
         typer.Option(
-            help="KEY=VALUE: jobs=8, timeout_min=600, slurm_partition=gpu, ... of submitit."
+            help="KEY=VALUE: jobs=8, an option of sbatch such as time=600 (minutes) or "
+            "partition=gpu, or print=true: the script alone."
         ),
     ] = None,
     check: Annotated[
@@ -44,8 +48,8 @@ def sweep(
     """Run every missing cell of a table or of a sweep file; interrupt and repeat at will.
 
     With --loss those of the losses alone, which join a sweep that does not have them.
-    With --slurm the cells are shared by so many Slurm jobs, each with --jobs processes; there
-    nothing is tried before.
+    With --slurm the cells are shared by so many Slurm jobs, each with --jobs processes and steps
+    tried first; one that comes near its time limit writes checkpoints and is queued again.
     Exit code 1: some cells have no result.
 
     Example: bench sweep adnce-table5 --jobs 2 --only column=PROTEINS
@@ -64,10 +68,9 @@ def sweep(
     plan = make_plan(what, only or [], seeds, tiny, selection, results, True, joining)
     options = Options(results, data_root, device, deterministic=deterministic, tf32=tf32)
     if slurm:
-        from contrastbench.benchmarks.sweeps.slurm import submit
-
-        for job in submit(plan, options, workers, parse_pairs("--slurm", slurm)):
-            typer.echo(f"job {job.job_id}: {job.paths.stdout}")
+        settings = parse_pairs("--slurm", slurm, read=str)
+        for line in on_slurm(what, plan.table.name, results, workers, per_device, settings):
+            typer.echo(line)
         return
     failed, refused = False, None
     if check and len(unfinished(plan.tasks())) > workers:  # others are tried at once anyway
@@ -80,6 +83,37 @@ def sweep(
         failed |= bad
     if failed:
         raise typer.Exit(1)
+
+
+def on_slurm(
+    what: str,
+    name: str,
+    results: Path,
+    workers: int,
+    per_device: bool,
+    settings: dict[str, str],
+) -> Iterator[str]:
+    """The script of jobs that run this command without --slurm; or submit it, and say what is next.
+
+    Raises:
+        UserError: a setting is wrong, or sbatch refuses.
+    """
+    from contrastbench.benchmarks.sweeps import slurm
+
+    printed = settings.pop("print", "false")
+    if printed not in ("true", "false"):
+        raise UserError(f"--slurm print={printed}: give true or false")
+    if per_device and "cpus-per-task" not in map(slurm.option, settings):
+        raise UserError("--jobs-per-device with --slurm: give --slurm cpus_per_task=N, the cores")
+    words, logs = slurm.without(sys.argv[1:], "--slurm"), results / "slurm"
+    text = slurm.script(words, f"sweep-{name}", logs, workers, settings)
+    if printed == "true":
+        yield text.rstrip()
+        return
+    job = slurm.submit(text)
+    yield f"job {job} is submitted; its logs: {logs}/{job}_*.log"
+    yield f"next: squeue --job={job}; then bench plan {shlex.quote(what)} says what is left,"
+    yield "and this same command, with --slurm or without, goes on with it"
 
 
 def check(
@@ -121,15 +155,37 @@ def plan(
     tiny: opt.Tiny = False,
     selection: opt.Selection = None,
     results: opt.Results = Path("results"),
+    device: Annotated[
+        str | None,
+        typer.Option(help="Forecast for a device that bench check-device has measured, by name."),
+    ] = None,
+    tflops: Annotated[
+        float | None,
+        typer.Option(min=1e-6, help="Of --device, 10^12 operations a second, if not measured."),
+    ] = None,
 ) -> None:
-    """Cells that are done, missing or failed, and what the rest will cost."""
+    """Cells that are done, missing or failed, and what the rest will cost.
+
+    With --device by records of that device, and where there is none by the operations of the
+    recipe: a lower bound, of products alone.
+    """
     from contrastbench.benchmarks.sweeps.costs import Costs
     from contrastbench.benchmarks.sweeps.plan import lines, make_plan
 
     joining = parse_losses(loss or [], {})
     made = make_plan(what, only or [], seeds, tiny, selection, results, losses=joining)
-    for line in lines(made, Costs(results)):
+    costs = Costs(results)
+    if device is not None:
+        from contrastbench.benchmarks.sweeps.estimates import Estimates, throughput
+
+        known = throughput(device, results, tflops)
+        costs = Estimates(results, known)
+    elif tflops is not None:
+        raise UserError("--tflops is of a device: name it with --device")
+    for line in lines(made, costs):
         typer.echo(line)
+    if device is not None:
+        typer.echo(f"estimates: products of the recipe's steps, at {known.source}; a lower bound")
 
 
 def merge(

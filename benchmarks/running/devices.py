@@ -36,6 +36,8 @@ def open_device(name: str, deterministic: bool = True, tf32: bool = False) -> to
     device = torch.device(choose_device(name))
     if device.type != "cpu":
         set_up(deterministic, tf32)
+    if device.type == "cuda" and device.index is not None:
+        torch.cuda.set_device(device)  # what names no device would start another one's context
     return device
 
 
@@ -94,8 +96,10 @@ def memory_gib(device: torch.device) -> dict[str, float]:
 
 
 def count(device: torch.device) -> dict[str, int]:
-    """How many CUDA devices this process sees."""
-    return {"device_count": torch.cuda.device_count()} if device.type == "cuda" else {}
+    """How many CUDA devices this process sees, and which of them it is."""
+    if device.type != "cuda":
+        return {}
+    return {"device_count": torch.cuda.device_count(), "device_index": device.index or 0}
 
 
 def libraries(device: torch.device) -> dict[str, str]:

@@ -7,7 +7,10 @@ from typing import Any
 
 
 class Interruption:
-    """Holds back SIGTERM and Ctrl-C until the step is done; a second one ends at once."""
+    """Holds back SIGTERM and Ctrl-C until the step is done; a second Ctrl-C ends at once.
+
+    SIGTERM may come from several sides, as from Slurm and from the sweep that Slurm has asked, too.
+    """
 
     def __init__(self) -> None:
         self.signal: int | None = None
@@ -32,8 +35,9 @@ class Interruption:
 
     def note(self, number: int, frame: FrameType | None) -> None:
         """The first signal is remembered."""
-        self.signal = number
-        self.__exit__(None, None, None)
+        self.signal = self.signal or number
+        if number == signal.SIGINT:
+            self.__exit__(None, None, None)
 
     def stop_if_asked(self) -> None:
         """Raise what the signal stands for."""

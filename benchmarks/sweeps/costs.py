@@ -10,10 +10,11 @@ from contrastbench.benchmarks.records.experiment import Experiment
 
 
 class Cost(NamedTuple):
-    """Seconds, and whether they are of the same recipe."""
+    """Seconds, whether they are of the same recipe, and whether nothing was measured."""
 
     seconds: float
     same_recipe: bool
+    estimated: bool = False
 
 
 class Costs:

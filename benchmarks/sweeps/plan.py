@@ -209,9 +209,11 @@ def forecast(work: Sequence[Task], costs: Costs) -> str:
     """Time of one process for what is not finished."""
     costly = [costs.of(task.experiment) for task in unfinished(work)]
     known = [cost for cost in costly if cost is not None]
-    guessed = sum(not cost.same_recipe for cost in known)
+    guessed = sum(not cost.same_recipe and not cost.estimated for cost in known)
+    estimated = sum(cost.estimated for cost in known)
     parts = [f"about {duration(sum(cost.seconds for cost in known))}"] if known else []
     parts += [f"{guessed} of them guessed"] if guessed else []
+    parts += [f"{estimated} of them estimated"] if estimated else []
     parts += [f"{len(costly) - len(known)} of unknown cost"] if len(known) < len(costly) else []
     return "".join(f", {part}" for part in parts)
 

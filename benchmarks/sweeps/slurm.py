@@ -1,77 +1,116 @@
-"""A sweep as Slurm jobs.
+"""A sweep as Slurm jobs: an array whose jobs run one command, and share its cells by claims.
 
-Each runs the whole sweep, and they share its cells by claims and published records.
+Brings no torch.
 """
 
-from collections.abc import Mapping
-from typing import Any
+import re
+import shlex
+import subprocess
+import sysconfig
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.sweeps.plan import Plan
-from contrastbench.benchmarks.sweeps.sweep import run
 from contrastbench.losses.errors import UserError
 
-HOURS = 24  # of a job, where timeout_min does not say
+SECONDS_TO_CHECKPOINT = 90  # before the time limit
+REQUEUES = 100  # of a job; each has left a checkpoint
+BENCH = str(Path(sysconfig.get_path("scripts"), "bench"))
+
+# SIGTERM reaches the steps before the time limit, and by scancel --signal=TERM: the sweep ends with
+# checkpoints and this code. A job that is cancelled loses this shell too. The number of cores is
+# said twice because srun does not ask sbatch for it.
+SCRIPT = f"""\
+#!/bin/bash
+{{directives}}
+
+srun --cpus-per-task="$SLURM_CPUS_PER_TASK" {{command}}
+code=$?
+if [ "$code" = 143 ] && [ "${{{{SLURM_RESTART_COUNT:-0}}}}" -lt {REQUEUES} ]; then
+    scontrol requeue "$SLURM_JOB_ID"
+fi
+exit "$code"
+"""
 
 
-def submit(
-    plan: Plan,
-    options: Options,
-    jobs: int,
-    settings: Mapping[str, Any],
-    cluster: str = "slurm",
-) -> list[Any]:
-    """The submitted jobs, whose output goes to the folder slurm/ of the results.
+def script(
+    words: Sequence[str], name: str, logs: Path, workers: int, settings: Mapping[str, str]
+) -> str:
+    """What sbatch gets.
 
     Args:
-        plan: what each of them runs.
-        options: how.
-        jobs: processes in each job.
-        settings: jobs, their number; and submitit's parameters, such as timeout_min,
-            slurm_partition, gpus_per_node.
-        cluster: slurm, or submitit's local and debug.
+        words: what each job runs, behind `bench`.
+        name: of the jobs.
+        logs: a folder for what they print, which is made.
+        workers: processes of each, a core for each unless a setting says otherwise.
+        settings: `jobs`, their number; and sbatch's options, such as partition, time, mem.
 
     Raises:
-        UserError: submitit or Slurm is not there, or a setting is wrong.
+        UserError: the number of jobs is none, a setting is no option of sbatch, or the folder
+            cannot be made.
     """
-    count = positive(settings, "jobs", 1)
-    minutes = positive(settings, "timeout_min", HOURS * 60)
+    jobs = settings.get("jobs", "1")
     try:
-        import submitit
-    except ModuleNotFoundError:
+        logs.mkdir(parents=True, exist_ok=True)  # sbatch does not
+    except OSError as error:
         raise UserError(
-            '--slurm needs submitit, which is not installed: pip install "contrastbench[slurm]"'
+            f"cannot write to {logs} ({error.strerror}): name another folder with --results"
         ) from None
-    try:
-        executor = submitit.AutoExecutor(
-            folder=options.results.absolute() / "slurm", cluster=cluster
-        )
-        defaults = {
-            "name": f"sweep-{plan.table.name}",
-            "cpus_per_task": jobs,
-        }
-        given = {key: value for key, value in settings.items() if key != "jobs"}
-        executor.update_parameters(**{**defaults, **given, "timeout_min": minutes})
-    except (RuntimeError, NameError, TypeError, ValueError) as error:
-        raise UserError(f"--slurm: {' '.join(str(error).split())}") from None
-    with executor.batch():
-        return [executor.submit(work, plan, options, jobs) for _ in range(count)]
+    if not (jobs.isdecimal() and int(jobs) > 0):
+        raise UserError(f"--slurm jobs={jobs}: give a whole number above zero")
+    options = {
+        "job-name": name,
+        "array": f"0-{int(jobs) - 1}",
+        "cpus-per-task": str(workers),
+        "time": "24:00:00",
+        "output": f"{logs.absolute()}/%A_%a.log",
+        "open-mode": "append",
+        "signal": f"TERM@{SECONDS_TO_CHECKPOINT}",
+        "requeue": "",
+        **{option(key): value for key, value in settings.items() if key != "jobs"},
+    }
+    lines = [f"#SBATCH --{key}" + f"={shlex.quote(v)}" * (v != "") for key, v in options.items()]
+    return SCRIPT.format(directives="\n".join(lines), command=shlex.join([BENCH, *words]))
 
 
-def positive(settings: Mapping[str, Any], key: str, default: int) -> int:
-    """A setting that counts.
+def option(key: str) -> str:
+    """Sbatch's name of an option.
+
+    >>> option("gpus_per_node")
+    'gpus-per-node'
+    """
+    if not re.fullmatch("[a-z][a-z_-]+", key):
+        raise UserError(f"--slurm {key}: give jobs, print or an option of sbatch, such as time=600")
+    return key.replace("_", "-")
+
+
+def submit(text: str) -> str:
+    """Hand the script to sbatch; the number of the job.
 
     Raises:
-        UserError: it is no whole number above zero.
+        UserError: there is no sbatch, or it refuses; in one line.
     """
-    value = settings.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise UserError(f"--slurm {key}={value}: give a whole number above zero")
-    return value
+    try:
+        done = subprocess.run(["sbatch", "--parsable"], input=text, capture_output=True, text=True)
+    except FileNotFoundError:
+        raise UserError(
+            "--slurm: there is no sbatch here: run this where jobs are submitted, or give "
+            "--slurm print=true and take the script there"
+        ) from None
+    if done.returncode:
+        raise UserError(f"--slurm: {' '.join(done.stderr.split())}")
+    return done.stdout.split(";")[0].strip()
 
 
-def work(plan: Plan, options: Options, jobs: int) -> list[str]:
-    """What a job does; its result is what a sweep prints."""
-    lines = [line for line, _ in run(plan, options, jobs)]
-    print("\n".join(lines), flush=True)
-    return lines
+def without(words: Sequence[str], name: str) -> list[str]:
+    """The words of a command line without an option and its values.
+
+    >>> without(["sweep", "a", "--slurm", "jobs=2", "--slurm=time=60", "--tiny"], "--slurm")
+    ['sweep', 'a', '--tiny']
+    """
+    kept, values = list[str](), iter(words)
+    for word in values:
+        if word == name:
+            next(values, None)
+        elif not word.startswith(f"{name}="):
+            kept.append(word)
+    return kept

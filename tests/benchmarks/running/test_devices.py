@@ -65,10 +65,13 @@ def test_an_accelerator_is_set_up(
         assert there == ([":4096:8", "1"] if deterministic else [None, None]), "set before CUDA is"
         return "cuda:1"
 
+    current: list[torch.device] = []
     monkeypatch.setattr(devices, "choose_device", started)
+    monkeypatch.setattr(torch.cuda, "set_device", current.append)
     assert devices.open_device("auto", deterministic, tf32=not deterministic) == torch.device(
         "cuda:1"
     )
+    assert current == [torch.device("cuda:1")]
     assert torch.are_deterministic_algorithms_enabled() is deterministic
     assert not torch.is_deterministic_algorithms_warn_only_enabled()
     assert torch.backends.cudnn.deterministic is deterministic
@@ -88,6 +91,7 @@ def test_the_record_names_card_and_libraries(card: SimpleNamespace, as_before: N
         4,
     )
     assert (found["deterministic"], found["tf32"]) == (True, False)
+    assert devices.count(torch.device("cuda:3"))["device_index"] == 3
     versions = {name: found["versions"][name] for name in ("cuda", "cudnn", "driver")}
     assert versions == {"cuda": "13.2", "cudnn": "92600", "driver": "580.65.06"}
 

@@ -92,13 +92,13 @@ def test_the_nearest_records_count(tmp_path: Path) -> None:
     ):
         add(tmp_path, experiment, 0, seconds=seconds)
     costs = Costs(tmp_path)
-    assert costs.of(of("adnce")) == (7.0, True)
-    assert costs.of(of("hcl")) == (8.0, True), "other losses by the same recipe"
-    assert costs.of(of("hcl", epochs=3)) == (7.0, False), "other recipes"
+    assert costs.of(of("adnce")) == (7.0, True, False)
+    assert costs.of(of("hcl")) == (8.0, True, False), "other losses by the same recipe"
+    assert costs.of(of("hcl", epochs=3)) == (7.0, False, False), "other recipes"
     assert costs.of(of("hcl", "NCI1")) is None
     assert costs.of(Experiment("tabular", "wine", LossSpec("hcl"), {})) is None
     costs.learn(of("adnce"), 9.0)
-    assert costs.of(of("adnce")) == (8.0, True)
+    assert costs.of(of("adnce")) == (8.0, True, False)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,183 @@
+"""What a cell asks of a device: floating-point operations, counted on a real step on the CPU.
+
+A step's operations do not depend on what the samples are, so they are counted on data that are
+always there, a few samples at a time, and multiplied by the samples of the set that is meant.
+Counted are products (of matrices, sparse ones by their entries, convolutions, attention), an
+addition and a multiplication as two; not the views, optimizers, nor classifiers that are fitted.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
+
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.domains.base import HasClasses
+from contrastbench.domains.recipe import Recipe
+from contrastbench.domains.registry import declaration, domain_class
+from contrastbench.losses.registry import get_loss
+
+CPU = torch.device("cpu")
+# keys of a recipe that change no operation of a step
+IDLE = {"epochs", "score_at", "lr", "weight_decay", "schedule", "knn_temperature", "knn_k", "rate"}
+FEW = {  # samples that are alike: a few tell what many cost
+    "image": {
+        **{"batch_size": 2, "limit": 40, "chunk": None, "compile": False, "eval_every": None},
+        **{"validation": 0.0, "whole_pictures": False},
+    },
+    "tabular": {"batch_size": 32},
+    "graph": {},
+}
+NAMES = {"bert-base-uncased": "BertConfig", "roberta-base": "RobertaConfig"}  # as these are
+
+
+class Parts(NamedTuple):
+    """Samples of a set: trained on, those that fit a probe or choose the model, and scored ones."""
+
+    trained: int
+    fitted: int
+    scored: int
+
+
+PARTS = {
+    "CIFAR-10": Parts(50_000, 50_000, 10_000),
+    "CIFAR-100": Parts(50_000, 50_000, 10_000),
+    "STL-10": Parts(105_000, 5_000, 8_000),
+    "Tiny-ImageNet": Parts(100_000, 100_000, 10_000),
+    "ImageNet-100": Parts(126_689, 126_689, 5_000),
+    "CoverType": Parts(15_120, 15_120, 565_892),
+    "Higgs-100K": Parts(100_000, 100_000, 500_000),
+    "sts": Parts(1_000_000, 3_000, 37_700),
+}
+
+
+class Sample(NamedTuple):
+    """Operations of one sample: all of its views in a training step, and once embedded."""
+
+    training: float
+    embedding: float
+
+
+class Operations(NamedTuple):
+    """Operations of a cell, and the precision of its products."""
+
+    training: float
+    evaluation: float
+    step: float
+    precision: str
+
+    @property
+    def all(self) -> float:
+        """Of training and evaluation."""
+        return self.training + self.evaluation
+
+
+def operations(experiment: Experiment) -> Operations | None:
+    """The operations of one seed; None where the size of the set or the encoder is not known."""
+    recipe = experiment.full_recipe
+    parts, sample = parts_of(experiment), sample_of(experiment.domain, experiment.dataset, recipe)
+    if parts is None or sample is None:
+        return None
+    seen = recipe.epochs * parts.trained if experiment.trained else 0
+    passes = parts.scored + parts.fitted * (1 + int(recipe.evaluation.get("probe epochs", 0)))
+    if seen and recipe.validate_every:
+        passes += parts.fitted * (seen // (recipe.batch_size * recipe.validate_every))
+    precision = getattr(recipe, "precision", "float32")
+    step = recipe.batch_size * sample.training
+    return Operations(seen * sample.training, passes * sample.embedding, step, precision)
+
+
+def parts_of(experiment: Experiment) -> Parts | None:
+    """The samples of the experiment's set; all graphs of a set are trained on and scored."""
+    declared = declaration(experiment.domain).datasets.get(experiment.dataset)
+    if experiment.domain == "graph" and declared and declared.sizes:
+        return Parts(declared.sizes[0], 0, declared.sizes[0])
+    return PARTS.get(experiment.dataset)
+
+
+def sample_of(domain: str, dataset: str, recipe: Recipe) -> Sample | None:
+    """The operations of a sample of a set."""
+    values = recipe.model_dump_json(exclude=IDLE)
+    if domain == "sentence":
+        return encoder_sample(recipe.encoder, recipe.max_length)  # type: ignore[attr-defined]
+    if domain not in FEW:
+        return None
+    sample = stand_in(domain, type(recipe), values)
+    if domain != "graph":
+        return sample
+    graphs, nodes, *_ = (*declaration(domain).datasets[dataset].sizes, 0, 0)
+    if not nodes:
+        return None
+    larger = nodes / graphs / nodes_of_stand_in()
+    return Sample(sample.training * larger, sample.embedding * larger)
+
+
+@cache
+def stand_in(domain: str, kind: type[Recipe], values: str) -> Sample:
+    """Operations of a sample of the domain's embedded set by this recipe, with InfoNCE's pairs."""
+    recipe = kind.model_validate_json(values).model_copy(update=FEW[domain])
+    adapter = domain_class(domain)(declaration(domain).default, recipe, 0, None, CPU)
+    model, loss = adapter.model(), get_loss("infonce")
+    batch = next(iter(adapter.batches(0)))
+
+    def step() -> None:
+        contrasts = adapter.contrasts(model, batch)
+        torch.stack([loss(contrast) for contrast in contrasts]).sum().backward()
+
+    training = counted(step) / recipe.batch_size
+    assert isinstance(adapter, HasClasses)
+    embedded: list[Any] = []
+    forward = counted(lambda: embedded.append(adapter.embeddings(model)))
+    return Sample(training, forward / len(embedded[0].y))
+
+
+@cache
+def nodes_of_stand_in() -> float:
+    """Nodes of a graph of the embedded set, in the mean."""
+    recipe = declaration("graph").recipe()
+    adapter: Any = domain_class("graph")(declaration("graph").default, recipe, 0, None, CPU)
+    return len(adapter.graphs.x) / len(adapter.graphs)
+
+
+@cache
+def encoder_sample(encoder: str, length: int) -> Sample | None:
+    """Operations of a sentence, as if each had the longest length, by shapes alone."""
+    import transformers
+
+    if encoder not in NAMES:
+        return None
+    config = getattr(transformers, NAMES[encoder])()
+    with torch.device("meta"):
+        model = transformers.AutoModel.from_config(config)
+        tokens = torch.zeros(1, length, dtype=torch.long)
+        forward = counted(lambda: model(tokens))
+        both = counted(lambda: model(tokens).last_hidden_state.sum().backward())
+    return Sample(2 * both, forward)
+
+
+def counted(work: Callable[[], Any]) -> float:
+    """The operations that some work takes."""
+    with FlopCounterMode(display=False, custom_mapping=PRODUCTS) as counter:
+        work()
+    return float(counter.get_total_flops())
+
+
+def product(one: Tensor, other: Tensor, *_: Any, **__: Any) -> int:
+    """Those of a matrix product; a sparse one is of its entries, and not of its shape."""
+    if other.layout != torch.strided:
+        return 2 * one.shape[0] * int(other._nnz())
+    entries = one.numel() if one.layout == torch.strided else int(one._nnz())
+    return 2 * entries * other.shape[1]
+
+
+def sum_and_product(_: Tensor, one: Tensor, other: Tensor, *__: Any, **___: Any) -> int:
+    """The same behind a summand."""
+    return product(one, other)
+
+
+for formula in (product, sum_and_product):
+    formula._get_raw = True  # type: ignore[attr-defined] # tensors, not their shapes
+PRODUCTS = {torch.ops.aten.mm: product, torch.ops.aten.addmm: sum_and_product}

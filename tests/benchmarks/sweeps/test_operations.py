@@ -1,0 +1,149 @@
+"""Operations of cells, counted against formulas, and what forecasts make of them."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from made_records import made
+
+from contrastbench.benchmarks.records.device_report import DeviceReport, place
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.sweeps import estimates, operations
+from contrastbench.benchmarks.sweeps.operations import Sample, encoder_sample
+from contrastbench.domains.image import ImageRecipe
+from contrastbench.domains.tabular import TabularRecipe
+from contrastbench.losses import UserError
+from contrastbench.losses.spec import LossSpec
+
+INFONCE = LossSpec("infonce")
+
+
+def test_a_sentence_of_bert_base_by_its_layers() -> None:
+    """12 layers of four h x h and two h x 4h products and of attention; the pooler is scored."""
+    layers, length, h = 12, 32, 768
+    products = 2 * length * (4 * h * h + 2 * h * 4 * h)
+    attention = 2 * (2 * length * length * h)
+    sample = encoder_sample("bert-base-uncased", length)
+    assert sample
+    assert sample.embedding == layers * (products + attention) + 2 * h * h
+    # both passes of SimCSE, each forward and twice as much backward, but for the pooler and
+    # attention, whose backward computes the scores once more
+    forward = layers * (products + attention)
+    assert 2 * 3 * forward <= sample.training <= 2 * 3.05 * forward
+    assert encoder_sample("some/other", length) is None
+
+
+def test_a_row_of_a_table_by_its_layers() -> None:
+    """Two views are embedded as queries and, without gradients, by the target network."""
+    recipe = TabularRecipe(probe="logistic")
+    model = operations.domain_class("tabular")(
+        "digits-table", recipe, 0, None, operations.CPU
+    ).model()
+    weights = [p.numel() for name, p in model.named_parameters() if p.dim() == 2]
+    sample = operations.sample_of("tabular", "digits-table", recipe)
+    assert sample
+    online = sum(
+        p.numel() for n, p in model.named_parameters() if p.dim() == 2 and "target" not in n
+    )
+    target = sum(weights) - online
+    first = model.encoder
+    entry = next(p for p in first.parameters() if p.dim() == 2).numel()
+    networks = 2 * 2 * (3 * online - entry + target)  # the input itself has no gradient
+    pairs = sample.training - networks
+    assert 0 <= pairs < 0.1 * networks
+    assert sample.embedding == 2 * sum(p.numel() for p in first.parameters() if p.dim() == 2)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse:UserWarning")
+def test_a_sparse_product_is_of_its_entries() -> None:
+    dense, sparse = torch.ones(3, 4), torch.eye(4).to_sparse_csr()
+    assert operations.counted(lambda: dense @ torch.ones(4, 5)) == 2 * 3 * 4 * 5
+    assert operations.counted(lambda: sparse @ torch.ones(4, 5)) == 2 * 4 * 5
+    assert operations.counted(lambda: torch.addmm(torch.ones(3), dense, torch.ones(4, 3))) == 72
+
+
+def test_images_are_counted_on_a_few_and_cost_alike() -> None:
+    recipe = ImageRecipe(width=0.125, size=16, projection=(32, 16))
+    few = operations.sample_of("image", "CIFAR-10", recipe)
+    operations.stand_in.cache_clear()
+    more = {**operations.FEW, "image": {**operations.FEW["image"], "batch_size": 8}}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(operations, "FEW", more)
+        twice = operations.sample_of("image", "CIFAR-10", recipe)
+    operations.stand_in.cache_clear()
+    assert few
+    assert twice
+    assert few.training == pytest.approx(twice.training, rel=0.01)
+    assert few.embedding == twice.embedding
+
+
+@pytest.fixture
+def units(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sample costs 30 to train on and 5 to embed."""
+    monkeypatch.setattr(operations, "sample_of", lambda *_: Sample(30.0, 5.0))
+
+
+def test_a_cell_is_its_steps_and_the_samples_that_are_embedded(units: None) -> None:
+    recipe = {"preset": "adnce", "epochs": 3}
+    asked = operations.operations(Experiment("image", "CIFAR-10", INFONCE, recipe))
+    assert asked
+    assert asked.step == 256 * 30
+    assert asked.training == 3 * 50_000 * 30
+    assert asked.evaluation == (10_000 + 50_000 + 100 * 50_000) * 5
+    untrained = operations.operations(Experiment("image", "CIFAR-10", LossSpec("none"), recipe))
+    assert untrained
+    assert (untrained.training, untrained.evaluation) == (0, asked.evaluation)
+    graphs = operations.operations(Experiment("graph", "MUTAG", INFONCE, {"epochs": 2}))
+    assert graphs
+    assert graphs.training == 2 * 188 * 30
+    assert operations.operations(Experiment("tabular", "csv:a.csv", INFONCE, {})) is None
+
+
+def test_a_record_of_the_device_is_taken_before_an_estimate(units: None, tmp_path: Path) -> None:
+    known, other = (
+        Experiment("image", "CIFAR-10", INFONCE, {"epochs": epochs}) for epochs in (1, 2)
+    )
+    made(tmp_path, known, 0, status="ok", seconds=7.0)
+    (path,) = tmp_path.glob("runs/*/*/*/*.json")
+    device = json.loads(path.read_text())["environment"]["device"]
+    rates = {"float32": 1e6, "bf16": 2e6}
+    costs = estimates.Estimates(tmp_path, estimates.Throughput(device, rates, "assumed"))
+    assert costs.of(known) == (7.0, True, False)
+    asked = operations.operations(other)
+    assert asked
+    assert costs.of(other) == (asked.all / 1e6, False, True)
+    elsewhere = estimates.Estimates(tmp_path, estimates.Throughput("another", rates, "assumed"))
+    found = elsewhere.of(known)
+    assert found
+    assert found.estimated
+
+
+def test_a_measured_step_is_taken_before_a_measured_product(tmp_path: Path) -> None:
+    report = DeviceReport({"name": "NVIDIA X"}, {})
+    report.throughput = {"flops_float32": 9e12, "step_flops_float32": 5e12, "flops_bf16": 8e12}
+    report.write(place(tmp_path, "nvidia-x"))
+    found = estimates.throughput("nvidia-x", tmp_path)
+    assert (found.device, found.rates) == ("NVIDIA X", {"float32": 5e12, "bf16": 8e12})
+    assert estimates.throughput("nvidia-x", tmp_path, 2.0).rates["bf16"] == 2e12
+    report.throughput = {}
+    report.write(place(tmp_path, "nvidia-x"))
+    with pytest.raises(UserError, match="has no throughput: run bench check-device again"):
+        estimates.throughput("nvidia-x", tmp_path)
+
+
+def test_the_plan_says_what_is_estimated_and_by_what(bench, units: None) -> None:
+    words = ["plan", "adnce-table1", "--only", "dataset=CIFAR-10", "--only", "loss=hcl"]
+    code, said, _ = bench(*words, "--device", "x", "--tflops", "0.001")
+    assert code == 0
+    first, *_, total, note = said.splitlines()
+    hours = 5 * (400 * 50_000 * 30 + 5 * 5_060_000) / 1e9
+    assert first.endswith(f"5 missing, about {round(hours)} s, 5 of them estimated")
+    assert total.endswith("10 of them estimated")
+    assert note == (
+        "estimates: products of the recipe's steps, at 0.001 TFLOP/s, assumed by --tflops; "
+        "a lower bound"
+    )
+    code, _, complaint = bench(*words, "--device", "x")
+    assert (code, "assume --tflops 50" in complaint, complaint.count("\n")) == (2, True, 1)
+    assert bench(*words, "--tflops", "1")[0] == 2
