@@ -23,7 +23,7 @@ from contrastbench.losses.registry import get_loss
 CPU = torch.device("cpu")
 # keys of a recipe that change no operation of a step
 IDLE = {"epochs", "score_at", "lr", "weight_decay", "schedule", "knn_temperature", "knn_k", "rate"}
-FEW = {  # samples that are alike: a few tell what many cost
+FEW: dict[str, dict[str, Any]] = {  # samples that are alike: a few tell what many cost
     "image": {
         **{"batch_size": 2, "limit": 40, "chunk": None, "compile": False, "eval_every": None},
         **{"validation": 0.0, "whole_pictures": False},
@@ -179,5 +179,5 @@ def sum_and_product(_: Tensor, one: Tensor, other: Tensor, *__: Any, **___: Any)
 
 
 for formula in (product, sum_and_product):
-    formula._get_raw = True  # type: ignore[attr-defined] # tensors, not their shapes
+    formula._get_raw = True  # type: ignore[union-attr] # tensors, not their shapes
 PRODUCTS = {torch.ops.aten.mm: product, torch.ops.aten.addmm: sum_and_product}
