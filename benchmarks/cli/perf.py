@@ -18,6 +18,7 @@ PARTS = (
     "sentence",
     "tabular",
     "records",
+    "device",
 )  # each is a module of benchmarks.perf
 
 

@@ -3,7 +3,8 @@
 Tensors on it hold a CPU tensor and compute there, so that numbers are the CPU's to the last bit.
 Operands of two devices are an error, and three things are counted that cost time on a real device:
 
-- launches: operations that compute or copy; views, metadata and allocations are none,
+- launches: operations of ATen that compute or copy, a few of which are several kernels on CUDA;
+  views, metadata and allocations are none,
 - host reads: what the processor must wait for, such as `.item()` or the size of `nonzero()`,
 - copies from the host to the device.
 
@@ -19,7 +20,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -77,6 +78,10 @@ class Counts:
     read_at: Counter[str] = field(default_factory=Counter)  # lines of the package, reads of each
     copied_at: Counter[str] = field(default_factory=Counter)
     launched: Counter[str] = field(default_factory=Counter)  # by operation
+
+    def __sub__(self, earlier: "Counts") -> "Counts":
+        """What was asked for since then."""
+        return Counts(*(getattr(self, x.name) - getattr(earlier, x.name) for x in fields(self)))
 
 
 active: list[Counts] = []  # innermost last; each is told of everything

@@ -1,0 +1,105 @@
+"""`bench perf device`: what a training asks of an accelerator, counted without one.
+
+An accelerator is idle while it waits: for launches, for what the host reads back before it goes on,
+and for copies. They are counted on a device that is the CPU in disguise (`shadow`), for steps in
+the midst of an epoch of each domain's tiny recipe. Wider networks and larger batches need as many,
+deeper networks more. An operation of torch counts as one launch, though some are a few kernels.
+"""
+
+import copy
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from contrastbench.benchmarks.perf.shadow import Counts, counting, shadow
+from contrastbench.benchmarks.perf.timing import CPU
+from contrastbench.benchmarks.records.experiment import Cell, Experiment
+from contrastbench.benchmarks.running.runner import make_loss, open_domain
+from contrastbench.benchmarks.running.training import AnyDomain, Look, train
+from contrastbench.domains.registry import DOMAINS, declaration
+from contrastbench.losses import get_loss
+from contrastbench.losses.base import Loss
+from contrastbench.losses.errors import UserError
+from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
+from contrastbench.losses.registry import complete
+from contrastbench.losses.spec import LossSpec
+
+DEFAULT = ("infonce", "adnce", "rmlcpc")
+SIZE, DIM = 1024, 128  # 2N and columns of a loss alone
+# epochs of several steps, none of which validates
+STEPS: dict[str, dict[str, Any]] = {
+    "graph": {"batch_size": 16},
+    "image": {"epochs": 2},
+    "sentence": {"eval_every": 100},
+    "tabular": {"batch_size": 32},
+}
+
+
+def report(
+    losses: list[str], data_root: Path | None = None, device: torch.device = CPU
+) -> Iterator[str]:
+    """Two Markdown tables, a line at a time: steps of trainings, and losses alone.
+
+    Raises:
+        UserError: an unknown loss, or a device.
+    """
+    if device.type != "cpu":
+        raise UserError("bench perf device counts on the CPU: leave --device out")
+    for name in losses:
+        complete(name, {})  # an unknown one is named at once
+    shadow()
+    yield "| domain | loss | launches | host reads | copies | bytes | host reads between epochs |"
+    yield "| --- | --- |" + " ---: |" * 5
+    for domain in DOMAINS:
+        for name in losses:
+            step, between = training(domain, name, data_root)
+            numbers = step.launches, step.host_reads, step.copies, step.copied_bytes
+            counted = " | ".join(f"{number:,}" for number in numbers)
+            yield f"| {domain} | {name} | {counted} | {between.host_reads} |"
+    yield ""
+    yield f"| loss alone, 2N = {SIZE}: launches | " + " | ".join(PAIRINGS) + " |"
+    yield "| --- |" + " ---: |" * len(PAIRINGS)
+    for name in losses:
+        yield f"| {name} | " + " | ".join(alone(name, pairing) for pairing in PAIRINGS) + " |"
+
+
+def training(domain: str, loss: str, data_root: Path | None = None) -> tuple[Counts, Counts]:
+    """What a step asks for, and what is besides from one epoch to the next."""
+    about = declaration(domain)
+    experiment = Experiment(domain, about.default, LossSpec(loss), {**about.tiny, **STEPS[domain]})
+    opened = open_domain(experiment, 0, data_root, shadow())
+    made = make_loss(Cell(experiment, 0, "", {}), opened)
+    assert made is not None
+    steps, last = steps_asked(opened, made), opened.steps() - 1
+    return steps[1], steps[last] - steps[1]
+
+
+def steps_asked(
+    domain: AnyDomain, loss: Loss, look: Look = lambda seen, batch: seen
+) -> list[Counts]:
+    """What a training asks for from each step's loss to the next one's.
+
+    The last step of an epoch has the end of that epoch and the beginning of the next with it.
+    """
+    seen: list[Counts] = []
+
+    def note(contrasts: Any, batch: Any) -> Any:
+        seen.append(copy.deepcopy(counts))
+        return look(contrasts, batch)
+
+    with counting() as counts:
+        train(domain, loss, look=note)
+    return [after - before for before, after in pairwise(seen)]
+
+
+def alone(name: str, pairing: str) -> str:
+    """Launches of a loss and its gradient, with host reads if there are any."""
+    views = [x.to(shadow()) for x in random_views(0, SIZE // 2, DIM, torch.float32)]
+    loss = get_loss(name).to(shadow())
+    embeddings = [view.requires_grad_() for view in views]
+    with counting() as counts:
+        loss(PAIRINGS[pairing](embeddings)).backward()
+    return f"{counts.launches}" + (f", {counts.host_reads} reads" if counts.host_reads else "")

@@ -1,0 +1,266 @@
+"""Every domain on the shadow device: the CPU's numbers, no operand left behind, no wait."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from contrastbench.benchmarks.perf import device as perf_device
+from contrastbench.benchmarks.perf.shadow import counting, shadow
+from contrastbench.benchmarks.records.experiment import Cell, Experiment
+from contrastbench.benchmarks.running.domain_laws import interrupt
+from contrastbench.benchmarks.running.runner import make_loss, open_domain
+from contrastbench.benchmarks.running.training import AnyDomain, History, Look, train
+from contrastbench.domains.base import Evaluation
+from contrastbench.domains.image import evaluation as image_evaluation
+from contrastbench.domains.registry import declaration
+from contrastbench.domains.scoring import linear
+from contrastbench.domains.sentence import encoding
+from contrastbench.losses import LOSSES, LossSpec, UserError
+from contrastbench.losses.base import Loss
+
+SHADOW, CPU = shadow(), torch.device("cpu")  # before any backward pass, which settles the devices
+LEARNED = Path(__file__).parents[2] / "losses" / "learned.py"
+TINY: dict[str, dict[str, Any]] = {  # on top of each domain's tiny recipe
+    "graph": {"batch_size": 16},
+    "image": {"limit": 130},
+    "sentence": {"limit": 48, "batch_size": 16},
+    "tabular": {"limit": 200, "batch_size": 16, "epochs": 1, "widths": (8, 8)},
+}
+
+
+@pytest.fixture(autouse=True)
+def one_way_to_compute(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The CPU alone has attention in one operation, and linear layers of oneDNN for inference."""
+    monkeypatch.setattr(encoding, "for_inference", lambda model, device: model.eval())
+    with sdpa_kernel(SDPBackend.MATH):
+        yield
+
+
+@dataclass(frozen=True)
+class Trained:
+    weights: Mapping[str, Tensor]
+    history: History
+    evaluation: Evaluation | None
+
+
+def opened(
+    domain: str, loss: str, recipe: Mapping[str, Any], device: torch.device
+) -> tuple[AnyDomain, Loss]:
+    about = declaration(domain)
+    values = {**about.tiny, **TINY[domain], **recipe}
+    experiment = Experiment(domain, about.default, LossSpec(loss), values)
+    ready = open_domain(experiment, 0, None, device)
+    made = make_loss(Cell(experiment, 0, "", {}), ready)
+    assert made is not None
+    return ready, made
+
+
+def trained(
+    domain: str,
+    loss: str,
+    recipe: Mapping[str, Any],
+    device: torch.device,
+    checkpoint: Path | None = None,
+    look: Look | None = None,
+    evaluate: bool = True,
+) -> Trained:
+    ready, made = opened(domain, loss, recipe, device)
+    model, history = train(ready, made, checkpoint, look=look)
+    assert {x.device.type for x in model.parameters()} == {device.type}
+    weights = {**model.state_dict(), **{f"loss {k}": x for k, x in made.state_dict().items()}}
+    found = ready.evaluate(model) if evaluate else None
+    return Trained({name: x.cpu() for name, x in weights.items()}, history, found)
+
+
+def assert_same(ours: Trained, theirs: Trained) -> None:
+    assert ours.history == theirs.history
+    assert ours.evaluation == theirs.evaluation
+    assert ours.weights.keys() == theirs.weights.keys()
+    for name, weight in theirs.weights.items():
+        assert torch.equal(ours.weights[name], weight), name
+
+
+TRAININGS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "graph": ("graph", "infonce", {}),
+    "graph, walks": (
+        "graph",
+        "rmlcpc",
+        {"augmentation": "random4", "subgraph": "fixed", "features": "degree"},
+    ),
+    "sentence": ("sentence", "adnce", {"eval_every": 2}),
+    "sentence, sum": ("sentence", "infonce + 0.5*mean_variance", {"pooler": "cls"}),
+    "tabular": ("tabular", "renyi", {"optimizer": "sgd"}),
+}
+
+
+@pytest.mark.parametrize("name", TRAININGS)
+def test_a_cell_ends_in_the_bits_of_the_cpu(name: str) -> None:
+    domain, loss, recipe = TRAININGS[name]
+    theirs = trained(domain, loss, recipe, CPU)
+    with counting() as counts:
+        assert_same(trained(domain, loss, recipe, SHADOW), theirs)
+    assert counts.launches > 100
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, f"{LEARNED}:Temperature", f"{LEARNED}:Scale"])
+def test_every_loss_trains_to_the_bits_of_the_cpu(loss: str) -> None:
+    recipe = {"pairing": "both_views", "views": "masking", "maxout": 1}
+    ours, theirs = (
+        trained("tabular", loss, recipe, device, evaluate=False) for device in (SHADOW, CPU)
+    )
+    assert_same(ours, theirs)
+
+
+OTHERWISE: dict[str, tuple[str, str, dict[str, Any], float]] = {
+    # views of a step are drawn as one batch there: other images of the same kind
+    "image": ("image", "adnce", {"score_at": (1,), "epochs": 2}, 0.1),
+    "image, MoCo": (
+        "image",
+        "infonce",
+        {"pairing": "query_key", "optimizer": "lars", "validation": 0.2, "eval_every": 1},
+        0.1,
+    ),
+    "image, bf16": (
+        "image",
+        "attentionnce",
+        {"positives": 1, "precision": "bf16", "chunk": 16, "blur": 0.5},
+        0.1,
+    ),
+    "image, learned proxies": (
+        "image",
+        f"{LEARNED}:Proxy",
+        {"pairing": "supervised", "projection": (16, 8)},
+        0.1,
+    ),
+    "image, by class": ("image", "infonce", {"pairing": "supervised"}, 0.1),
+    "image, hard": ("image", "infonce", {"views": "hard"}, 0.1),
+    # dropout is one operation, which rounds once
+    "sentence, bf16": ("sentence", "infonce", {"pooler": "cls", "precision": "bf16"}, 1e-3),
+}
+
+
+@pytest.mark.parametrize("name", OTHERWISE)
+def test_what_an_accelerator_computes_otherwise_is_near_the_cpu(name: str) -> None:
+    *case, tolerance = OTHERWISE[name]
+    ours, theirs = (trained(*case, device, evaluate=False) for device in (SHADOW, CPU))
+    losses = ours.history.loss_by_epoch, theirs.history.loss_by_epoch
+    assert losses[0] == pytest.approx(losses[1], rel=tolerance)
+    assert ours.weights.keys() == theirs.weights.keys()
+
+
+RESUMED = [
+    *((name, CPU, SHADOW) for name in ("graph", "sentence", "tabular")),
+    *((name, SHADOW, CPU) for name in ("graph", "tabular")),
+]
+
+
+@pytest.mark.parametrize(("name", "first", "then"), RESUMED)
+def test_a_checkpoint_of_one_device_goes_on_on_the_other(
+    name: str, first: torch.device, then: torch.device, tmp_path: Path
+) -> None:
+    case, path = TRAININGS[name], tmp_path / "training.safetensors"
+    with suppress(KeyboardInterrupt):
+        trained(*case, first, path, interrupt(2))
+    assert path.exists()
+    with counting() as counts:
+        resumed = trained(*case, then, path, evaluate=False)
+    assert (counts.launches > 0) == (then == SHADOW)
+    assert_same(resumed, trained(*case, CPU, evaluate=False))
+
+
+# Scores
+
+
+@pytest.mark.parametrize("probe", ["plain", "pseudo_inverse", "logistic", "boosting", "linear"])
+def test_classifiers_of_tables_score_as_on_the_cpu(
+    probe: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(linear, "EPOCHS", 3)
+    ours, theirs = (scored("tabular", {"probe": probe}, device) for device in (SHADOW, CPU))
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("probe", image_evaluation.PROBES)
+def test_classifiers_of_images_score_as_on_the_cpu(
+    probe: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = replace(image_evaluation.PROBES[probe], epochs=2, batch=48)
+    monkeypatch.setitem(image_evaluation.PROBES, probe, short)
+    recipe = {"probe": probe, "validation": 0.2, "test_size": 12}
+    ours, theirs = (scored("image", recipe, device) for device in (SHADOW, CPU))
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("pooler", ["avg_top2", "static"])
+def test_poolers_score_as_on_the_cpu(pooler: str) -> None:
+    recipe = {"pooler": pooler, "whiten": True}
+    ours, theirs = (scored("sentence", recipe, device) for device in (SHADOW, CPU))
+    assert ours == theirs
+
+
+def scored(domain: str, recipe: Mapping[str, Any], device: torch.device) -> Evaluation:
+    """An untrained model's."""
+    ready, _ = opened(domain, "infonce", recipe, device)
+    return ready.evaluate(ready.model())
+
+
+# What a step asks for
+
+
+STEPS = [
+    pytest.param("graph", {}, 0, 0, id="graph"),
+    pytest.param("graph", {"augmentation": "random4", "subgraph": "fixed"}, 0, 0, id="walks"),
+    pytest.param("image", {"views": "none"}, 0, 0, id="image, crops"),
+    pytest.param("image", {}, 0, 0, id="image"),
+    pytest.param("image", {"views": "hard"}, 0, 0, id="image, hard"),
+    pytest.param("image", {"pairing": "query_key"}, 0, 0, id="image, MoCo"),
+    pytest.param("image", {"pairing": "supervised"}, 0, 0, id="image, by class"),
+    pytest.param("sentence", {}, 1, 2 * 32 * 6 * 8, id="sentence"),
+    pytest.param("tabular", {"batch_size": 16}, 0, 0, id="tabular"),
+    pytest.param("tabular", {"views": "masking+corruption"}, 0, 0, id="tabular, both"),
+]
+
+
+@pytest.mark.parametrize(("domain", "recipe", "copies", "copied"), STEPS)
+def test_no_step_waits_for_the_device(
+    domain: str, recipe: dict[str, Any], copies: int, copied: int
+) -> None:
+    """A sentence's step copies token ids and their mask; other sets are on the device."""
+    recipe = {"epochs": 2, **perf_device.STEPS[domain], **recipe}
+    ready, loss = opened(domain, "infonce", recipe, SHADOW)
+    steps, last = perf_device.steps_asked(ready, loss), ready.steps() - 1
+    assert last > 1
+    within = [step for number, step in enumerate(steps) if number % (last + 1) != last]
+    for step in within:
+        assert (step.host_reads, step.copies) == (0, copies), (step.read_at, step.copied_at)
+
+
+def test_an_epoch_asks_the_device_once_for_each_chunk_of_graphs() -> None:
+    """As often for two batches as for four."""
+    reads = []
+    for batch in (15, 30):
+        ready, loss = opened("graph", "infonce", {"batch_size": batch, "epochs": 2}, SHADOW)
+        steps = perf_device.steps_asked(ready, loss)
+        reads.append(steps[ready.steps() - 1].host_reads)
+    assert reads[0] == reads[1] > 0
+
+
+def test_the_command_counts_each_domain_and_each_pairing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(perf_device, "DOMAINS", ("tabular",))
+    monkeypatch.setattr(perf_device, "SIZE", 32)
+    lines = list(perf_device.report(["infonce"]))
+    step = [cell.strip() for cell in lines[2].split("|")[1:-1]]
+    assert (step[:2], step[3:]) == (["tabular", "infonce"], ["0", "0", "0", "1"])
+    assert int(step[2]) > 100
+    assert len(lines[-1].split("|")) == len(lines[-3].split("|"))
+    with pytest.raises(UserError, match=r"no loss 'infonc'|infonce"):
+        next(perf_device.report(["infonc"]))
+    with pytest.raises(UserError, match="leave --device out"):
+        next(perf_device.report(["infonce"], device=SHADOW))
