@@ -51,6 +51,10 @@ class Domain(ABC, Generic[RecipeT, ModelT, BatchT]):
     domain. What only some domains can do are the protocols below. `bench check-domain NAME` holds a
     domain to all of it.
 
+    Where several processes share a training, each gets every batch and makes the same contrasts.
+    `domains.model.together` embeds a part of the batch in each, which is faster and no other
+    number.
+
     Args:
         dataset: its name, one that the domain declares or a user's own.
         recipe: how it is trained and scored on.

@@ -2,20 +2,39 @@
 
 import copy
 import math
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from contrastbench.domains.batch_norm import BatchNorm1d
+from contrastbench.losses.distributed import gather, own_rows
+
 
 def layer(inputs: int, outputs: int, batch_norm: bool) -> list[nn.Module]:
     """Linear, batch norm, ReLU."""
-    norm: list[nn.Module] = [nn.BatchNorm1d(outputs)] if batch_norm else []
+    norm: list[nn.Module] = [BatchNorm1d(outputs)] if batch_norm else []
     return [nn.Linear(inputs, outputs, bias=not batch_norm), *norm, nn.ReLU()]
 
 
 def head(inputs: int, hidden: int, outputs: int, batch_norm: bool = True) -> nn.Sequential:
     """A two-layer head."""
     return nn.Sequential(*layer(inputs, hidden, batch_norm), nn.Linear(hidden, outputs))
+
+
+def together(network: Callable[..., Tensor], view: Any, **options: Any) -> Tensor:
+    """(n, d) a network's embeddings of a batch.
+
+    Processes that share the batch embed rows of their own each, and all get the whole.
+
+    Args:
+        network: of samples.
+        view: n samples, of which a slice can be taken.
+        options: for the network.
+    """
+    rows = len(view)
+    return gather(network(view[own_rows(rows)], **options), rows)
 
 
 class ContrastiveModel(nn.Module):
@@ -63,9 +82,9 @@ class ContrastiveModel(nn.Module):
         return self.predictor(self.projector(self.encoder(x)))
 
     @torch.no_grad()
-    def targets(self, *views: Tensor) -> list[Tensor]:
+    def targets(self, x: Tensor) -> Tensor:
         """(n, d) embeddings of samples as keys, without gradient."""
-        return [self.target(view) for view in views]
+        return self.target(x)
 
     @torch.no_grad()
     def update_target(self) -> None:

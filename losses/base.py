@@ -12,6 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 from contrastbench.losses import blocks
 from contrastbench.losses.contrast import Contrast, unless
+from contrastbench.losses.distributed import gather, own_rows
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.expression import Title, flat, prefixes, weighted
 from contrastbench.losses.ranges import declare
@@ -281,17 +282,18 @@ class ScoreLoss(Loss):
         return FINITE_HOLE if any(p.requires_grad for p in self.parameters()) else -math.inf
 
     def forward(self, contrast: Contrast) -> Tensor:
-        anchors, keys = len(contrast.anchor), len(contrast.keys)
+        anchors, own = len(contrast.anchor), own_rows(len(contrast.anchor))
         elements = self.block_elements or blocks.block_elements(contrast.anchor.device)
-        step = max(1, elements // max(1, keys))
-        parts = [slice(start, start + step) for start in range(0, anchors, step)]
+        step = own.step * max(1, elements // max(1, len(contrast.keys)))
+        starts = range(own.start, anchors, step)
+        parts = [slice(start, start + step, own.step) for start in starts] or [own]
         with torch.autocast(contrast.anchor.device.type, enabled=False):
             if len(parts) == 1:
-                return self.combine(self.block_terms(contrast, parts[0]))
+                return self.combine(gather(self.block_terms(contrast, parts[0]), anchors))
             values = [
                 checkpoint(self.block_terms, contrast, rows, use_reentrant=False) for rows in parts
             ]
-            return self.combine(torch.cat(values))
+            return self.combine(gather(torch.cat(values), anchors))
 
     def block_terms(self, contrast: Contrast, rows: slice) -> Tensor:
         """The terms of some rows of anchors."""

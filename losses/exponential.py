@@ -8,6 +8,7 @@ from torch import Tensor
 from contrastbench.losses import blocks
 from contrastbench.losses.base import ScoreLoss, Scores, with_positives
 from contrastbench.losses.contrast import Contrast
+from contrastbench.losses.distributed import world
 from contrastbench.losses.tiles import largest, log_sums
 
 
@@ -46,7 +47,12 @@ class ExponentialLoss(ScoreLoss):
             return self.combine(self.row_terms(scores, *sums))
 
     def tiled(self, contrast: Contrast) -> bool:
-        """Whether tiles pay: anchors are the keys, many, and no positive needs the rows' scores."""
+        """Whether tiles pay: anchors are the keys, many, and no positive needs the rows' scores.
+
+        Of several processes each takes rows, which are no more scores than one would compute.
+        """
+        if world() > 1:
+            return False
         symmetric = contrast.anchor is contrast.keys and contrast.anchor_id is contrast.key_id
         many = len(contrast.anchor) > (self.tile or blocks.CPU_TILE)
         return symmetric and many and contrast.positive is not None

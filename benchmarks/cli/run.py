@@ -12,7 +12,7 @@ from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import check_data_root, make_experiment, parse_pairs
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.seeds import parse_seeds
-from contrastbench.benchmarks.running import channel
+from contrastbench.benchmarks.running import channel, launch
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.spec import LossSpec
@@ -45,6 +45,9 @@ def run(
     results: opt.Results = Path("results"),
     data_root: opt.DataRoot = None,
     device: opt.Device = "auto",
+    devices: Annotated[
+        int, typer.Option(min=1, help="Train on so many at once; with cpu in so many processes.")
+    ] = 1,
     threads: opt.Threads = None,
     deterministic: opt.Deterministic = True,
     tf32: opt.TF32 = False,
@@ -68,15 +71,23 @@ def run(
     experiment = make_experiment(domain, dataset, spec, recipe, tiny, target)
     _ = experiment.full_recipe, spec.complete  # mistakes are named before torch is imported
     options = Options(results, data_root, device, threads, deterministic, tf32, export, tensorboard)
+    if devices > 1 and not launch.launched():
+        raise typer.Exit(launch.launch(devices, output))
 
+    from contrastbench.benchmarks.running import ranks
+    from contrastbench.benchmarks.running.devices import choose_device
     from contrastbench.benchmarks.running.runner import run as run_cell
 
     store.sweep(results)
     done = []
-    for seed in numbers:
-        record, path = run_cell(experiment, seed, options)
-        done.append(record)
-        typer.echo(json.dumps(record) if json_ else describe(record, path), file=output)
+    with ranks.joined(choose_device(device)):
+        for seed in numbers:
+            record, path = run_cell(experiment, seed, options)
+            done.append(record)
+            if ranks.is_first():
+                typer.echo(json.dumps(record) if json_ else describe(record, path), file=output)
+            if ranks.size() > 1 and record["status"] not in store.FINAL:
+                break  # the other ranks have ended
     if not json_ and len(done) > 1:
         typer.echo(summary(done))
     if any(record["status"] != "ok" for record in done):

@@ -12,8 +12,9 @@ from contrastbench.benchmarks.running import devices
 
 PACKAGES = ("contrastbench", "torch", "numpy", "scikit-learn", "transformers", "tokenizers")
 
-
 Circumstances = dict[str, Any]
+
+of_ranks: list[str] = []  # the device of each rank, where a training has several
 
 
 def environment(device: torch.device) -> dict[str, Any]:
@@ -33,6 +34,7 @@ def circumstances(device: torch.device) -> Circumstances:
         "commit": commit(),
         "versions": {**versions, **devices.libraries(device)},
         "device": devices.device_name(device),
+        **({"devices": of_ranks} if of_ranks else {}),
         "threads": torch.get_num_threads(),
         **devices.memory_gib(device),
         **devices.switches(device),

@@ -13,7 +13,7 @@ class Interruption:
     """
 
     def __init__(self) -> None:
-        self.signal: int | None = None
+        self.signal = 0  # none yet
         self.before: dict[int, Any] = {}
 
     def __enter__(self) -> "Interruption":
@@ -43,5 +43,5 @@ class Interruption:
         """Raise what the signal stands for."""
         if self.signal == signal.SIGINT:
             raise KeyboardInterrupt
-        if self.signal is not None:
+        if self.signal:
             raise SystemExit(128 + self.signal)

@@ -19,7 +19,7 @@ from torch import nn
 from contrastbench.benchmarks.records import files, reading, store
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.records.store import Record
-from contrastbench.benchmarks.running import tensorboard
+from contrastbench.benchmarks.running import ranks, tensorboard
 from contrastbench.benchmarks.running.devices import PeakMemory, open_device
 from contrastbench.benchmarks.running.environment import environment
 from contrastbench.benchmarks.running.options import Options
@@ -27,6 +27,7 @@ from contrastbench.benchmarks.running.training import AnyDomain, Diverged, train
 from contrastbench.domains.base import Evaluation, Exports, HasClasses
 from contrastbench.domains.registry import domain_class
 from contrastbench.losses.base import Loss
+from contrastbench.losses.distributed import ProcessLost
 from contrastbench.losses.errors import UserError, is_termination
 
 
@@ -34,6 +35,8 @@ def run(
     experiment: Experiment, seed: int, options: Options, cores: int | None = None
 ) -> tuple[Record, Path]:
     """The record of one seed and where it stands: trained now, or read if the cell is finished.
+
+    Ranks do it together; only the first publishes the record.
 
     Args:
         experiment: what is trained and scored.
@@ -46,12 +49,14 @@ def run(
     """
     cell, domain = prepare(experiment, seed, options, cores)
     path = cell.path(options.results)
-    finished = reading.find(path)
-    check(options, experiment.domain, domain, path, finished is not None)
-    if finished:
-        return finished, path
+    found = ranks.from_first(lambda: finished(cell, domain, options))
+    if found:
+        return found, path
     training = admit(cell, domain, options)
-    record, path = publish(cell, attempt(training.measure), options.results, domain.device)
+    outcome = attempt(training.measure)
+    if not ranks.is_first():
+        return {**cell.identity, **outcome}, path
+    record, path = publish(cell, outcome, options.results, domain.device)
     if record["status"] in store.FINAL:
         training.checkpoint.unlink(missing_ok=True)
     return record, path
@@ -81,11 +86,24 @@ def prepare(
     experiment.loss.check()  # a mistake is named before data are read
     if experiment.trained and not recipe.trainable:
         raise UserError("this recipe has no weights to train: give --loss none")
-    device = open_device(options.device, options.deterministic, options.tf32)
+    device = open_device(ranks.own_device(options.device), options.deterministic, options.tf32)
     domain = open_domain(experiment, seed, options.data_root, device)
-    torch.set_num_threads(options.threads or min(domain.threads, cores or cpu_count()))
+    cores = cores or max(1, cpu_count() // ranks.neighbours())
+    torch.set_num_threads(options.threads or min(domain.threads, cores))
     contents = recipe.contents(options.data_root, experiment.trained)
     return Cell(experiment, seed, domain.data_hash(experiment.trained), contents), domain
+
+
+def finished(cell: Cell, domain: AnyDomain, options: Options) -> Record | None:
+    """The record, if the cell has one.
+
+    Raises:
+        UserError: what the options ask for would fail after the training, or be missing.
+    """
+    path = cell.path(options.results)
+    found = reading.find(path)
+    check(options, cell.experiment.domain, domain, path, found is not None)
+    return found
 
 
 def admit(cell: Cell, domain: AnyDomain, options: Options) -> "Training":
@@ -188,15 +206,22 @@ def check_room(results: Path, model: nn.Module) -> None:
 
 
 def attempt(work: Callable[[], Record]) -> Record:
-    """What the work measured, or how it failed: one cell's failure never stops another."""
+    """What the work measured, or how it failed: one cell's failure never stops another.
+
+    A rank that fails alone cannot wait for the others: it ends, and they do.
+    """
     try:
         return {"status": "ok", **work()}
     except Diverged as error:
         return {"status": "diverged", "details": {"error": str(error), **error.details}}
+    except ProcessLost:
+        raise
     except (torch.OutOfMemoryError, MemoryError) as error:
+        if not ranks.is_first():
+            raise
         return {"status": "oom", "details": {"error": str(error)}}
     except (Exception, SystemExit) as error:  # a user's loss may call sys.exit
-        if is_termination(error):
+        if is_termination(error) or not ranks.is_first():
             raise
         return {
             "status": "failed",
@@ -290,12 +315,12 @@ class Training:
     def measure(self) -> Record:
         """Train, score, export if asked to, and say what it took."""
         start, peak = time.perf_counter(), PeakMemory(self.domain.device)
-        with tensorboard.scalars(self.board) as log:
+        with tensorboard.scalars(self.board if ranks.is_first() else None) as log:
             model, history = train(self.domain, self.loss, self.checkpoint, log)
         trained = time.perf_counter()
-        evaluation = self.domain.evaluate(model)
+        evaluation = ranks.from_first(lambda: self.domain.evaluate(model))
         end = time.perf_counter()
-        if self.options.export and isinstance(self.domain, Exports):
+        if self.options.export and isinstance(self.domain, Exports) and ranks.is_first():
             self.domain.export(model, self.options.export)
         seconds = {"seconds_training": trained - start, "seconds_evaluation": end - trained}
         notes = self.domain.notes(trained=self.loss is not None)

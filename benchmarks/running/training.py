@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
-from contrastbench.benchmarks.running import checkpoints
+from contrastbench.benchmarks.running import checkpoints, ranks
 from contrastbench.benchmarks.running.environment import Circumstances, circumstances
 from contrastbench.benchmarks.running.interruption import Interruption
 from contrastbench.benchmarks.running.optimizers import make_optimizer, make_schedule
@@ -26,6 +27,7 @@ from contrastbench.domains.progress import Progress
 from contrastbench.domains.recipe import Recipe
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast
+from contrastbench.losses.distributed import average, sharing
 from contrastbench.losses.errors import UserError
 
 AnyDomain = Domain[Any, Any, Any]
@@ -111,7 +113,8 @@ def train(
 
     A training that finds its checkpoint goes on from there with the numbers that it would have had
     uninterrupted. SIGTERM and Ctrl-C finish the step and write the checkpoint. Scores on the way
-    (`score_at`) are of the model as it then is, and change no number of the training.
+    (`score_at`) are of the model as it then is, and change no number of the training. Ranks share
+    each batch and make the same steps; the first alone scores and writes.
 
     Args:
         domain: the data, the model and who meets whom.
@@ -124,7 +127,8 @@ def train(
         Diverged: the mean loss of an epoch, or of the steps between two validations, is not finite.
         UserError: the recipe chooses the best model and the domain cannot.
     """
-    model, recipe = domain.model(), domain.recipe
+    with sharing():
+        model, recipe = domain.model(), domain.recipe
     if loss is None:
         return model, History()
     run = Run(model, loss, recipe, domain.steps(), checkpoint, log)
@@ -138,16 +142,17 @@ def train(
             model.train()
             loss.train()
             for batch in islice(domain.batches(epoch), done, None):
-                contrasts = domain.contrasts(model, batch)
-                seen = look(contrasts, batch) if look else contrasts
-                run.update(torch.stack([loss(contrast) for contrast in seen]).sum())
+                with sharing():
+                    contrasts = domain.contrasts(model, batch)
+                    seen = look(contrasts, batch) if look else contrasts
+                    run.update(torch.stack([loss(contrast) for contrast in seen]).sum())
                 if run.validates and validate:
                     run.collect()
-                    run.choose(validate(model))
+                    run.choose(ranks.from_first(lambda: validate(model)))
                     model.train()
                 if run.epoch_to_score:
                     run.collect()
-                    run.keep(domain.evaluate(model))
+                    run.keep(ranks.from_first(lambda: domain.evaluate(model)))
                     model.train()
                 progress.step(f"epoch {epoch + 1}")
                 run.save_now_and_then(interruption)
@@ -197,6 +202,7 @@ class Run:
         """One step of the optimizer."""
         self.optimizer.zero_grad()
         value.backward()
+        average(parameter.grad for parameter in self.trained)
         if self.recipe.max_grad_norm:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.max_grad_norm)
         self.optimizer.step()
@@ -205,6 +211,11 @@ class Run:
         self.history.step += 1
         if self.history.step % self.steps_per_epoch == 0:
             self.end_epoch()
+
+    @property
+    def trained(self) -> list[nn.Parameter]:
+        """What the optimizer changes, in its order."""
+        return [p for group in self.optimizer.param_groups for p in group["params"]]
 
     @property
     def validates(self) -> bool:
@@ -267,18 +278,19 @@ class Run:
 
     def save_now_and_then(self, interruption: Interruption) -> None:
         """Write a checkpoint if it is time or the user wants to stop, and then stop."""
-        due = time.monotonic() - self.saved > SECONDS_BETWEEN_CHECKPOINTS
+        late = time.monotonic() - self.saved > SECONDS_BETWEEN_CHECKPOINTS
+        interruption.signal, due = ranks.largest(interruption.signal, late)
         if self.checkpoint and (due or interruption.signal):
             self.collect()
-            tensors = self.state_tensors
-            tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
-            tensors |= optimizer_tensors(self.optimizer)
-            self.save(self.checkpoint, tensors)
+            ranks.from_first(partial(self.save, self.checkpoint))
             self.saved = time.monotonic()
         interruption.stop_if_asked()
 
-    def save(self, path: Path, tensors: checkpoints.Tensors) -> None:
+    def save(self, path: Path) -> None:
         """Write the checkpoint; a disk that does not take it costs no training."""
+        tensors = self.state_tensors
+        tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
+        tensors |= optimizer_tensors(self.optimizer)
         try:
             checkpoints.write(path, tensors, vars(self.history))
         except OSError as error:
@@ -286,11 +298,9 @@ class Run:
 
     def resume(self, checkpoint: Path) -> None:
         """Go on from the checkpoint, if there is one and it is of this training."""
-        found = checkpoints.read(checkpoint)
-        if found and self.fits(*found):
+        found = ranks.from_first(partial(self.find, checkpoint))
+        if found:
             self.restore(*found)
-        elif found:
-            checkpoints.set_aside(checkpoint)
         device = next(self.model.parameters()).device
         if not self.history.go_on(circumstances(device)):
             print(
@@ -299,6 +309,14 @@ class Run:
                 "training are not promised",
                 file=sys.stderr,
             )
+
+    def find(self, checkpoint: Path) -> tuple[checkpoints.Tensors, dict[str, Any]] | None:
+        """The checkpoint, unless it is of another training: then it gives way."""
+        found = checkpoints.read(checkpoint)
+        if found and not self.fits(*found):
+            checkpoints.set_aside(checkpoint)
+            return None
+        return found
 
     def fits(self, tensors: checkpoints.Tensors, state: dict[str, Any]) -> bool:
         """Whether the checkpoint is of this model and loss, by a code that keeps this history."""
@@ -319,11 +337,12 @@ class Run:
         self.model.load_state_dict(part(tensors, "model"))
         self.loss.load_state_dict(part(tensors, "loss"))
         self.best = part(tensors, "best")
-        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
         moments: dict[int, dict[str, Tensor]] = {}
         for name, tensor in part(tensors, "optimizer").items():
             number, key = name.split(".", 1)
-            moments.setdefault(int(number), {})[key] = laid_out_as(parameters[int(number)], tensor)
+            moments.setdefault(int(number), {})[key] = laid_out_as(
+                self.trained[int(number)], tensor
+            )
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict({"state": moments, "param_groups": groups})
 

@@ -41,8 +41,12 @@ class Graphs:
         return len(self.y)
 
     def __getitem__(self, part: slice) -> "Graphs":
-        """Consecutive graphs."""
-        start, stop, _ = part.indices(len(self))
+        """The graphs of a slice; all of them are the object itself."""
+        start, stop, step = part.indices(len(self))
+        if step > 1:
+            return self.select(torch.arange(start, stop, step, device=self.y.device))
+        if (start, stop) == (0, len(self)):
+            return self
         return self.cut([start, stop])[0]
 
     def split(self, size: int) -> list["Graphs"]:

@@ -13,6 +13,7 @@ from contrastbench.domains.graph import DATASETS, GraphRecipe
 from contrastbench.domains.graph.data import MAX_DEGREE, Graphs, load
 from contrastbench.domains.graph.encoder import GraphModel
 from contrastbench.domains.graph.views import add_loops, augment
+from contrastbench.domains.model import together
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.svm import check_folds, svm_folds
 from contrastbench.losses.contrast import Contrast, other_view
@@ -79,7 +80,7 @@ class GraphDomain(Domain[GraphRecipe, GraphModel, tuple[Graphs, Graphs]]):
     def contrasts(self, model: GraphModel, batch: tuple[Graphs, Graphs]) -> list[Contrast]:
         """GraphCL's pairing."""
         graphs, views = batch
-        return [other_view(model(graphs), model(views, symmetric=False))]
+        return [other_view(together(model, graphs), together(model, views, symmetric=False))]
 
     @property
     def class_count(self) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from contrastbench.domains.batch_norm import BatchNorm1d
 from contrastbench.domains.graph.data import Graphs, occurrences, pointers
 
 
@@ -15,19 +16,20 @@ class Neighbours:
 
     def __init__(self, graphs: Graphs, symmetric: bool) -> None:
         source, target = graphs.edge_index
-        self.forward = csr(graphs.row_ptr, target)
+        self.forward = csr(graphs.row_ptr, target, graphs.x)
         if symmetric:
             self.backward = self.forward
         else:
             degree = occurrences(target, len(graphs.x))
-            self.backward = csr(pointers(degree), source[target.argsort(stable=True)])
+            columns = source[target.argsort(stable=True)]
+            self.backward = csr(pointers(degree), columns, graphs.x)
 
 
-def csr(row_ptr: Tensor, columns: Tensor) -> Tensor:
-    """A square sparse matrix of ones."""
+def csr(row_ptr: Tensor, columns: Tensor, like: Tensor) -> Tensor:
+    """A square sparse matrix of ones, to be multiplied by what it is like."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta", UserWarning)
-        values = torch.ones(len(columns), device=columns.device)
+        values = like.new_ones(len(columns))
         return torch.sparse_csr_tensor(
             row_ptr, columns, values, (len(row_ptr) - 1,) * 2, check_invariants=False
         )
@@ -68,7 +70,7 @@ class GIN(nn.Module):
         super().__init__()
         widths = [features] + [hidden] * layers
         self.mlps = nn.ModuleList(mlp(a, b, b) for a, b in pairwise(widths))
-        self.norms = nn.ModuleList(nn.BatchNorm1d(hidden) for _ in range(layers))
+        self.norms = nn.ModuleList(BatchNorm1d(hidden) for _ in range(layers))
         self.width = hidden * layers
 
     def forward(self, graphs: Graphs, symmetric: bool = True) -> Tensor:

@@ -28,11 +28,12 @@ from contrastbench.domains.image.evaluation import (
 )
 from contrastbench.domains.image.images import ImageFiles, Images
 from contrastbench.domains.image.views import Policy, pair, policy, with_blur
-from contrastbench.domains.model import Raw
+from contrastbench.domains.model import Raw, together
 from contrastbench.domains.scoring.classifiers import Classifier, Labelled, accuracy
 from contrastbench.domains.scoring.logistic import regularised
 from contrastbench.domains.scoring.neighbours import neighbours
 from contrastbench.losses.contrast import Contrast, both_views, query_key, same_class
+from contrastbench.losses.distributed import world
 from contrastbench.losses.errors import UserError
 
 TINY_SIZE = 16  # pixels a side up to which one thread is the fastest
@@ -109,7 +110,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             model = ImageModel(recipe, recipe.epochs * self.steps()).to(self.device)
-        if recipe.compile:
+        if recipe.compile and world() == 1:  # what processes say to each other is not compiled
             model.encoder.compile()
         return model
 
@@ -137,7 +138,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         if self.recipe.pairing == "query_key":
             assert isinstance(model, ImageModel), "pixels as they are have no weights to train"
             return moco(model, views)
-        one, two, *positives = [model(view) for view in views]
+        one, two, *positives = [together(model, view) for view in views]
         if self.recipe.pairing == "supervised":
             return [same_class(one, two, images.labels)]
         return [both_views(one, two, positives)]
@@ -288,7 +289,8 @@ class Pool:
 def moco(model: ImageModel, views: list[Tensor]) -> list[Contrast]:
     """For each of the two whole views: the queries of all others meet its keys."""
     model.update_target()
-    keys, queries = model.targets(*views[:2]), [model(view) for view in views]
+    keys = [together(model.targets, view) for view in views[:2]]
+    queries = [together(model, view) for view in views]
     return [
         query_key([q for j, q in enumerate(queries) if j != i], key) for i, key in enumerate(keys)
     ]

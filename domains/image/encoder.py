@@ -10,8 +10,10 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.checkpoint import checkpoint
 from torchvision.models.resnet import BasicBlock, Bottleneck
 
+from contrastbench.domains.batch_norm import BatchNorm1d, BatchNorm2d
 from contrastbench.domains.image import ImageRecipe
 from contrastbench.domains.model import ContrastiveModel, head
+from contrastbench.losses.distributed import own_sizes, world
 
 BLOCKS: dict[str, tuple[type[BasicBlock | Bottleneck], tuple[int, ...]]] = {
     "resnet18": (BasicBlock, (2, 2, 2, 2)),
@@ -64,7 +66,7 @@ def stem(channels: int, small: bool) -> list[nn.Module]:
         else nn.Conv2d(3, channels, 7, 2, 3, bias=False)
     )
     pool = [] if small else [nn.MaxPool2d(3, 2, 1)]
-    return [first, nn.BatchNorm2d(channels), nn.ReLU(inplace=True), *pool]
+    return [first, BatchNorm2d(channels), nn.ReLU(inplace=True), *pool]
 
 
 def residual(
@@ -73,11 +75,11 @@ def residual(
     """A residual block; its shortcut is a 1x1 convolution where the shape changes."""
     outputs = planes * block.expansion
     if stride == 1 and channels == outputs:
-        return block(channels, planes)
+        return block(channels, planes, norm_layer=BatchNorm2d)
     shortcut = nn.Sequential(
-        nn.Conv2d(channels, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs)
+        nn.Conv2d(channels, outputs, 1, stride, bias=False), BatchNorm2d(outputs)
     )
-    return block(channels, planes, stride, shortcut)
+    return block(channels, planes, stride, shortcut, norm_layer=BatchNorm2d)
 
 
 def start_as_shortcuts(encoder: nn.Module) -> None:
@@ -108,13 +110,14 @@ class ImageModel(ContrastiveModel):
         projector = head(encoder.features, hidden, outputs)
         if recipe.projection_norm:
             projector = nn.Sequential(*projector[:-1], nn.Linear(hidden, outputs, bias=False))
-            projector.append(nn.BatchNorm1d(outputs, affine=False))
+            projector.append(BatchNorm1d(outputs, affine=False))
         moco = recipe.pairing == "query_key"
         predictor = head(outputs, hidden, outputs) if moco and recipe.predictor else None
         if predictor is not None and not recipe.predictor_bias:
             predictor[-1] = nn.Linear(hidden, outputs, bias=False)
         super().__init__(encoder, projector, predictor, recipe.ema if moco else None, steps)
-        self.bf16, self.chunk = recipe.precision == "bf16", recipe.chunk
+        self.bf16 = recipe.precision == "bf16"
+        self.chunk, self.batch_size = recipe.chunk, recipe.batch_size
         self.to(memory_format=torch.channels_last)
 
     def autocast(self, x: Tensor) -> torch.autocast:
@@ -125,10 +128,10 @@ class ImageModel(ContrastiveModel):
         """(n, d) embeddings of images, as anchors."""
         return self.in_chunks(super().forward, x)
 
-    def targets(self, *views: Tensor) -> list[Tensor]:
+    def targets(self, x: Tensor) -> Tensor:
         """(n, d) embeddings of images as keys, without gradient."""
         with torch.no_grad():
-            return [self.in_chunks(self.target, view) for view in views]
+            return self.in_chunks(self.target, x)
 
     def features(self, x: Tensor) -> Tensor:
         """(n, features) what is scored."""
@@ -145,9 +148,10 @@ class ImageModel(ContrastiveModel):
         def contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
             return nullcontext(), statistics_kept(self)
 
-        if self.chunk is None or len(x) <= self.chunk:
+        images = self.batch_size if world() > 1 else len(x)
+        if self.chunk is None or images <= self.chunk:
             return embed(x)
-        parts = x.split(self.chunk)
+        parts = x.split(own_sizes(images, self.chunk))
         if not torch.is_grad_enabled():
             return torch.cat([embed(part) for part in parts])
         again = partial(

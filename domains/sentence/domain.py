@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from contrastbench.domains.base import Domain, Evaluation, generator
 from contrastbench.domains.sentence import SentenceRecipe, export, graded, scoring, transfer
@@ -30,9 +30,11 @@ from contrastbench.domains.sentence.data import (
     stsb_pairs,
 )
 from contrastbench.domains.sentence.datasets import DATASETS
-from contrastbench.domains.sentence.encoder import Head, SentenceModel
+from contrastbench.domains.sentence.dropout import SharedDropout
+from contrastbench.domains.sentence.encoder import Head, SentenceModel, Tokens
 from contrastbench.domains.sentence.encoding import Embeddings, check_head, encode, pad
 from contrastbench.losses.contrast import Contrast, whole_row
+from contrastbench.losses.distributed import gather, own_rows, world
 from contrastbench.losses.errors import UserError
 
 HEAD_STD = 0.02  # BERT's initialisation, which SimCSE's head has too
@@ -186,7 +188,7 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         tokens = pad(ids + ids, tokenizer.pad_token_id, self.device)
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             torch.manual_seed(batch.seed)  # dropout: an interruption must not change it
-            z1, z2 = model(tokens).chunk(2)
+            z1, z2 = embed(model, tokens).chunk(2)
         return [whole_row(z1, z2)]
 
     def encode(self, model: SentenceModel, sentences: list[str]) -> Embeddings:
@@ -217,3 +219,13 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
             result = scoring.evaluate(embeddings, self.sets, self.recipe.whiten)
         result.details.update(embeddings.odd, pooler=self.recipe.pooler)
         return result
+
+
+def embed(model: SentenceModel, tokens: Tokens) -> Tensor:
+    """(N, D) embeddings of a batch; processes that share it embed rows of their own each."""
+    if world() == 1:
+        return model(tokens)
+    rows, own = len(tokens.ids), own_rows(len(tokens.ids))
+    with SharedDropout(rows):
+        z = model(Tokens(tokens.ids[own], tokens.mask[own], tokens.full))
+    return gather(z, rows)

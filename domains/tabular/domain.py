@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from contrastbench.domains.base import Domain, Evaluation, generator
 from contrastbench.domains.declaration import TestPart
-from contrastbench.domains.model import Raw
+from contrastbench.domains.model import Raw, together
 from contrastbench.domains.scoring.boosting import boosting
 from contrastbench.domains.scoring.classifiers import Classifier, Labelled, accuracy
 from contrastbench.domains.scoring.linear import linear, plain
@@ -114,13 +114,14 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         """MoCo v3's pairing with both views as queries, SimCLR's, or SCARF's clean queries."""
         one, two, _ = batch
         if self.recipe.pairing == "both_views":
-            return [both_views(model(one), model(two))]
+            return [both_views(together(model, one), together(model, two))]
         if self.recipe.pairing == "one_way":
-            return [query_key(model(one), model(two))]
+            return [query_key(together(model, one), together(model, two))]
         assert isinstance(model, TabularModel), "features as they are have no weights to train"
         model.update_target()
-        key_one, key_two = model.targets(one, two)
-        return [query_key(model(one), key_two), query_key(model(two), key_one)]
+        key_one, key_two = together(model.targets, one), together(model.targets, two)
+        query_one, query_two = together(model, one), together(model, two)
+        return [query_key(query_one, key_two), query_key(query_two, key_one)]
 
     @property
     def class_count(self) -> int:

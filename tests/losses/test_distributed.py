@@ -1,40 +1,39 @@
-"""Two processes with gathered negatives train like one process with the whole batch."""
+"""Processes that share a batch have the loss and the gradients of one process with all of it."""
 
 from pathlib import Path
 
 import pytest
 import torch
-from torch.multiprocessing.spawn import spawn
+import torch.distributed as dist
 
-from contrastbench.losses.distributed import gather
-from contrastbench.losses.laws.random_contrasts import random_views
-from two_processes import NAMES, PAIRS, WORLD, Gradients, encoder, gradients, worker
-
-
-@pytest.fixture(scope="module")
-def two_processes(tmp_path_factory: pytest.TempPathFactory) -> list[Gradients]:
-    folder: Path = tmp_path_factory.mktemp("gloo")
-    spawn(worker, args=(str(folder),), nprocs=WORLD)  # type: ignore[no-untyped-call]
-    return [torch.load(folder / f"{rank}.pt") for rank in range(WORLD)]
+from contrastbench.losses.distributed import ProcessLost, average, gather, process_lost, sharing
+from processes import in_processes
+from shared_losses import gradients
 
 
-@pytest.fixture(scope="module")
-def one_process() -> Gradients:
-    return gradients(encoder(), random_views(0, 6))
+@pytest.mark.parametrize("world", [2, 4])
+def test_every_loss_in_every_pairing(world: int, tmp_path: Path) -> None:
+    whole, wrong = gradients(), []
+    for found in in_processes(world, gradients, tmp_path / "work"):
+        assert found.keys() == whole.keys()
+        for case, expected in whole.items():
+            assert any(g.abs().max() > 1e-3 for g in expected[1:])
+            for a, b in zip(found[case], expected, strict=True):
+                if not torch.allclose(a, b, rtol=1e-12, atol=1e-12):
+                    wrong.append((*case, (a - b).abs().max().item()))
+    assert wrong == []
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_gradient_is_that_of_the_concatenated_batch(
-    name: str, two_processes: list[Gradients], one_process: Gradients
-) -> None:
-    for pair in PAIRS:
-        for rank in range(WORLD):
-            torch.testing.assert_close(
-                two_processes[rank][name, pair], one_process[name, pair], rtol=1e-12, atol=1e-12
-            )
-        assert any(g.abs().max() > 1e-3 for g in one_process[name, pair])
-
-
-def test_gather_alone_is_the_identity() -> None:
+def test_alone_nothing_changes() -> None:
     z = torch.eye(3)
-    assert gather(z) is z
+    with sharing():
+        assert gather(z, 3) is z
+        average([z, None])
+    assert torch.equal(z, torch.eye(3))
+
+
+def test_what_goes_wrong_between_processes_has_one_name() -> None:
+    with pytest.raises(ProcessLost, match="has ended"), process_lost():
+        raise dist.DistNetworkError("connection reset")
+    with pytest.raises(torch.OutOfMemoryError), process_lost():
+        raise torch.OutOfMemoryError("this process's own")

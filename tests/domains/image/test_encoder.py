@@ -201,7 +201,7 @@ def test_the_target_follows_all_weights_and_keeps_its_own_statistics() -> None:
     ):
         assert torch.allclose(target, m * old + (1 - m) * online, atol=1e-6)
     x = torch.randn(8, 3, 8, 8)
-    (key,) = net.targets(x)
+    key = net.targets(x)
     assert not key.requires_grad
     assert net.target[0][1].num_batches_tracked == 1
     assert net.encoder[1].num_batches_tracked == 0

@@ -1,0 +1,87 @@
+"""`--devices N`: this command line in a process for each device, as torchrun would start it."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+MEETING = "CONTRASTBENCH_MEETING"  # where the processes find each other
+LOST = 75  # exit code of one that misses another
+GRACE = 20  # seconds to end by themselves for those that miss another
+
+Process = subprocess.Popen[bytes]
+
+
+def launched() -> bool:
+    """Whether this process is one of several, started by `launch` or by torchrun."""
+    told = {"RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE"} <= os.environ.keys()
+    return told and int(os.environ.get("WORLD_SIZE", 1)) > 1
+
+
+def launch(devices: int, output: IO[str]) -> int:
+    """Run this command line on so many devices; its exit code.
+
+    A signal is passed on, and all end after the same step. Where one process ends on its own, the
+    others do too.
+    """
+    with tempfile.TemporaryDirectory(prefix="contrastbench-") as folder:
+        processes = [start(rank, devices, Path(folder), output) for rank in range(devices)]
+        try:
+            wait(processes)
+        except (KeyboardInterrupt, SystemExit) as stop:
+            for process in processes:
+                interrupt = isinstance(stop, KeyboardInterrupt)
+                process.send_signal(signal.SIGINT if interrupt else signal.SIGTERM)
+            wait(processes)
+        finally:
+            for process in processes:
+                process.kill()
+        codes = [process.wait() for process in processes]
+        return explained(codes, Path(folder))
+
+
+def start(rank: int, devices: int, folder: Path, output: IO[str]) -> Process:
+    """A process that knows which one it is; its standard input ends with this process."""
+    number, count = str(rank), str(devices)
+    about = {"RANK": number, "LOCAL_RANK": number, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
+    with (folder / f"{rank}.log").open("wb") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "contrastbench", *sys.argv[1:]],
+            env={**os.environ, **about, MEETING: f"file://{folder}/meeting"},
+            stdin=subprocess.PIPE,
+            stdout=output if rank == 0 else subprocess.DEVNULL,
+            stderr=None if rank == 0 else log,
+            start_new_session=True,  # Ctrl-C is for this process, which passes it on
+        )
+
+
+def wait(processes: Sequence[Process]) -> None:
+    """Until all have ended, or some have failed and the others had time to follow."""
+    deadline = None
+    while any(process.poll() is None for process in processes):
+        if deadline is None and any(process.returncode for process in processes):
+            deadline = time.monotonic() + GRACE
+        if deadline is not None and time.monotonic() > deadline:
+            return
+        time.sleep(0.05)
+
+
+def explained(codes: Sequence[int], folder: Path) -> int:
+    """The exit code of all; who is to blame is named where the first process could not say it."""
+    if codes[0] >= 0 and codes[0] != LOST:
+        return codes[0]
+    rank = next((rank for rank, code in enumerate(codes) if code not in (0, LOST)), 0)
+    lines = (folder / f"{rank}.log").read_text(errors="replace").splitlines() or ["no word"]
+    how = signal.Signals(-codes[rank]).name if codes[rank] < 0 else lines[-1]
+    how = how.removeprefix(f"[rank{rank}]: ")  # torch's
+    print(
+        f"bench: process {rank} of {len(codes)} ended ({how}), and all with it: "
+        "the same command goes on from the last checkpoint",
+        file=sys.stderr,
+    )
+    return 1

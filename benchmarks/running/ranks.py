@@ -1,0 +1,173 @@
+"""One training on several devices: a process for each, a rank, and all take the same steps.
+
+Rank 0 alone reads checkpoints, evaluates and writes; the others wait for what it says. torchrun
+starts the ranks, on one machine or several, or `launch` does.
+"""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+
+from contrastbench.benchmarks.running import environment
+from contrastbench.benchmarks.running.devices import choose_device, device_name
+from contrastbench.benchmarks.running.launch import LOST, MEETING, launched
+from contrastbench.losses.distributed import ProcessLost, process_lost
+from contrastbench.losses.errors import UserError
+
+T = TypeVar("T")
+
+PATIENCE = timedelta(days=30)  # of those who wait for an evaluation
+control: Any = None  # the group of what ranks say to each other, from CPU to CPU
+
+
+def size() -> int:
+    """How many ranks there are; 1 for a process of its own."""
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def is_first() -> bool:
+    """Whether this one writes."""
+    return not dist.is_initialized() or dist.get_rank() == 0
+
+
+def neighbours() -> int:
+    """Ranks on this machine."""
+    return int(os.environ["LOCAL_WORLD_SIZE"]) if dist.is_initialized() else 1
+
+
+def own_device(name: str) -> str:
+    """Of several ranks each has a device of its own; one computes on what the name says."""
+    if size() == 1:
+        return name
+    kind = choose_device(name)
+    return f"{kind}:{os.environ['LOCAL_RANK']}" if kind == "cuda" else kind
+
+
+def from_first(work: Callable[[], T]) -> T:
+    """What rank 0's work returns; where that fails, all ranks do."""
+    if size() == 1:
+        return work()
+    said: list[Any] = [None]
+    try:
+        if is_first():
+            said = [(work(),)]
+    finally:
+        with process_lost():
+            dist.broadcast_object_list(said, group=control)
+    if said[0] is None:
+        raise FirstFailed("rank 0 has said why")
+    result: T = said[0][0]
+    return result
+
+
+class FirstFailed(Exception):
+    """What the other ranks raise where rank 0's work failed."""
+
+
+def largest(*numbers: int) -> list[int]:
+    """Of each number the largest that any rank has; no device is asked."""
+    if size() == 1:
+        return [*numbers]
+    found = torch.tensor(numbers)
+    with process_lost():
+        dist.all_reduce(found, dist.ReduceOp.MAX, group=control)
+    return found.tolist()
+
+
+def from_all(value: T) -> list[T]:
+    """Every rank's value."""
+    if size() == 1:
+        return [value]
+    values: list[Any] = [None] * size()
+    with process_lost():
+        dist.all_gather_object(values, value, group=control)
+    return values
+
+
+@contextmanager
+def joined(device: str) -> Iterator[None]:
+    """Within, this process is one of the ranks that its environment speaks of, if it does.
+
+    Args:
+        device: the name of what all compute on, `cpu` or `cuda`.
+
+    Raises:
+        UserError: there are not as many devices.
+    """
+    if not launched():
+        yield
+        return
+    loud, ours = sys.stderr, MEETING in os.environ
+    if os.environ["RANK"] != "0":
+        fall_silent()
+    if ours:
+        threading.Thread(target=end_with_parent, daemon=True).start()
+    try:
+        check_device(device)
+        join(device)
+        yield
+    except ProcessLost as error:
+        if not ours:  # else who started the ranks says which is gone
+            print(f"bench: {error}", file=sys.stderr)
+        leave(LOST)
+    except Exception as error:
+        if ours or not isinstance(error, UserError | FirstFailed):  # which rank 0 says
+            sys.stderr = loud
+        raise
+    dist.destroy_process_group()
+
+
+def check_device(device: str) -> None:
+    """Raise unless every rank of this machine has a device of its own."""
+    ranks = int(os.environ["LOCAL_WORLD_SIZE"])
+    if device not in ("cpu", "cuda"):
+        raise UserError(f"{ranks} processes and --device {device}: give cpu or cuda, each has one")
+    if device == "cuda" and ranks > torch.cuda.device_count():
+        raise UserError(
+            f"{ranks} processes and {torch.cuda.device_count()} CUDA devices: each needs one, "
+            "give fewer --devices or --device cpu"
+        )
+
+
+def join(device: str) -> None:
+    """Meet the other ranks."""
+    global control
+    if device == "cuda":
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    dist.init_process_group(
+        "nccl" if device == "cuda" else "gloo",
+        init_method=os.environ.get(MEETING, "env://"),
+        rank=rank,
+        world_size=world,
+    )
+    control = dist.new_group(backend="gloo", timeout=PATIENCE)
+    own = torch.device(own_device(device))
+    environment.of_ranks[:] = from_all(device_name(own))
+
+
+def end_with_parent() -> None:
+    """The end of standard input is that of the process that started this one: SIGTERM."""
+    os.read(0, 1)  # nothing is ever written there
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def fall_silent() -> None:
+    """Only rank 0 speaks."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    sys.stderr = os.fdopen(nowhere, "w")
+
+
+def leave(code: int) -> None:
+    """End at once: what waits for a rank that is gone would wait for long."""
+    sys.stdout.flush()
+    os._exit(code)

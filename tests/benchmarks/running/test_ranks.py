@@ -1,0 +1,122 @@
+"""Several processes train as one does, end as one does, and go on in any number."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import ending
+from contrastbench.benchmarks.running import checkpoints, ranks
+from contrastbench.losses import UserError
+from processes import in_processes
+from shared_trainings import trainings
+
+RECIPE = ["epochs=2", "limit=42", "batch_size=14", "folds=3", "optimizer=sgd", "lr=1e-6"]
+
+
+@pytest.mark.parametrize("world", [2, 4])
+def test_every_domain_trains_as_one_process_does(world: int, tmp_path: Path) -> None:
+    whole, wrong = trainings(), []
+    for found in in_processes(world, trainings, tmp_path / "work"):
+        for case, expected in whole.items():
+            for kind, tolerance in (("scores", 1e-10), ("weights", 1e-8)):
+                for key, value in expected[kind].items():
+                    a, b = (
+                        torch.as_tensor(x, dtype=torch.float64)
+                        for x in (found[case][kind][key], value)
+                    )
+                    if not torch.allclose(a, b, rtol=tolerance, atol=tolerance):
+                        wrong.append((case, key, (a - b).abs().max().item()))
+    assert wrong == []
+
+
+def command(results: Path, *options: str, start: list[str] | None = None) -> list[str]:
+    """`bench run` of a cell of six steps, whose loss may end it."""
+    recipe = [word for pair in RECIPE for word in ("--recipe", pair)]
+    words = ["run", "--domain", "graph", "--loss", f"{ending.__file__}:Ending", "--device", "cpu"]
+    start = start or [sys.executable, "-m"]
+    return [*start, "contrastbench", *words, *recipe, "--results", str(results), *options]
+
+
+def ended(how: str, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "ENDING": how, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
+
+
+def record(results: Path) -> dict[str, Any]:
+    (path,) = results.glob("runs/**/*.json")
+    return json.loads(path.read_text())
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The record of one process."""
+    results = tmp_path_factory.mktemp("alone")
+    assert ended("- - -", *command(results)).returncode == 0
+    return record(results)
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "kept", "said"),
+    [
+        ("1 4 kill", 1, 3, "bench: process 1 of 2 ended (SIGKILL), and all with it: the same"),
+        ("1 4 error", 1, 3, "process 1 of 2 ended (RuntimeError: out of luck), and all with it"),
+        ("0 4 parent", 143, 4, ""),
+    ],
+)
+def test_what_ends_one_ends_all_and_any_number_goes_on(
+    how: str, code: int, kept: int, said: str, tmp_path: Path, alone: dict[str, Any]
+) -> None:
+    done = ended(how, *command(tmp_path, "--devices", "2"))
+    assert done.returncode == code, done.stderr
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == bool(said), done.stderr
+    assert said in done.stderr
+    (checkpoint,) = tmp_path.rglob("*.safetensors")
+    found = checkpoints.read(checkpoint)
+    assert found is not None
+    assert found[1]["step"] == kept
+    assert not list(tmp_path.rglob("*.json"))
+    again = ended("- - -", *command(tmp_path))
+    assert f"goes on from step {kept} with another" in again.stderr
+    resumed = record(tmp_path)
+    assert_alike(resumed, alone)
+    before, after = resumed["details"]["stretches"]
+    assert [before["from"], before["to"], len(before["devices"])] == [0, kept, 2]
+    assert "devices" not in after
+
+
+def test_torchrun_starts_them_too(tmp_path: Path, alone: dict[str, Any]) -> None:
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    done = ended("1 4 term", *command(tmp_path, start=[*torchrun, "--nproc-per-node=2", "-m"]))
+    assert done.returncode != 0
+    assert [checkpoints.read(path)[1]["step"] for path in tmp_path.rglob("*.safetensors")] == [4]
+    done = ended("- - -", *command(tmp_path, start=[*torchrun, "--nproc-per-node=3", "-m"]))
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 1, "one record, one line"
+    whole = record(tmp_path)
+    assert_alike(whole, alone)
+    assert whole["environment"]["devices"] == [alone["environment"]["device"]] * 3
+
+
+def assert_alike(found: dict[str, Any], alone: dict[str, Any]) -> None:
+    """The same cell, and numbers that differ by rounding in float32."""
+    assert found["status"] == "ok"
+    assert found["key"] == alone["key"]
+    losses = alone["details"]["loss_by_epoch"]
+    assert found["details"]["loss_by_epoch"] == pytest.approx(losses, rel=1e-3)
+
+
+def test_a_device_for_each_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    with pytest.raises(UserError, match=r"4 processes and --device cuda:1: give cpu or cuda"):
+        ranks.check_device("cuda:1")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with pytest.raises(UserError, match=r"4 processes and 2 CUDA devices: each needs one"):
+        ranks.check_device("cuda")
+    ranks.check_device("cpu")

@@ -1,0 +1,45 @@
+"""What each of several processes does in losses/test_distributed.py."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from contrastbench.losses import LOSSES, get_loss
+from contrastbench.losses.distributed import average, gather, own_rows
+from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
+
+FILE = Path(__file__).parent / "losses" / "learned.py"
+SAMPLES = 7  # neither two nor four processes divide them
+LEARNED = [f"{FILE}:{name}" for name in ("Temperature", "Scale", "Proxy")]
+NAMES = [*LOSSES, "infonce + 0.5*dar", *LEARNED]
+BLOCK = 30  # scores at once: every loss computes several blocks of rows
+Gradients = dict[tuple[str, str], list[Tensor]]
+
+
+def gradients() -> Gradients:
+    """The loss and the parameters' gradients, the loss's own too, for every loss and pairing."""
+    found: Gradients = {}
+    torch.manual_seed(0)
+    model = nn.Linear(8, 8, dtype=torch.float64)
+    for name in NAMES:
+        torch.manual_seed(1)
+        loss = get_loss(name)
+        loss.prepare(SAMPLES)
+        for part in loss.double().modules():
+            part.block_elements = BLOCK  # type: ignore[assignment]
+        for pair, pairing in PAIRINGS.items():
+            model.zero_grad()
+            loss.zero_grad()
+            value = loss(pairing(embed(model, random_views(0, SAMPLES))))
+            value.backward()
+            trained = [p for p in (*model.parameters(), *loss.parameters()) if p.grad is not None]
+            average(p.grad for p in trained)
+            found[name, pair] = [value.detach(), *(p.grad.clone() for p in trained)]
+    return found
+
+
+def embed(model: nn.Module, views: Sequence[Tensor]) -> list[Tensor]:
+    """Own rows are embedded, all are returned."""
+    return [gather(model(view[own_rows(len(view))]), len(view)) for view in views]
