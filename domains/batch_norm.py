@@ -26,6 +26,7 @@ class Shared(_BatchNorm):
         normal, mean, variance, count = Normalise.apply(x, self.eps)
         if self.running_mean is not None and self.running_var is not None:
             assert self.momentum is not None, "our networks move their statistics by a share"
+            assert self.num_batches_tracked is not None, "they are counted where statistics run"
             self.num_batches_tracked.add_(1)
             unbiased = variance * (count / (count - 1))
             self.running_mean.lerp_(mean.to(self.running_mean.dtype), self.momentum)
