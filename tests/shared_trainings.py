@@ -50,7 +50,7 @@ Outcome = dict[str, Any]
 
 def trainings(*names: str) -> dict[str, Outcome]:
     """Losses and metrics of the cases, and weights after them, in float64."""
-    return {name: training(*CASES[name]) for name in names or CASES}
+    return {name: training(*CASES[name]) for name in names}
 
 
 def training(name: str, loss: str, values: dict[str, Any]) -> Outcome:

@@ -192,4 +192,4 @@ def show(found: Iterable[Path | str]) -> None:
             typer.echo(line)
     except KeyboardInterrupt:
         typer.echo("interrupted: nothing was written", err=True)
-        raise typer.Exit(130) from None
+        raise SystemExit(130) from None  # main has more to say of typer's own exit

@@ -14,15 +14,20 @@ import ending
 from contrastbench.benchmarks.running import checkpoints, ranks
 from contrastbench.losses import UserError
 from processes import in_processes
-from shared_trainings import trainings
+from shared_trainings import CASES, trainings
 
 RECIPE = ["epochs=2", "limit=42", "batch_size=14", "folds=3", "optimizer=sgd", "lr=1e-6"]
 
 
-@pytest.mark.parametrize("world", [2, 4])
-def test_every_domain_trains_as_one_process_does(world: int, tmp_path: Path) -> None:
-    whole, wrong = trainings(), []
-    for found in in_processes(world, trainings, tmp_path / "work"):
+ONE_OF_EACH = ["graphs", "a table, momentum", "images, by class", "sentences"]
+
+
+@pytest.mark.parametrize(("world", "cases"), [(2, list(CASES)), (4, ONE_OF_EACH)])
+def test_every_domain_trains_as_one_process_does(
+    world: int, cases: list[str], tmp_path: Path
+) -> None:
+    whole, wrong = trainings(*cases), []
+    for found in in_processes(world, trainings, tmp_path / "work", *cases):
         for case, expected in whole.items():
             for kind, tolerance in (("scores", 1e-10), ("weights", 1e-8)):
                 for key, value in expected[kind].items():
