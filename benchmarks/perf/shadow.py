@@ -314,6 +314,8 @@ def backend() -> Any:
         is_initialized=lambda: True,
         _is_in_bad_fork=lambda: False,
         manual_seed_all=lambda seed: None,
+        get_rng_state=lambda device: torch.get_rng_state(),  # it has none of its own
+        set_rng_state=lambda state, device: None,
     )
 
 

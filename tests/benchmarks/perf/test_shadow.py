@@ -121,3 +121,10 @@ def test_a_model_comes_and_goes() -> None:
     assert all(isinstance(p, ShadowTensor) and p.device == SHADOW for p in net.parameters())
     net.load_state_dict(network().state_dict())
     assert {p.device.type for p in net.cpu().parameters()} == {"cpu"}
+
+
+def test_random_numbers_of_all_devices_can_be_put_aside() -> None:
+    with torch.random.fork_rng():
+        torch.manual_seed(7)
+        inside = torch.rand(2)
+    assert torch.equal(inside, torch.rand(2, generator=torch.Generator().manual_seed(7)))
