@@ -22,6 +22,8 @@ from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.laws.assertions import configured, value_and_gradient
 from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
 
+shadow()  # before torch's first backward pass, which asks what devices there are
+
 SIZE = 8192  # 2N
 BUDGETS = {"infonce": 120, "adnce": 160}  # with SimCLR's pairing
 BUDGET = 400  # of any loss with any pairing

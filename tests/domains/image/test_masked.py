@@ -15,6 +15,8 @@ from contrastbench.domains.image.evaluation import Preprocessing
 from contrastbench.domains.image.images import Images
 from made_images import N, picture, rng
 
+shadow()  # before torch's first backward pass, which asks what devices there are
+
 FILL = (0.485, 0.456, 0.406)
 
 
