@@ -75,17 +75,6 @@ class Row(NamedTuple):
         return f"{self.key[:16]}-seed{self.seed}.json"
 
 
-class Cost(NamedTuple):
-    """What an ok record took, and what it is of."""
-
-    seconds: float
-    domain: str
-    dataset: str
-    recipe: Record
-    loss: str
-    params: Record
-
-
 def write(path: Path, dictionary: bytes, rows: Iterable[tuple[Row, Record]]) -> None:
     """Write a database; the same rows in the same order are the same bytes.
 
@@ -272,14 +261,6 @@ class Pack:
             params, recipe = json.loads(found["params"]), self.recipes[found["recipe"]]
             return {**found, "params": params, "recipe": recipe, "key": key}
 
-    def counts(self, folder: str) -> dict[str, int]:
-        """How many records each key of a loss has."""
-        statement = (
-            "SELECT key, count(*) FROM records JOIN cells ON cells.id = cell WHERE folder = ? "
-            "GROUP BY key"
-        )
-        return dict(self.select(statement, (folder,)))
-
     def rows(self, folder: str, where: str = "1", values: tuple[Any, ...] = ()) -> Iterator[Row]:
         """Records of a loss, not inflated, by key and seed."""
         statement = (
@@ -326,15 +307,6 @@ class Pack:
         record = store.parsed(self.data(row), where)
         store.check_name(record, self.path.parent / row.folder / row.name, where)
         return record
-
-    def costs(self) -> Iterator[Cost]:
-        """What the ok records took."""
-        statement = (
-            "SELECT seconds, domain, dataset, recipe, loss, params FROM records "
-            "JOIN cells ON cells.id = cell WHERE status = 'ok' AND seconds IS NOT NULL"
-        )
-        for seconds, domain, dataset, recipe, loss, params in self.select(statement, ()):
-            yield Cost(seconds, domain, dataset, self.recipes[recipe], loss, json.loads(params))
 
 
 def check_types(row: Row) -> None:
