@@ -8,7 +8,8 @@ import pytest
 from contrastbench.losses import LOSSES, registry
 
 FOLDER = Path(registry.__file__).parent
-ORDER = ["errors", "contrast", "ranges", "expression", "base", "own", "registry", "spec"]
+ORDER = ["errors", "blocks", "distributed", "contrast", "ranges"]
+ORDER += ["expression", "base", "own", "registry", "spec"]
 FORMULAS = {path.stem for path in FOLDER.glob("*.py")} - {*ORDER, "__init__"}
 
 
