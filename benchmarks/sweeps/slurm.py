@@ -18,7 +18,7 @@ BENCH = str(Path(sysconfig.get_path("scripts"), "bench"))
 
 # SIGTERM reaches the steps before the time limit, and by scancel --signal=TERM: the sweep ends with
 # checkpoints and this code. A job that is cancelled loses this shell too. The number of cores is
-# said twice because srun does not ask sbatch for it.
+# said twice because srun does not ask sbatch for it. One job of an array has the array's number.
 SCRIPT = f"""\
 #!/bin/bash
 {{directives}}
@@ -26,7 +26,7 @@ SCRIPT = f"""\
 srun --cpus-per-task="$SLURM_CPUS_PER_TASK" {{command}}
 code=$?
 if [ "$code" = 143 ] && [ "${{{{SLURM_RESTART_COUNT:-0}}}}" -lt {REQUEUES} ]; then
-    scontrol requeue "$SLURM_JOB_ID"
+    scontrol requeue "${{{{SLURM_ARRAY_JOB_ID}}}}_$SLURM_ARRAY_TASK_ID"
 fi
 exit "$code"
 """

@@ -15,6 +15,11 @@ from contrastbench.losses import ScoreLoss, Scores
 FOLDER = Path(os.environ.get("WAITING", "not there"))
 
 
+def me() -> str:
+    """Slurm's name of this job alone; a job's number may be its whole array's."""
+    return "{SLURM_ARRAY_JOB_ID}_{SLURM_ARRAY_TASK_ID}".format_map(os.environ)
+
+
 class Waiting(ScoreLoss):
     calls: ClassVar[int] = 0  # of this process
 
@@ -32,7 +37,7 @@ class Waiting(ScoreLoss):
             read, write = os.pipe()
             os.set_blocking(write, False)
             signal.set_wakeup_fd(write)
-            (FOLDER / "begun").write_text(os.environ["SLURM_JOB_ID"])
+            (FOLDER / "begun").write_text(me())
             os.read(read, 1)
         elif ever > 3 and Waiting.calls == 1 and (FOLDER / "again").exists():
-            (FOLDER / "again").write_text(os.environ["SLURM_JOB_ID"])
+            (FOLDER / "again").write_text(me())
