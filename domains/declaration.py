@@ -28,6 +28,8 @@ class Dataset:
     node_labels: bool = False
     # what is known to go round under this name with other content, by its data hash
     copies: Mapping[str, str] = field(default_factory=dict)
+    # what scored trainings on a known corpus, by their data hash: early records do not say it
+    scored_as: Mapping[str, str] = field(default_factory=dict)
     revision: str = (
         ""  # commit of the hub's repository that the address names; the hub knows its files' sha256
     )

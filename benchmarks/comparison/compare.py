@@ -6,8 +6,10 @@ Paired tests over shared seeds and folds, wins and losses, ranks.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from statistics import fmean
+from typing import NamedTuple
 
 from contrastbench.benchmarks.comparison.statistics import (
     ALPHA,
@@ -23,7 +25,7 @@ from contrastbench.benchmarks.comparison.statistics import (
     wilcoxon,
 )
 from contrastbench.benchmarks.records.experiment import ByData, Experiment
-from contrastbench.benchmarks.records.scored import scored
+from contrastbench.benchmarks.records.scored import scored, scored_data
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.entries import Entry
 from contrastbench.benchmarks.tables.table import Row, Table
@@ -31,7 +33,15 @@ from contrastbench.losses.errors import UserError, unknown
 
 TESTS = ("t", "wilcoxon")
 UNTESTED = PValue(None)
-Runs = tuple[list[Experiment], ByData]
+NO_BASE = "the baseline"  # before how that failed
+
+
+class Runs(NamedTuple):
+    """What fills a place: its ok records by data and seed, and how others failed."""
+
+    work: list[Experiment]
+    ok: ByData
+    failure: str
 
 
 @dataclass(frozen=True)
@@ -57,6 +67,7 @@ class Comparison:
     holm: float | None = None
     verdict: str = "untested"
     why: str = ""  # it is untested
+    failure: str = ""  # how seeds of the row failed; failed: all of them
 
 
 @dataclass(frozen=True)
@@ -67,14 +78,17 @@ class Ranks:
     columns: list[str]
     left_out: list[str]  # columns where a row is missing
     ranking: Ranking | None
-    scores: list[list[float]]  # (columns, rows)
+    scores: list[list[float]]  # (columns, rows); -inf: the row has failed there
     why: str = ""
+    failed: tuple[str, ...] = ()  # columns where a row has
 
 
 def compare(
     table: Table, results: Path, baseline: str | None = None, test: str = "t", alpha: float = ALPHA
 ) -> list[Comparison]:
     """Every runnable row but the baseline, in every column where both have a shared seed.
+
+    Also where a row has failed, or the baseline has.
 
     Raises:
         UserError: no such row or test, alpha out of range, or nothing in the table can be run.
@@ -95,7 +109,7 @@ def compare(
         for column, theirs in columns.items()
         if row is not base and table.runnable(row, column)
     ]
-    comparisons = [comparison for comparison in comparisons if comparison.seeds]
+    comparisons = [one for one in comparisons if one.seeds or one.failure or one.why]
     return decide(comparisons, test, alpha)
 
 
@@ -118,42 +132,52 @@ def baseline_row(table: Table, name: str | None = None) -> Row:
 
 
 def runs(table: Table, row: Row, column: str, results: Path) -> Runs:
-    """What fills a place, and its ok records by data and seed."""
-    return table.experiments(row, column), table.by_data(row, column, results)
+    """What fills a place, and what became of it."""
+    work, ok = table.experiments(row, column), table.by_data(row, column, results)
+    return Runs(work, ok, table.failure(row, column, results))
 
 
 def compare_cell(
     table: Table, row: Row, column: str, base: Runs, ours: Runs, alpha: float = ALPHA
 ) -> Comparison:
     """One place of the table against the baseline's."""
-    (their_work, theirs_by_data), (my_work, mine_by_data) = base, ours
-    theirs, mine = on_shared_data(theirs_by_data, mine_by_data)
+    theirs, mine = on_shared_data(base.ok, ours.ok)
     seeds = tuple(sorted(mine.keys() & theirs.keys()))
-    comparison = Comparison(
-        row.name, column, my_work[0].domain, seeds, len(mine.keys() ^ theirs.keys())
-    )
+    unpaired = len(mine.keys() ^ theirs.keys())
+    domain = ours.work[0].domain
+    comparison = Comparison(row.name, column, domain, seeds, unpaired, failure=ours.failure)
     if not seeds:
-        return comparison
-    if same_runs(their_work, my_work):
+        return without_pairs(comparison, base, ours)
+    if same_runs(base.work, ours.work):
         return replace(comparison, why="the same runs")
     pairs = [(theirs[seed], mine[seed]) for seed in seeds]
     metric = table.metric_of(column) or pairs[0][0]["main"]
     comparison = with_means(
         comparison, [(a["metrics"][metric], b["metrics"][metric]) for a, b in pairs]
     )
-    if any(a["data_hash"] != b["data_hash"] for a, b in pairs):
+    if any(scored_data(a) != scored_data(b) for a, b in pairs):
         return replace(comparison, why="other data or starting weights")
     return with_tests(comparison, pairs, metric, alpha)
 
 
-def on_shared_data(theirs: ByData, mine: ByData) -> tuple[dict[int, Record], dict[int, Record]]:
-    """Records by seed of the first data that both have, or of each one's own where there are none.
+def without_pairs(comparison: Comparison, base: Runs, ours: Runs) -> Comparison:
+    """A place where one of both has failed, or where there is nothing to say."""
+    if ours.failure and not ours.ok:
+        return replace(comparison, verdict="failed")
+    if base.failure and not base.ok and ours.ok:
+        return replace(comparison, why=f"{NO_BASE} {base.failure}")
+    return comparison
 
-    Those of an untrained encoder may be of other data, see `Domain.data_hash`.
+
+def on_shared_data(theirs: ByData, mine: ByData) -> tuple[dict[int, Record], dict[int, Record]]:
+    """Records by seed of the first data that score both, or of each one's own without such.
+
+    An untrained encoder has seen no corpus, and is scored on the same data.
     """
-    shared = next((key for key in mine if key in theirs), None)
-    if shared is not None:
-        return theirs[shared], mine[shared]
+    scored_on = {scored_data(next(iter(records.values()))): records for records in theirs.values()}
+    for records in mine.values():
+        if shared := scored_on.get(scored_data(next(iter(records.values())))):
+            return shared, records
     return next(iter(theirs.values()), {}), next(iter(mine.values()), {})
 
 
@@ -245,7 +269,7 @@ def verdict(
 ) -> Comparison:
     """Win, tie or loss, unless there are too few pairs for anything but a tie."""
     if adjusted is None or comparison.difference is None:
-        return replace(comparison, why=comparison.why or value.why)
+        return replace(comparison, why=comparison.why or value.why)  # failed, or untested
     if value.smallest > alpha:
         why = f"n too small: {len(comparison.seeds)} pairs give p >= {value.smallest:.4g}"
         return replace(comparison, holm=adjusted, why=why)
@@ -264,23 +288,33 @@ def counts(comparisons: list[Comparison]) -> dict[str, Counter[str]]:
     return rows
 
 
-def ranks(table: Table, lines: list[list[Entry]], alpha: float = ALPHA) -> Ranks:
-    """Our means ranked over the columns that every row with a number fills."""
-    lines = [line[: len(table.columns)] for line in lines]
-    lines = [line for line in lines if any(place.ours for place in line)]
-    complete = [
-        i
-        for i, column in enumerate(zip(*lines, strict=True))
-        if all(place.ours for place in column)
-    ]
-    names = list(table.columns)
-    rows = [line[0].row.name for line in lines]
-    filled = {names[i] for line in lines for i, place in enumerate(line) if place.ours}
-    columns = [names[i] for i in complete]
-    left_out = [name for name in names if name in filled - set(columns)]
-    scores = [[line[i].ours.mean for line in lines] for i in complete]  # type: ignore[union-attr]
+def ranks(
+    table: Table, lines: list[list[Entry]], alpha: float = ALPHA, failures: bool = True
+) -> Ranks:
+    """Our means ranked over the columns that every row with a number fills.
+
+    Args:
+        table: what the lines are of.
+        lines: its entries.
+        alpha: of the critical difference.
+        failures: whether a method that failed on a set has the last rank there, which it shares
+            with others that did; or the set is left out.
+    """
+    shown = [line[: len(table.columns)] for line in lines]
+    shown = [line for line in shown if any(place.ours or place.failed for place in line)]
+    rows = [line[0].row.name for line in shown]
+    columns, left_out, failed = list[str](), list[str](), tuple[str, ...]()
+    scores = []
+    for places in zip(*shown, strict=True):
+        name, lost = places[0].column, any(place.failed for place in places)
+        if all(place.ours or (place.failed and failures) for place in places):
+            columns.append(name)
+            scores.append([place.ours.mean if place.ours else -inf for place in places])
+            failed += (name,) * lost
+        elif any(place.ours or place.failed for place in places):
+            left_out.append(name)
     try:
-        return Ranks(rows, columns, left_out, rank(scores, alpha), scores)
+        return Ranks(rows, columns, left_out, rank(scores, alpha), scores, failed=failed)
     except ValueError:
         why = f"ranks need 3 methods on 2 data sets in common, got {len(rows)} on {len(columns)}"
-        return Ranks(rows, columns, left_out, None, scores, why)
+        return Ranks(rows, columns, left_out, None, scores, why, failed)

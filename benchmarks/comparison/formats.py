@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from contrastbench.benchmarks.comparison.compare import (
+    NO_BASE,
     Comparison,
     baseline_row,
     compare,
@@ -30,7 +31,9 @@ Detectable: the smallest true difference that this t-test finds with a chance of
 {alpha}, before Holm's correction. Seeds needed: so that it finds one of the size that is seen; no
 number is enough where folds overlap too much for it.
 Holm: p of the {test} test over all {m} comparisons of this table. Win, loss: Holm p <= {alpha};
-tie: above; untested: no p, or so few pairs that none could be that small."""
+tie: above; untested: no p, or so few pairs that none could be that small; failed: no seed has a
+number."""
+VERDICTS = ("win", "tie", "loss", "untested", "failed")
 
 
 def render(
@@ -76,15 +79,24 @@ def answer(base: str, comparisons: list[Comparison]) -> str:
     tested = [comparison for comparison in comparisons if comparison.holm is not None]
     columns = len({comparison.column for comparison in comparisons})
     sets = f"{columns} data set{'s' * (columns > 1)}"
-    basis = f"{len(tested)} test{'s' * (len(tested) != 1)}, Holm"
-    if not tested:
-        return f"Nothing is tested against {base} on {sets}."
+    basis = f"{len(tested)} test{'s' * (len(tested) != 1)}, Holm."
     found = {
-        word: [f"{row} ({n} of {sets})" for row, n in wins_of(comparisons, verdict).items()]
-        for word, verdict in (("Better", "win"), ("Worse", "loss"))
+        words: [f"{row} ({n} of {sets})" for row, n in wins_of(comparisons, verdict).items()]
+        for words, verdict in ((f"Better than {base}", "win"), (f"Worse than {base}", "loss"))
     }
-    parts = [f"{word} than {base}: {', '.join(rows)}." for word, rows in found.items() if rows]
-    return f"{' '.join(parts) or f'Nothing differs from {base} on {sets}.'} {basis}."
+    parts = [f"{words}: {', '.join(rows)}." for words, rows in found.items() if rows]
+    nothing = "differs from" if tested else "is tested against"
+    parts = parts or [f"Nothing {nothing} {base} on {sets}."]
+    return " ".join([*parts, *[basis] * bool(tested), *failed_text(base, comparisons, sets)])
+
+
+def failed_text(base: str, comparisons: list[Comparison], sets: str) -> Iterator[str]:
+    """Who has no number where others have one, in a sentence."""
+    rows = [f"{row} ({n} of {sets})" for row, n in wins_of(comparisons, "failed").items()]
+    without = list(dict.fromkeys(one.column for one in comparisons if one.why.startswith(NO_BASE)))
+    rows += [f"{base} ({', '.join(without)})"] * bool(without)
+    if rows:
+        yield f"Failed: {', '.join(rows)}."
 
 
 def wins_of(comparisons: list[Comparison], verdict: str) -> dict[str, int]:
@@ -115,11 +127,11 @@ def markdown(table: Table, base: str, comparisons: list[Comparison]) -> Iterator
         [header, *(cells(comparison, table.decimals) for comparison in comparisons)]
     )
     yield ""
-    names = ("win", "tie", "loss", "untested")
     lines = [
-        [row, *(str(count[name]) for name in names)] for row, count in counts(comparisons).items()
+        [row, *(str(count[name]) for name in VERDICTS)]
+        for row, count in counts(comparisons).items()
     ]
-    yield from as_table([["Method", *names], *lines])
+    yield from as_table([["Method", *VERDICTS], *lines])
 
 
 def cells(comparison: Comparison, decimals: int) -> list[str]:
@@ -127,6 +139,7 @@ def cells(comparison: Comparison, decimals: int) -> list[str]:
     pairs = f"{len(comparison.seeds)}" + (
         f" (+{comparison.unpaired} unpaired)" if comparison.unpaired else ""
     )
+    notes = "; ".join(filter(None, (comparison.why, comparison.failure)))
     spread = "" if comparison.std is None else f" ± {comparison.std:.{decimals}f}"
     return [
         comparison.row,
@@ -141,7 +154,7 @@ def cells(comparison: Comparison, decimals: int) -> list[str]:
         p_text(comparison.t.p),
         f"{comparison.n}, ratio {comparison.ratio:.2f}" if comparison.n else "-",
         p_text(comparison.holm),
-        comparison.verdict + (f" ({comparison.why})" if comparison.why else ""),
+        comparison.verdict + (f" ({notes})" if notes else ""),
     ]
 
 
@@ -202,12 +215,24 @@ def ranked(table: Table, lines: list[list[Entry]], alpha: float) -> Iterator[str
     yield ranks_text(placed.ranking, alpha) + (
         f" Left out: {', '.join(placed.left_out)}." if placed.left_out else ""
     )
+    if placed.failed:
+        yield ""
+        yield without_failures(table, lines, alpha)
+
+
+def without_failures(table: Table, lines: list[list[Entry]], alpha: float) -> str:
+    """The ranks without the columns where a method has failed, and so the last rank."""
+    failed = ", ".join(ranks(table, lines, alpha).failed)
+    rest = ranks(table, lines, alpha, failures=False)
+    found = ", ".join(f"{one.row} {one.rank:.2f}" for one in standings(table, rest))
+    text = "where a method has failed and with it the last rank"
+    return f"Ranks without {failed}, {text}: {found or f'none, {rest.why}'}."
 
 
 def standing_lines(found: list[Standing]) -> list[list[str]]:
     """Ranks with their intervals, those of domains where there are several, and gains."""
     several = [name for name in found[0].by_domain if len(found[0].by_domain) > 1]
-    gains = found[0].gain is not None
+    gains = any(one.gain is not None for one in found)
     header = ["Method", "Rank", "95 %", *several, *["Above untrained"] * gains]
     return [
         header,
@@ -217,7 +242,7 @@ def standing_lines(found: list[Standing]) -> list[list[str]]:
                 f"{one.rank:.2f}",
                 f"{one.interval[0]:.2f} to {one.interval[1]:.2f}",
                 *(f"{one.by_domain[name]:.2f}" for name in several),
-                *([signed(one.gain, 2)] if one.gain is not None else []),
+                *["failed" if one.gain is None else signed(one.gain, 2)] * gains,
             ]
             for one in found
         ),
@@ -267,6 +292,7 @@ def as_dict(table: Table, base: str, comparison: Comparison) -> dict[str, Any]:
         "p_holm": rounded(comparison.holm),
         "verdict": comparison.verdict,
         "why": comparison.why,
+        "failure": comparison.failure,
     }
 
 

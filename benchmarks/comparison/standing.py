@@ -1,6 +1,7 @@
 """How methods stand over all sets: a domain counts once, however many sets it has."""
 
 from dataclasses import dataclass
+from math import isfinite
 from statistics import fmean
 
 from contrastbench.benchmarks.comparison.compare import Ranks
@@ -17,7 +18,8 @@ class Standing:
     rank: float  # mean over domains of the mean over their columns; 1 is best
     interval: tuple[float, float]  # 95 %, by bootstrap over the columns of each domain
     by_domain: dict[str, float]
-    gain: float | None  # percent points above the untrained encoder, a mean as the rank
+    # percent points above the untrained encoder, a mean as the rank; None where it has failed
+    gain: float | None
 
 
 def standings(table: Table, placed: Ranks) -> list[Standing]:
@@ -38,7 +40,7 @@ def standings(table: Table, placed: Ranks) -> list[Standing]:
             for columns in domains.values()
             if untrained is not None
         ]
-        gain = fmean(gains) if gains else None
+        gain = fmean(gains) if gains and all(map(isfinite, gains)) else None
         found.append(Standing(row, fmean(means.values()), spans[j], means, gain))
     return sorted(found, key=lambda one: one.rank)
 

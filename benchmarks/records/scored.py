@@ -38,6 +38,13 @@ def scored(record: Record) -> Scored:
     )
 
 
+def scored_data(record: Record) -> str:
+    """Hash of the data that scored the model, whatever trained it; early records may not say it."""
+    own = record["data_hash"]
+    known = declaration(record["domain"]).datasets.get(record["dataset"])
+    return record["details"].get("scored_data") or (known.scored_as.get(own, own) if known else own)
+
+
 def early_test_part(record: Record) -> TestPart:
     """Of a record before 0.2: tables had test parts of their own where they were downloaded."""
     known = declaration(record["domain"]).datasets.get(record["dataset"])

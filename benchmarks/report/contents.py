@@ -17,14 +17,15 @@ from contrastbench.benchmarks.comparison.compare import (
 )
 from contrastbench.benchmarks.comparison.statistics import ALPHA, mean_std
 from contrastbench.benchmarks.records import reading
+from contrastbench.benchmarks.records.failures import ORDER, best
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables import catalogue, selections
 from contrastbench.benchmarks.tables.entries import Entry, Value, entries
 from contrastbench.benchmarks.tables.load import load
-from contrastbench.benchmarks.tables.table import Table
+from contrastbench.benchmarks.tables.table import Table, Tune
 from contrastbench.losses.errors import UserError
+from contrastbench.losses.spec import LossSpec
 
-ORDER = ("ok", "diverged", "oom", "failed", "skipped")  # the best first
 POINTS = 200  # of a curve: more cannot be told apart on a screen
 
 
@@ -36,31 +37,32 @@ class Group:
     folder: Path
     records: list[Record] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
+    # seeds that choose parameters, so are no results; of a group in no table the usual ones
+    tuning: set[int] = field(default_factory=lambda: set(Tune().seeds))
 
     @property
     def first(self) -> Record:
         """What all of them share can be read from any."""
         return self.records[0]
 
-    def statuses(self, but: Sequence[int] = ()) -> Counter[str]:
-        """How the seeds ended; a try that failed is forgotten where a later one did not."""
-        worst_first = sorted(self.records, key=lambda record: -ORDER.index(record["status"]))
-        by_seed = {
-            record["seed"]: record["status"] for record in worst_first if record["seed"] not in but
-        }
-        return Counter(
-            {
-                status: list(by_seed.values()).count(status)
-                for status in ORDER
-                if status in by_seed.values()
-            }
-        )
+    def outcomes(self) -> list[Record]:
+        """What each seed came to; a try that failed is forgotten where a later one did not."""
+        by_seed = defaultdict(list)
+        for record in self.records:
+            by_seed[record["seed"]].append(record)
+        return [best(tries) for _, tries in sorted(by_seed.items())]
 
-    @property
-    def scores(self) -> list[float]:
-        """The main metric of each ok record."""
+    def statuses(self) -> dict[str, int]:
+        """How many seeds came to what, the best first."""
+        found = Counter(record["status"] for record in self.outcomes())
+        return {status: found[status] for status in ORDER if found[status]}
+
+    def scores(self, tuning: bool = False) -> list[float]:
+        """The main metric of each ok record, of seeds that choose parameters or of the others."""
         return [
-            record["metrics"][record["main"]] for record in self.records if record["status"] == "ok"
+            record["metrics"][record["main"]]
+            for record in self.records
+            if record["status"] == "ok" and (record["seed"] in self.tuning) == tuning
         ]
 
 
@@ -70,10 +72,6 @@ class Filled:
 
     entry: Entry
     groups: list[int]
-    statuses: Counter[str]  # of its seeds
-    tuned: tuple[
-        int, ...
-    ] = ()  # seeds of the groups that are not its own: they chose the parameters
     why: str = ""  # there is nothing
 
     @property
@@ -93,6 +91,7 @@ class Shown:
     legend: str
     counts: dict[str, Counter[str]]
     ranks: Ranks | None
+    without_failures: str = ""  # the ranks where no method has failed, if some has elsewhere
 
     @property
     def name(self) -> str:
@@ -133,23 +132,17 @@ def show(table: Table, results: Path, groups: Sequence[Group]) -> Shown:
     found = compare(table, results)
     base = baseline_row(table).name
     legend = formats.legend(found, "t", ALPHA) if found else ""
-    return Shown(
-        table,
-        lines,
-        base,
-        found,
-        legend,
-        counts(found),
-        ranks(table, filled),
-    )
+    ranked = ranks(table, filled)
+    rest = formats.without_failures(table, filled, ALPHA) if ranked.failed else ""
+    return Shown(table, lines, base, found, legend, counts(found), ranked, rest)
 
 
 def place(table: Table, entry: Entry, results: Path, by_folder: dict[Path, list[Group]]) -> Filled:
     """Where the entry's numbers come from; an average comes from the places beside it."""
     if not entry.run or entry.column not in table.columns:
-        return Filled(entry, [], Counter())
+        return Filled(entry, [])
     if entry.column in entry.row.undecided:
-        return Filled(entry, [], Counter(), why=entry.row.undecided[entry.column])
+        return Filled(entry, [], why=entry.row.undecided[entry.column])
     work = table.experiments(entry.row, entry.column)
     found = [
         group
@@ -157,8 +150,7 @@ def place(table: Table, entry: Entry, results: Path, by_folder: dict[Path, list[
         if any(one.matches(group.first) for one in work)
         and entry.data in ("", group.first["data_hash"])
     ]
-    statuses = sum((group.statuses(table.tuning_seeds) for group in found), Counter())
-    return Filled(entry, [group.number for group in found], statuses, table.tuning_seeds)
+    return Filled(entry, [group.number for group in found])
 
 
 def choose(names: Sequence[str], results: Path, groups: Sequence[Group]) -> list[Shown]:
@@ -172,11 +164,48 @@ def choose(names: Sequence[str], results: Path, groups: Sequence[Group]) -> list
         for one in loaded
         for table, first in variants(one, results)
     ]
-    return [
+    kept = [
         one
         for one, first in shown
         if (names and first) or any(place.groups for line in one.lines for place in line)
     ]
+    set_tuning(kept, groups)
+    return kept
+
+
+def set_tuning(shown: Iterable[Shown], groups: Sequence[Group]) -> None:
+    """Tell groups which of their seeds choose parameters: in their tables, or in those beside."""
+    own: dict[int, set[int]] = defaultdict(set)
+    beside: dict[Path, set[int]] = defaultdict(set)
+    for one in shown:
+        for number in (number for line in one.lines for place in line for number in place.groups):
+            own[number] |= set(one.table.tuning_seeds)
+            beside[groups[number].folder] |= own[number]
+    for group in groups:
+        group.tuning = own.get(group.number, group.tuning | beside[group.folder])
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Seeds of an experiment that ended alike, without a number."""
+
+    title: str
+    status: str
+    seeds: list[int]
+    error: str
+
+
+def failures(groups: Iterable[Group]) -> list[Failure]:
+    """What has no number, though it was tried."""
+    found: dict[tuple[str, str, str], list[int]] = {}
+    for group in groups:
+        for record in group.outcomes():
+            if record["status"] != "ok":
+                loss = LossSpec(record["loss"], record["params"]).label
+                title = f"{record['domain']} {record['dataset']} {loss}"
+                error = record["details"].get("error", "")
+                found.setdefault((title, record["status"], error), []).append(record["seed"])
+    return [Failure(title, status, s, error) for (title, status, error), s in found.items()]
 
 
 def variants(table: Table, results: Path) -> Iterator[tuple[Table, bool]]:
@@ -207,14 +236,16 @@ def data(groups: Sequence[Group]) -> dict[str, Any]:
 def as_data(group: Group, environments: list[dict[str, Any]]) -> dict[str, Any]:
     """A group for the page."""
     shared = ("domain", "dataset", "loss", "params", "recipe", "protocol", "data_hash", "key")
-    mean, std = mean_std(group.scores) if group.scores else (None, None)
+    scores = group.scores()
+    mean, std = mean_std(scores) if scores else (None, None)
     return {
         **{name: group.first[name] for name in shared},
         "number": group.number,
         "main": next((record["main"] for record in group.records if "main" in record), None),
         "mean": mean,
         "std": std,
-        "n": len(group.scores),
+        "n": len(scores),
+        "tuning": sorted(group.tuning & {record["seed"] for record in group.records}),
         "statuses": list(group.statuses().items()),
         "runs": sorted(
             (run(*pair, environments) for pair in zip(group.records, group.paths, strict=True)),

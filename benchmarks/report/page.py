@@ -8,7 +8,13 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from contrastbench.benchmarks.comparison.formats import answer, p_text, ranks_text, signed
+from contrastbench.benchmarks.comparison.formats import (
+    VERDICTS,
+    answer,
+    p_text,
+    ranks_text,
+    signed,
+)
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.report import contents, plots
 from contrastbench.benchmarks.report.differences import differences_plot
@@ -31,6 +37,7 @@ def render(names: Sequence[str], results: Path) -> tuple[str, str]:
             statuses=statuses,
             data=contents.data(chosen),
             experiments=len(chosen),
+            failures=contents.failures(chosen),
             sensitivities=list(plots.sensitivities(chosen)),
             alpha=ALPHA,
             version=version("contrastbench"),
@@ -56,6 +63,7 @@ def environment() -> Environment:
         ),
         "ranks_text": ranks_text,
         "answer": answer,
+        "VERDICTS": VERDICTS,
         "differences_plot": lambda one: Markup(
             differences_plot(one.baseline, one.compared, one.table.decimals)
         ),

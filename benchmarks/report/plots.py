@@ -62,11 +62,13 @@ class Sensitivity:
     setting: str
     metric: str
     lines: list[Line]
+    tuning: bool = False  # of seeds that choose parameters, which are no results
 
     @property
     def title(self) -> str:
         """What it shows."""
-        return f"{self.loss} on {self.dataset}: {self.metric} against {self.setting}"
+        seeds = ", tuning seeds" if self.tuning else ""
+        return f"{self.loss} on {self.dataset}: {self.metric} against {self.setting}{seeds}"
 
     @property
     def differing(self) -> list[str]:
@@ -84,22 +86,24 @@ class Sensitivity:
 
 
 def sensitivities(groups: Iterable[Group]) -> Iterator[Sensitivity]:
-    """Every numeric parameter or recipe value that some records differ in alone."""
+    """Every numeric parameter or recipe value that some records differ in alone.
+
+    Seeds that choose parameters have plots of their own.
+    """
     families = defaultdict(list)
     for group in groups:
-        if group.scores:
-            first = group.first
-            families[first["domain"], first["dataset"], first["loss"], first["data_hash"]].append(
-                group
-            )
-    for (domain, dataset, loss, _), members in families.items():
+        place = [group.first[key] for key in ("domain", "dataset", "loss", "data_hash")]
+        for tuning in (False, True):
+            if group.scores(tuning):
+                families[(*place, tuning)].append(group)
+    for (domain, dataset, loss, _, tuning), members in families.items():
         for name in varying(members):
-            lines = list(lines_of(members, name))
+            lines = list(lines_of(members, name, tuning))
             if lines:
                 main = next(
                     record["main"] for record in members[0].records if record["status"] == "ok"
                 )
-                yield Sensitivity(domain, dataset, loss, name, main, lines)
+                yield Sensitivity(domain, dataset, loss, name, main, lines, tuning)
 
 
 def settings(record: Record) -> dict[str, Any]:
@@ -120,7 +124,7 @@ def varying(members: Sequence[Group]) -> list[str]:
     return sorted(name for name, found in values.items() if len(found) > 1)
 
 
-def lines_of(members: Sequence[Group], name: str) -> Iterator[Line]:
+def lines_of(members: Sequence[Group], name: str, tuning: bool = False) -> Iterator[Line]:
     """Groups that differ in this setting alone, the longest line first."""
     alike: dict[str, list[Group]] = defaultdict(list)
     for group in members:
@@ -128,7 +132,7 @@ def lines_of(members: Sequence[Group], name: str) -> Iterator[Line]:
         if isinstance(settings(group.first).get(name), int | float):
             alike[canonical([held, group.first["protocol"]])].append(group)
     for _, found in sorted(alike.items(), key=lambda item: (-len(item[1]), item[0])):
-        points = sorted((settings(group.first)[name], group.scores) for group in found)
+        points = sorted((settings(group.first)[name], group.scores(tuning)) for group in found)
         if len({x for x, _ in points}) > 1:
             spread = [mean_std(scores) for _, scores in points]
             held = {key: value for key, value in settings(found[0].first).items() if key != name}

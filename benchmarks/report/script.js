@@ -74,13 +74,12 @@ function toggle(button) {
   if (row.nextElementSibling?.classList.contains("drill")) row.nextElementSibling.remove();
   if (open) return;
   button.setAttribute("aria-expanded", "true");
-  const tuned = new Set((button.dataset.tuned ?? "").split(" "));
   const numbers = button.dataset.groups.split(" ").map(Number);
-  const inner = el("div", { class: "inner" }, ...numbers.map((n) => details(groups.get(n), tuned)));
+  const inner = el("div", { class: "inner" }, ...numbers.map((n) => details(groups.get(n))));
   row.after(el("tr", { class: "drill" }, el("td", { colspan: row.cells.length }, inner)));
 }
 
-function details(group, tuned) {
+function details(group) {
   const facts = [
     ["Parameters", pairs(group.params) || "none"],
     ["Recipe", pairs(group.recipe)],
@@ -90,13 +89,13 @@ function details(group, tuned) {
   ];
   const list = el("dl", {}, ...facts.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
   const title = el("h4", {}, `${group.loss} on ${group.dataset} (${group.domain}): ${count(group)}`);
-  return el("section", { "aria-label": title.textContent, style: "border: 0; margin: 0; padding: 0" }, title, curves(group), runs(group, tuned), list);
+  return el("section", { "aria-label": title.textContent, style: "border: 0; margin: 0; padding: 0" }, title, curves(group), runs(group), list);
 }
 
 const count = (group) =>
   group.statuses.map(([status, n]) => `${n} ${status}`).join(", ");
 
-function runs(group, tuned) {
+function runs(group) {
   const metrics = [...new Set(group.runs.flatMap((run) => Object.keys(run.metrics)))];
   metrics.sort((a, b) => (b === group.main) - (a === group.main));
   const head = ["Seed", "Status", ...metrics, "Seconds", "Peak MiB", "Environment", "Record"];
@@ -106,7 +105,7 @@ function runs(group, tuned) {
     return el(
       "tr", {},
       el("th", { scope: "row", class: "num" }, run.seed),
-      el("td", {}, run.error ? `${run.status}: ${run.error}` : run.status, tuned.has(String(run.seed)) ? ", for tuning: not in the mean" : ""),
+      el("td", {}, run.error ? `${run.status}: ${run.error}` : run.status, group.tuning.includes(run.seed) ? ", for tuning: not in the mean" : ""),
       ...metrics.map((name) => el("td", { class: "num" }, number(run.metrics[name]))),
       el("td", { class: "num" }, number(run.seconds, 1)),
       el("td", { class: "num" }, number(run.memory, 0)),
@@ -169,6 +168,7 @@ function chart(title, unit, series) {
 function listed(group, varying) {
   const differing = Object.fromEntries(Object.entries(group.recipe).filter(([name]) => varying.get(group.domain).has(name)));
   const others = group.statuses.filter(([status]) => status !== "ok").map(([status, n]) => `${n} ${status}`);
+  if (group.tuning.length) others.push(`${group.tuning.length} for tuning`);
   const seconds = group.runs.filter((run) => run.status === "ok").map((run) => run.seconds);
   const mean = seconds.reduce((a, b) => a + b, 0) / seconds.length;
   const numeric = (value, ...children) =>

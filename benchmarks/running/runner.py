@@ -298,6 +298,12 @@ class Training:
         folder = self.cell.path(results).relative_to(results / "runs").with_suffix("")
         return self.options.tensorboard / folder if self.options.tensorboard else None
 
+    @property
+    def scored_data(self) -> dict[str, str]:
+        """Hash of the data that score, where a corpus of its own trains."""
+        digest = self.domain.data_hash(trained=False)
+        return {} if digest == self.cell.data_hash else {"scored_data": digest}
+
     def rehearse(self) -> Record:
         """A first step, and what it took."""
         start, peak = time.perf_counter(), PeakMemory(self.domain.device)
@@ -325,7 +331,7 @@ class Training:
         if self.options.export and isinstance(self.domain, Exports) and ranks.is_first():
             self.domain.export(model, self.options.export)
         seconds = {"seconds_training": trained - start, "seconds_evaluation": end - trained}
-        notes = self.domain.notes(trained=self.loss is not None)
+        notes = {**self.scored_data, **self.domain.notes(trained=self.loss is not None)}
         return {
             "metrics": {**evaluation.metrics, **history.metrics},
             "main": evaluation.main,

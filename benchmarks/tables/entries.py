@@ -41,11 +41,17 @@ class Entry:
     seeds: int | None  # behind the paper's value
     data: str = ""  # hash of those that ours is of
     quotes: bool = True  # whether the table has published values at all
+    failure: str = ""  # how seeds failed, such as diverged (2 of 5)
 
     @property
     def difference(self) -> float | None:
         """Ours minus the paper's."""
         return self.ours.mean - self.paper.mean if self.ours and self.paper else None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it was run, and no seed has a number."""
+        return self.ours is None and bool(self.failure)
 
     @property
     def apart(self) -> bool:
@@ -69,9 +75,8 @@ class Entry:
         paper = self.paper.text(decimals) if self.paper else "-"
         if not self.run:
             return paper, "", ""
-        ours = (
-            self.ours.text(decimals, self.seeds if self.paper else None) if self.ours else "missing"
-        )
+        number = self.ours.text(decimals, self.seeds if self.paper else None) if self.ours else ""
+        ours = ", ".join(filter(None, (number, self.failure))) or "missing"
         if not self.quotes:
             return ours, "", ""
         return paper, ours, "" if self.difference is None else f"{self.difference:+.{decimals}f}"
@@ -90,7 +95,8 @@ def entry(table: Table, row: Row, column: str, results: Path) -> Entry:
     records = list(table.records(row, column, results).values()) if run else []
     paper, mine = published(row, column), ours(table, column, records)
     data = records[0]["data_hash"] if records else ""
-    return Entry(row, column, paper, mine, run, table.protocol.seeds, data, table.quotes)
+    failure = table.failure(row, column, results) if run else ""
+    return Entry(row, column, paper, mine, run, table.protocol.seeds, data, table.quotes, failure)
 
 
 def published(row: Row, column: str) -> Value | None:
@@ -104,7 +110,7 @@ def published(row: Row, column: str) -> Value | None:
 def average(table: Table, row: Row, line: list[Entry]) -> Entry:
     """The last column.
 
-    Ours only if no column is missing, with the number of seeds of the column that has fewest.
+    Ours only if no column is missing or failed, with the seeds of the column that has fewest.
     """
     assert table.average is not None, "there is a last column"
     values = [entry.ours for entry in line if entry.ours]
@@ -113,6 +119,7 @@ def average(table: Table, row: Row, line: list[Entry]) -> Entry:
         Value(fmean(value.mean for value in values), n=fewest) if len(values) == len(line) else None
     )
     paper = published(row, table.average)
+    failed = ", ".join(entry.column for entry in line if entry.failed)
     return Entry(
         row,
         table.average,
@@ -121,6 +128,7 @@ def average(table: Table, row: Row, line: list[Entry]) -> Entry:
         any(entry.run for entry in line),
         table.protocol.seeds,
         quotes=table.quotes,
+        failure=f"failed on {failed}" if failed else "",
     )
 
 

@@ -82,7 +82,7 @@ def italic(entry: Entry, text: str) -> str:
 
 FIELDS = (
     "table selection method column loss quoted paper_mean paper_std paper_seeds "
-    "ours_mean ours_std ours_seeds difference data"
+    "ours_mean ours_std ours_seeds difference data failure"
 )
 
 
@@ -107,6 +107,7 @@ def comma_separated(table: Table, lines: list[list[Entry]]) -> str:
                 *map(files.no_formula, texts),
                 *cells,
                 entry.data[:SHORT],
+                entry.failure,
             ]
         )
     return out.getvalue()

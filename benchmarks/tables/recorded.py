@@ -19,17 +19,18 @@ Note = tuple[str, Any, Any]  # what, as the paper or the table wants it, as it i
 def notes(place: Place, results: Path) -> Iterator[Note]:
     """Too few seeds, conversions of data, machines, and records that do not count."""
     found = list(place.table.records(place.row, place.column, results).values())
-    yield from seeds(place.table.protocol.seeds, len(found))
+    failure = place.table.failure(place.row, place.column, results)
+    yield from seeds(place.table.protocol.seeds, len(found), failure)
     yield from circumstances(found)
     yield from others(place, results)
 
 
-def seeds(wanted: int | None, n: int) -> Iterator[Note]:
-    """Too few of them, or none."""
+def seeds(wanted: int | None, n: int, failure: str) -> Iterator[Note]:
+    """Too few of them or none, and those that failed."""
     if n == 0:
-        yield "seeds", wanted or "", "missing"
-    elif wanted and n < wanted:
-        yield "seeds", wanted, n
+        yield "seeds", wanted or "", failure or "missing"
+    elif failure or (wanted and n < wanted):
+        yield "seeds", wanted or "", f"{n}, {failure}" if failure else n
 
 
 def circumstances(records: list[Record]) -> Iterator[Note]:

@@ -22,7 +22,7 @@ from contrastbench.benchmarks.records.scored import scored
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.apart import apart
 from contrastbench.benchmarks.tables.grid import draw, grid_of, settings
-from contrastbench.benchmarks.tables.table import Row, Table, Tune
+from contrastbench.benchmarks.tables.table import EVERY_TRIAL, Row, Table, Tune
 from contrastbench.losses.errors import UserError, unknown
 
 SELECTIONS = ("paper", "validation")
@@ -132,7 +132,7 @@ def choose(table: Table, row: Row, column: str, results: Path) -> Experiment | s
     if len(done) < len(tried):
         return f"{len(done)} of {len(tried)} trials are done"
     best = max(done)
-    return "every trial diverged" if best == -inf else tried[done.index(best)]
+    return EVERY_TRIAL if best == -inf else tried[done.index(best)]
 
 
 def fixed(table: Table, row: Row, column: str) -> Experiment:
@@ -215,7 +215,8 @@ def is_open(table: Table, row: Row, column: str, results: Path) -> bool:
     tried = trials(table, row, column)
     if not tried or is_nested(tried):
         return False
-    return not isinstance(choose(table, row, column, results), Experiment)
+    chosen = choose(table, row, column, results)
+    return not isinstance(chosen, Experiment) and chosen != EVERY_TRIAL
 
 
 def rules(table: Table, rows: Sequence[Row]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from contrastbench.benchmarks.records import nested
+from contrastbench.benchmarks.records import failures, nested
 from contrastbench.benchmarks.records.experiment import ByData, Experiment
 from contrastbench.benchmarks.records.moment import remembered
 from contrastbench.benchmarks.records.store import Record
@@ -16,6 +16,7 @@ from contrastbench.losses.spec import LossSpec
 
 # ends the name of a metric for which something was chosen on the test set
 ON_TEST = "_best_epoch_on_test"
+EVERY_TRIAL = "every trial diverged"  # why a place has no parameters, and never will
 # by source: the keys beside it whose values are printed there
 Marks = dict[Printed, list[str]]
 Published = Annotated[list[float], Field(min_length=1, max_length=2)]  # [mean] or [mean, std]
@@ -178,3 +179,13 @@ class Table(Strict):
     def records(self, row: Row, column: str, results: Path) -> dict[int, Record]:
         """The ok records behind a place by seed, all on the place's own data."""
         return next(iter(self.by_data(row, column, results).values()), {})
+
+    def failure(self, row: Row, column: str, results: Path) -> str:
+        """How seeds of the place's own data failed, such as diverged (2 of 5); empty: none did."""
+        if column in row.undecided:
+            return "diverged (every trial)" if row.undecided[column] == EVERY_TRIAL else ""
+        work = self.experiments(row, column)
+        failed = failures.failed_by_data(work, results, self.tuning_seeds)
+        ok = self.by_data(row, column, results)
+        own = next(iter(ok or failed), "")
+        return failures.in_words(list(failed.get(own, {}).values()), len(ok.get(own, {})))

@@ -26,10 +26,12 @@ from contrastbench.benchmarks.comparison.statistics import (
     seeds_needed,
     wilcoxon,
 )
+from contrastbench.benchmarks.records.scored import scored_data
 from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.graph import GraphRecipe
 from contrastbench.domains.graph.domain import GraphDomain
+from contrastbench.domains.registry import declaration
 from contrastbench.losses import UserError
 
 SMALL = Table(
@@ -59,6 +61,12 @@ def add(results: Path, row: str, column: str, seed: int, folds: list[float], **c
         metrics={"accuracy": sum(folds) / len(folds)},
         **{"details": {"folds": folds}, **change},
     )
+
+
+def lost(results: Path, row: str, column: str, seed: int, status: str) -> None:
+    """A record without a number."""
+    work = SMALL.experiment(next(r for r in SMALL.rows if r.name == row), column)
+    made(results, work, seed, status=status)
 
 
 FOLDS = {  # row -> seed -> two folds
@@ -262,7 +270,7 @@ def test_odd_names_break_no_table(filled: Path) -> None:
     ]
     lines = render(SMALL.model_copy(update={"rows": rows}), filled, "md").splitlines()
     tables = [line for line in lines if line.startswith("|")]
-    assert [line.count("|") for line in tables] == [14] * 3 + [6] * 3
+    assert [line.count("|") for line in tables] == [14] * 3 + [7] * 3
     assert all(line.startswith("| n&#124;e w |") for line in (tables[2], tables[5]))
 
 
@@ -323,3 +331,96 @@ def test_the_command_prints_it_without_torch(filled: Path) -> None:
         f"bench: adnce-table10: no row has a seed in common with ADNCE under {filled}: run more, "
         "or --baseline\n"
     )
+
+
+def failing(results: Path) -> Path:
+    """Three rows on two sets, of which `new` diverges on the second with both seeds."""
+    for seed in range(2):
+        for place, row in enumerate(("new", "base", "also")):
+            add(results, row, "A", seed, [80.0 - place, 80.0 + seed])
+        lost(results, "new", "B", seed, "diverged")
+        for place, row in enumerate(("base", "also")):
+            add(results, row, "B", seed, [70.0 - place, 70.0 + seed])
+    return results
+
+
+def test_a_row_that_diverges_has_a_line_and_a_column(tmp_path: Path) -> None:
+    found = {(c.row, c.column): c for c in compare(SMALL, failing(tmp_path))}
+    lost = found["new", "B"]
+    assert (lost.verdict, lost.failure, lost.seeds) == ("failed", "diverged (2 of 2)", ())
+    assert counts(list(found.values()))["new"]["failed"] == 1
+    text = render(SMALL, tmp_path, "md")
+    empty = " | ".join("-" * 9)
+    assert f"| new | B | 0 (+2 unpaired) | {empty} | failed (diverged (2 of 2)) |" in text
+    assert "Failed: new (1 of 2 data sets)." in text.splitlines()[0]
+    assert "| Method | win | tie | loss | untested | failed |" in text
+    line = next(line for line in render(SMALL, tmp_path, "csv").splitlines() if ",failed," in line)
+    assert line.startswith("small,new,base,B,")
+    assert line.endswith(",failed,,diverged (2 of 2)")
+
+
+def test_a_row_that_diverges_has_the_last_rank_there(tmp_path: Path) -> None:
+    lines = list(entries(SMALL, failing(tmp_path)))
+    found = ranks(SMALL, lines)
+    assert (found.columns, found.left_out, found.failed) == (["A", "B"], [], ("B",))
+    assert found.ranking is not None
+    assert found.ranking.ranks == [2.0, 1.5, 2.5], "first on A, third on B"
+    without = ranks(SMALL, lines, failures=False)
+    assert (without.columns, without.left_out, without.ranking) == (["A"], ["B"], None)
+    assert "Ranks without B, where a method has failed" in render(SMALL, tmp_path, "md")
+
+
+def test_ranks_with_and_without_a_failure_are_both_said(tmp_path: Path) -> None:
+    table = SMALL.model_copy(
+        update={
+            "columns": {
+                **SMALL.columns,
+                "D": SMALL.columns["A"].model_copy(update={"dataset": "NCI1"}),
+            }
+        }
+    )
+    for seed in range(2):
+        for place, row in enumerate(r for r in table.rows if r.loss):
+            made(tmp_path, table.experiment(row, "D"), seed, metrics={"accuracy": 60.0 - place})
+    text = render(table, failing(tmp_path), "md")
+    assert "| base | 1.67 |" in text
+    assert "Ranks without B, where a method has failed and with it the last rank: " in text
+    assert "new 1.00, base 2.00, also 3.00." in text
+
+
+def test_a_baseline_that_diverges_does_not_drop_the_others(tmp_path: Path) -> None:
+    found = {(c.row, c.column): c for c in compare(SMALL, failing(tmp_path), "new")}
+    lost = found["base", "B"]
+    assert (lost.verdict, lost.why) == ("untested", "the baseline diverged (2 of 2)")
+    assert "Failed: new (B)." in render(SMALL, tmp_path, "md", "new").splitlines()[0]
+
+
+def test_seeds_that_failed_are_said_beside_those_that_did_not(filled: Path) -> None:
+    lost(filled, "new", "A", 3, "oom")
+    (found,) = compare(SMALL, filled)
+    assert (found.seeds, found.failure) == ((0, 1, 2), "oom (1 of 5)")
+    assert "| tie (oom (1 of 5)) |" in render(SMALL, filled, "md")
+
+
+def test_a_later_try_that_went_well_is_no_failure(filled: Path) -> None:
+    lost(filled, "new", "A", 0, "failed")
+    assert compare(SMALL, filled)[0].failure == ""
+
+
+def test_a_corpus_that_trains_is_no_other_data_to_score_on(tmp_path: Path) -> None:
+    for seed in range(3):
+        add(tmp_path, "base", "A", seed, [80.0, 90.0])
+        corpus = {"data_hash": "1" * 64, "details": {"folds": [], "scored_data": "0" * 64}}
+        add(tmp_path, "new", "A", seed, [85.0, 99.0 + seed], **corpus)
+    (found,) = compare(SMALL, tmp_path)
+    assert (found.seeds, found.why) == ((0, 1, 2), "")
+    assert found.t.p is not None
+
+
+def test_the_embedded_sentences_of_early_records_are_scored_alike() -> None:
+    known = declaration("sentence").datasets["graded"]
+    ((trained, untrained),) = known.scored_as.items()
+    sentence = {"domain": "sentence", "dataset": "graded", "details": {}}
+    assert scored_data(sentence | {"data_hash": trained}) == untrained
+    assert scored_data(sentence | {"data_hash": untrained}) == untrained
+    assert scored_data(sentence | {"data_hash": "2" * 64}) == "2" * 64

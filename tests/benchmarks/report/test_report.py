@@ -21,7 +21,7 @@ from contrastbench.benchmarks.comparison.statistics import Ranking
 from contrastbench.benchmarks.report import contents, plots
 from contrastbench.benchmarks.report.page import with_minus
 from contrastbench.benchmarks.tables import catalogue
-from contrastbench.benchmarks.tables.table import Table
+from contrastbench.benchmarks.tables.table import Table, Tune
 from contrastbench.losses import UserError
 
 EVIL = "<script>alert(1)</script>"
@@ -98,11 +98,54 @@ def test_a_table_shows_ours_the_papers_and_what_went_wrong(filled: Path) -> None
     assert (
         '<span class="label">paper</span> 85.0 ± 0.5 <span class="difference">−4.0</span>' in text
     )
-    assert "1 diverged</span>" in text
-    assert "1 failed</span>" in text
+    assert "diverged (1 of 5), failed (1 of 5)</span>" in text
     assert "20 records of 6 experiments: 18 ok, 1 diverged, 1 failed" in text
     assert 'class="badge">quoted</span>' in text
     assert "Small &amp; safe" in text
+
+
+def test_failures_are_listed(filled: Path) -> None:
+    for seed in range(2):
+        add(filled, seed, 0.0, dataset="NCI1", loss="adnce", status="diverged")
+    text = re.sub(r"\s+", " ", page(filled))
+    assert '<a href="#failures">Failures</a>' in text
+    row = "<td>3</td><td>diverged</td><td>the loss is nan</td>"
+    assert row in text
+    assert "adnce" in text.split('id="failures"')[1].split("<td>0, 1</td><td>diverged</td>")[0]
+
+
+def test_seeds_that_choose_parameters_are_never_averaged_with_results(filled: Path) -> None:
+    for temperature, accuracy in ((0.5, 10.0), (0.4, 20.0), (0.3, 30.0)):
+        for seed in (1000, 1001):
+            add(filled, seed, accuracy, params={"temperature": temperature})
+    groups = contents.read_groups(filled)
+    by_t = {
+        g.first["params"]["temperature"]: g
+        for g in groups
+        if "DD" not in str(g.folder) and g.first["loss"] == "infonce"
+    }
+    assert (by_t[0.5].scores(), by_t[0.5].scores(tuning=True)) == ([80, 81, 82], [10, 10])
+    shown = {
+        g["params"]["temperature"]: g
+        for g in Outline(page(filled)).data()["groups"]
+        if (g["dataset"], g["loss"]) == ("MUTAG", "infonce")
+    }
+    assert (shown[0.5]["mean"], shown[0.5]["n"], shown[0.5]["tuning"]) == (81.0, 3, [1000, 1001])
+    assert (shown[0.3]["mean"], shown[0.3]["n"]) == (None, 0)
+    found = {what.tuning: what for what in plots.sensitivities(by_t.values())}
+    assert found[False].lines[0].mean == [83.0, 81.0]
+    assert found[True].lines[0].mean == [30.0, 20.0, 10.0]
+    assert found[True].title.endswith(", tuning seeds")
+
+
+def test_tuning_seeds_are_those_of_the_tables(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = TABLE.model_copy(update={"tune": Tune(seeds=[2])})
+    monkeypatch.setattr(contents, "load", lambda name: table)
+    groups = contents.read_groups(filled)
+    contents.choose(["small"], filled, groups)
+    assert {tuple(sorted(group.tuning)) for group in groups} == {(2,)}
 
 
 def test_comparisons_and_ranks_are_on_the_page(filled: Path) -> None:

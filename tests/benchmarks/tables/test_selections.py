@@ -153,6 +153,9 @@ def test_of_equals_the_first_and_of_diverged_none(tmp_path: Path) -> None:
         for work in (first, second):
             add(tmp_path / "none", work, seed, None, status="diverged")
     assert selections.choose(TABLE, BASE, "A", tmp_path / "none") == "every trial diverged"
+    assert not selections.is_open(TABLE, BASE, "A", tmp_path / "none"), "no plan promises it"
+    text = render(resolve(TABLE, "validation", tmp_path / "none"), tmp_path / "none", "md")
+    assert "diverged (every trial)" in text
 
 
 def test_rows_without_a_grid(tmp_path: Path) -> None:

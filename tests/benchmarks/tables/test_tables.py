@@ -313,12 +313,23 @@ def test_a_mean_says_its_seeds_and_its_difference(tmp_path: Path) -> None:
     assert "| quoted | *80.0 ± 1.0* | - | *70.0* |" in text
     lines = render(SMALL, tmp_path, "csv").splitlines()
     assert (
-        "small,paper,ours,A,infonce,no,85.0000,0.5000,3,87.0000,1.4142,2,2.0000,000000000000"
+        "small,paper,ours,A,infonce,no,85.0000,0.5000,3,87.0000,1.4142,2,2.0000,000000000000,"
         in lines
     )
-    assert "small,paper,quoted,A,,yes,80.0000,1.0000,3,,,,," in lines
+    assert "small,paper,quoted,A,,yes,80.0000,1.0000,3,,,,,," in lines
     add(tmp_path, "A", 2, 87.0)
     assert "(3) / +2.0 |" in render(SMALL, tmp_path, "md"), "as many as the paper's need no words"
+
+
+def test_a_place_that_failed_is_not_missing(tmp_path: Path) -> None:
+    for seed, status in ((0, "diverged"), (1, "diverged"), (1000, "diverged"), (2, "oom")):
+        add(tmp_path, "A", seed, 0.0, status=status)
+    text = render(SMALL, tmp_path, "md")
+    assert "| ours | 85.0 ± 0.5 / diverged (2 of 3), oom (1 of 3) | - / missing |" in text
+    assert text.count("failed on A") == 1, "the mean over columns"
+    assert '0.5000,3,,,,,,"diverged (2 of 3), oom (1 of 3)"' in render(SMALL, tmp_path, "csv")
+    add(tmp_path, "A", 2, 86.0)
+    assert "/ 86.0 (1 of 3), diverged (2 of 3) / +1.0 |" in render(SMALL, tmp_path, "md")
 
 
 def test_one_seed_has_no_deviation_and_the_average_waits_for_all_columns(tmp_path: Path) -> None:
