@@ -16,6 +16,8 @@ LUMA = (0.2989, 0.587, 0.114)  # ITU-R 601, as Pillow's and torchvision's grey
 # of red, green and blue: where |h - peak| is 0, its sign, and what it is added to
 SIXTHS = ((3, 2, 4), (1, -1, -1), (-1, 2, 2))
 BRIGHTNESS, CONTRAST, SATURATION, HUE = range(4)
+THREE = (0, 1, 2)  # linear passes
+LIMITS = ((0.0, 1.0), (-math.inf, math.inf))  # of a pass, and of one that changes nothing
 
 
 def column(parameters: Tensor) -> Tensor:
@@ -24,9 +26,17 @@ def column(parameters: Tensor) -> Tensor:
 
 
 @cache
-def constant(values: tuple[Any, ...], device: torch.device) -> Tensor:
-    """Numbers as float32 on the device, copied there once; not to be changed."""
-    return torch.tensor(values, dtype=torch.float32, device=device)
+def constant(
+    values: tuple[Any, ...], device: torch.device, dtype: torch.dtype = torch.float32
+) -> Tensor:
+    """Numbers on the device, copied there once; not to be changed."""
+    return torch.tensor(values, dtype=dtype, device=device)
+
+
+@cache
+def line(n: int, device: torch.device, first: float = 0.0) -> Tensor:
+    """(n,) float32 on the device: first, first + 1, ..., made once; not to be changed."""
+    return torch.arange(n, dtype=torch.float32, device=device) + first
 
 
 def grey(images: Tensor) -> Tensor:
@@ -74,7 +84,7 @@ def hue(images: Tensor, shift: Tensor) -> Tensor:
         chroma.clamp(min=1e-8)
     )
     h += 6 * shift.view(-1, 1, 1)
-    h -= (h / 6).floor_().mul_(6)
+    h.remainder_(6)
     peaks, signs, tops = constant(SIXTHS, images.device).view(3, 3, 1, 1)
     parts = torch.addcmul(tops, signs, (h.unsqueeze(1) - peaks).abs_())
     return parts.clamp_(0, 1).mul_(chroma.unsqueeze(1)).add_(low.unsqueeze(1))
@@ -103,10 +113,10 @@ def jitter(images: Tensor, factors: Tensor, order: Tensor) -> Tensor:
         order: (N, 4) which comes first, second, ...: numbers of the columns of `factors`.
     """
     turn = order.argsort(dim=1)[:, HUE]  # of hue, 0 to 3
-    three = torch.arange(3, device=order.device)
-    others = order.gather(1, three + (three >= turn[:, None]))
+    way, passes = (by_turn, THREE) if images.device.type == "cpu" else (in_six, THREE * 2)
+    linear = constant(passes, order.device, torch.long)
+    others = order.gather(1, linear + (linear >= turn[:, None]))
     turn = turn.masked_fill(factors[:, HUE] == 0, 4)
-    way = by_turn if images.device.type == "cpu" else in_six
     return way(images, turn, factors[:, HUE], others, factors.gather(1, others))
 
 
@@ -129,11 +139,10 @@ def in_six(images: Tensor, turn: Tensor, shift: Tensor, kind: Tensor, factor: Te
     Three linear passes, hue, and three again: an image has each where it is its turn, and nothing
     changes by the other.
     """
-    first = turn[:, None] > torch.arange(3, device=turn.device)
-    idle = torch.cat([~first, first], dim=1)
-    mix = mixture(kind.repeat(1, 2), factor.repeat(1, 2).masked_fill_(idle, 1))
-    beyond = torch.zeros_like(mix[0]).masked_fill_(idle.T.view(6, -1, 1, 1, 1), math.inf)
-    low, high = -beyond, beyond + 1
+    after = constant((0, 0, 0, 1, 1, 1), turn.device, torch.bool)
+    idle = (turn[:, None] > constant(THREE * 2, turn.device)) == after
+    mix = mixture(kind, factor.masked_fill_(idle, 1))
+    low, high = constant(LIMITS, turn.device)[idle.long()].permute(2, 1, 0)[..., None, None, None]
     for position in range(6):
         if position == 3:
             images = torch.where(column(turn < 4), hue(images, shift), images)
@@ -148,8 +157,8 @@ def mixture(kind: Tensor, factor: Tensor) -> Tensor:
         kind: (N, k) BRIGHTNESS, CONTRAST or SATURATION.
         factor: (N, k).
     """
-    rest = 1 - factor
-    shares = torch.stack([factor, rest * (kind == SATURATION), rest * (kind == CONTRAST)])
+    others = constant((SATURATION, CONTRAST), kind.device, torch.long).view(2, 1, 1)
+    shares = torch.cat([factor[None], (1 - factor) * (kind == others)])
     return shares.transpose(1, 2)[..., None, None, None]
 
 

@@ -46,11 +46,9 @@ class Preprocessing:
     ) -> list[Tensor]:
         """A view of each image for each policy, one after the other."""
         policies = [replace(policy, fill=self.mean) for policy in policies]
-        crops, views = iter(images.crops(policies, rng)), list[Tensor]()
-        for kind, count in together(policies, images.labels.device):
-            batch = [next(crops) for _ in range(count)]
-            joined = batch[0] if count == 1 else torch.cat(batch)
-            views.extend(self.view(joined, kind, rng).chunk(count))
+        runs, views = together(policies, images.labels.device), list[Tensor]()
+        for (kind, count), crops in zip(runs, images.crops(runs, rng), strict=True):
+            views.extend(self.view(crops, kind, rng).chunk(count))
         return views
 
     def view(self, crops: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:

@@ -11,7 +11,14 @@ from torch import Tensor
 
 from contrastbench.domains.image import decode
 from contrastbench.domains.image.decode import ReadBytes
-from contrastbench.domains.image.views import Policy, draw_crops, happens, random_crop, to_float
+from contrastbench.domains.image.views import (
+    Policy,
+    Runs,
+    draw_crops,
+    happens,
+    random_crop,
+    to_float,
+)
 from contrastbench.domains.reading import reading
 
 # ADNCE's code has them for all its sets
@@ -33,9 +40,9 @@ class Images:
         """(n, 3, H, W) uint8 on the device: the images of those numbers."""
         return self.pixels[rows]
 
-    def crops(self, policies: Sequence[Policy], rng: torch.Generator) -> Iterator[Tensor]:
-        """(N, 3, size, size) in [0, 1] for each policy: a crop of each image, drawn when asked."""
-        return (random_crop(self.pixels, policy, rng) for policy in policies)
+    def crops(self, runs: Runs, rng: torch.Generator) -> Iterator[Tensor]:
+        """(count N, 3, size, size) in [0, 1] for each run: crops of all, drawn when asked."""
+        return (random_crop(self.pixels, policy, rng, count) for policy, count in runs)
 
     def select(self, rows: Tensor) -> "Images":
         """The split's images of those numbers: a validation part, or a small one."""
@@ -58,10 +65,12 @@ class Crops:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def crops(self, policies: Sequence[Policy], rng: torch.Generator) -> Iterator[Tensor]:
-        """(n, 3, size, size) in [0, 1] for each policy, flipped as drawn when asked."""
-        for policy, pixels in zip(policies, self.parts, strict=True):
-            flipped, x = happens(len(self), policy.flip, rng).view(-1, 1, 1, 1), to_float(pixels)
+    def crops(self, runs: Runs, rng: torch.Generator) -> Iterator[Tensor]:
+        """(count n, 3, size, size) in [0, 1] for each run, flipped as drawn when asked."""
+        parts = iter(self.parts)
+        for policy, count in runs:
+            x = to_float(torch.cat([next(parts) for _ in range(count)]))
+            flipped = happens(len(x), policy.flip, rng).view(-1, 1, 1, 1)
             yield torch.where(flipped, x.flip(3), x)
 
 
@@ -174,11 +183,12 @@ class ImageFiles:
         """A buffer's images on the device."""
         return pixels.to(self.labels.device, non_blocking=True)
 
-    def crops(self, policies: Sequence[Policy], rng: torch.Generator) -> Iterator[Tensor]:
-        """(N, 3, size, size) in [0, 1] for each policy: a crop of each image."""
+    def crops(self, runs: Runs, rng: torch.Generator) -> Iterator[Tensor]:
+        """(count N, 3, size, size) in [0, 1] for each run: crops of all images."""
         if self.sides is not None:
-            return self.cut(policies, rng)().crops(policies, rng)
-        return Images(self.batch(self.everything), self.labels).crops(policies, rng)
+            policies = [policy for policy, count in runs for _ in range(count)]
+            return self.cut(policies, rng)().crops(runs, rng)
+        return Images(self.batch(self.everything), self.labels).crops(runs, rng)
 
     def select(self, rows: Tensor) -> "ImageFiles":
         """The split's images of those numbers: a validation part, or a small one."""

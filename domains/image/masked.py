@@ -2,7 +2,7 @@
 
 There a launch costs more than arithmetic, and how many images an operation has is known only to
 who waits for the device. So in each layer every image goes through all operations at once: each is
-new = plus + factor * (old - other), with numbers that make it nothing but the image's own one.
+new = other + factor * (old - other), with numbers that make it nothing but the image's own one.
 """
 
 import math
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import conv2d
 
-from contrastbench.domains.image.colour import constant
+from contrastbench.domains.image.colour import constant, line
 from contrastbench.domains.image.randaugment import (
     BLENDS,
     LARGEST,
@@ -20,6 +20,7 @@ from contrastbench.domains.image.randaugment import (
     OPERATIONS,
     POINTS,
     SLACK,
+    STATISTICS,
     Draws,
     luma,
     matrices,
@@ -33,20 +34,21 @@ COLUMNS = (
     "Color",
     "Contrast",
     "Sharpness",
-    "AutoContrast",
     "table",
     "move",
     "step",
+    "spread",
 )
 
 
 def numbers(name: str | None) -> tuple[float, ...]:
     """What an operation is, by `COLUMNS`; None is none."""
-    lone = [float(name == title) for title in COLUMNS[2:6]]
-    table, move = float(name in POINTS or name == "Equalize"), float(name in MOVES)
+    lone = [float(name == title) for title in COLUMNS[2:5]]
+    table, move = float(name in (*POINTS, *STATISTICS)), float(name in MOVES)
     factor, by_share = (0.1, 1.8) if name in BLENDS else (1.0 - table - move, 0.0)
     step = 255.0 if name == "Equalize" else math.inf  # pixels that make one of its steps
-    return (factor, by_share, *lone, table, move, step)
+    spread = 1.0 if name == "AutoContrast" else math.inf  # of values, from which on it stretches
+    return (factor, by_share, *lone, table, move, step, spread)
 
 
 BY_OPERATION = tuple(zip(*map(numbers, (*OPERATIONS, None)), strict=True))  # a row for each column
@@ -76,7 +78,7 @@ def apply(images: Tensor, draws: Draws, fill: tuple[float, float, float]) -> Ten
         of_layer = {name: x[layer] for name, x in by_name.items()}
         place, weight, inside = (x[layer] for x in taps)
         moved = torch.where(inside, resample(images, place, weight), colour)
-        mapped = look_up(images, tables[layer].unsqueeze(1), of_layer["step"].squeeze(-1))
+        mapped = look_up(images, tables[layer].unsqueeze(1), of_layer)
         images = combine(images, moved, mapped, of_layer)
     return images
 
@@ -90,18 +92,12 @@ def combine(images: Tensor, moved: Tensor, mapped: Tensor, of: dict[str, Tensor]
         mapped: the images with values of a table.
         of: by `COLUMNS`, (n, 1, 1, 1).
     """
-    low, high = torch.aminmax(images.flatten(2), dim=2, keepdim=True)
-    low, spread = low.unsqueeze(-1), (high - low).unsqueeze(-1)
-    single = spread < 1  # a single value stays
-    stretch = constant((255,), images.device).div(spread).masked_fill_(single, 1)
-    stretch = torch.lerp(of["factor"], stretch, of["AutoContrast"])
     gray = luma(images)
     mean = gray.mean((2, 3), keepdim=True).add_(0.5).floor_()
     other = (gray * of["Color"]).addcmul_(mean, of["Contrast"])
     other = other.addcmul(smoothed(images), of["Sharpness"])
-    plus = other.addcmul(mapped, of["table"]).addcmul_(moved, of["move"])
-    other.addcmul_(low.masked_fill_(single, 0), of["AutoContrast"])
-    return plus.addcmul_(images - other, stretch).add_(SLACK).floor_().clamp_(0, 255)
+    other.addcmul_(mapped, of["table"]).addcmul_(moved, of["move"])
+    return other.lerp_(images, of["factor"]).add_(SLACK).floor_().clamp_(0, 255)
 
 
 def neighbours(
@@ -117,7 +113,7 @@ def neighbours(
     """
     ends = ((width, height), (width / 2, height / 2), (width - 1, height - 1))
     sides, half, last = constant(ends, matrix.device).view(3, 2, 1, 1)
-    x, y = (torch.arange(0.5 - end, end, device=matrix.device) for end in ends[1])
+    x, y = (line(round(2 * end), matrix.device, 0.5 - end) for end in ends[1])
     by_x, by_y, shift = matrix.view(-1, 2, 3, 1, 1).unbind(2)
     source = torch.addcmul(torch.addcmul(shift + half, by_y, y[:, None]), by_x, x)
     inside = ((source >= 0) & (source < sides)).all(dim=1, keepdim=True)
@@ -126,7 +122,8 @@ def neighbours(
     left = 1 - right
     bend = left * right * (cubic.view(-1, 1, 1, 1) * -1.0)
     near = torch.stack((left, right), dim=2)
-    weights = torch.cat((near * (1 - bend).unsqueeze(2), near * bend.unsqueeze(2)), dim=2)
+    far = near * bend.unsqueeze(2)
+    weights = torch.cat((near - far, far), dim=2)
     steps = constant((0, 1, -1, 2), matrix.device).view(4, 1, 1)
     taps = (before.unsqueeze(2) + steps).clamp_(min=0).minimum(last.unsqueeze(1))
     lines = torch.add(taps[:, 0, None], taps[:, 1, :, None], alpha=width).long()
@@ -147,21 +144,26 @@ def resample(images: Tensor, places: Tensor, weights: Tensor) -> Tensor:
     return new.view(n, colours, height, width)
 
 
-def look_up(images: Tensor, table: Tensor, pixels: Tensor) -> Tensor:
-    """Values of the image's table, or of one that makes its histogram flat.
+def look_up(images: Tensor, table: Tensor, of: dict[str, Tensor]) -> Tensor:
+    """Values of the image's table, or of one that makes its histogram flat or wide.
 
     Args:
         images: (n, 3, H, W).
         table: (n, 1, 256).
-        pixels: (n, 1, 1) by how many of them Equalize makes a step; inf where a table is used.
+        of: by `COLUMNS`, (n, 1, 1, 1).
     """
-    bins = images.flatten(2).long()
+    values = images.flatten(2)
+    low, high = torch.aminmax(values, dim=2, keepdim=True)
+    spread = high - low
+    wide = (line(256, images.device) - low).mul_(255).div_(spread)
+    table = wide.where(spread >= of["spread"].squeeze(-1), table)
+    bins = values.long()
     below = images.new_zeros(*bins.shape[:2], 257)  # pixels of lesser values
     below[..., 1:].scatter_add_(2, bins, constant((1,), bins.device).expand(bins.shape))
     below = below.cumsum(2)
-    step = below.gather(2, bins.amax(2, keepdim=True)).div_(pixels, rounding_mode="floor")
+    step = below.gather(2, high.long()).div_(of["step"].squeeze(-1), rounding_mode="floor")
     flat = below[..., :256] + step.div(2, rounding_mode="floor")
-    flat = flat.div_(step.clamp(min=1), rounding_mode="floor").clamp_(max=255)
+    flat = flat.div_(step, rounding_mode="floor").clamp_(max=255)
     return flat.where(step > 0, table).gather(2, bins).view(images.shape)
 
 

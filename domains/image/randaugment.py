@@ -15,12 +15,13 @@ blends with another image.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag, grid_sample, pad
 
-from contrastbench.domains.image.colour import column, constant
+from contrastbench.domains.image.colour import column, constant, line
 
 LARGEST = 10.0  # magnitude
 DEVIATION = 0.5  # of magnitudes
@@ -33,17 +34,21 @@ MOVES = {  # shear to the side and down, shift as a share of the sides, angle, a
     "Rotate": (0.0, 0.0, 0.0, 0.0, math.radians(30)),
 }
 STATISTICS = ("AutoContrast", "Equalize")
-POINTS = {  # threshold, what is added below it, bits that are kept; each at 0 and what 10 adds
-    "Invert": ((0, 0), (0, 0), (8, 0)),
-    "Posterize": ((256, 0), (0, 0), (0, 4)),
-    "Solarize": ((0, 256), (0, 0), (8, 0)),
-    "SolarizeAdd": ((128, 0), (0, 110), (8, 0)),
+# threshold, what is added below it, bits that are kept, and from where values at the threshold and
+# above are counted, down or up; each at 0 and what 10 adds
+POINTS = {
+    "Invert": ((0, 0), (0, 0), (8, 0), (255, 0)),
+    "Posterize": ((256, 0), (0, 0), (0, 4), (255, 0)),
+    "Solarize": ((0, 256), (0, 0), (8, 0), (255, 0)),
+    "SolarizeAdd": ((128, 0), (0, 110), (8, 0), (0, 0)),
 }
-UNCHANGED = ((256, 0), (0, 0), (8, 0))
+UNCHANGED = ((256, 0), (0, 0), (8, 0), (255, 0))
 BLENDS = ("Brightness", "Color", "Contrast", "Sharpness")  # factors 0.1 to 1.9
 OPERATIONS = (*MOVES, *STATISTICS, *POINTS, *BLENDS)
 NUMBER = {name: number for number, name in enumerate(OPERATIONS)}
 NOTHING = len(OPERATIONS)
+ALL_MOVES = tuple(MOVES.get(name, (0.0,) * 5) for name in (*OPERATIONS, None))
+ALL_POINTS = tuple(POINTS.get(name, UNCHANGED) for name in (*OPERATIONS, None))
 TAPS = 1 << 25  # neighbours that are added up at once, 8 bytes each
 SLACK = 1e-3  # so that a sum of 6.9999999 is cut to 7, which it is but for rounding
 
@@ -85,11 +90,12 @@ def draw(layers: int, n: int, magnitude: float, rng: torch.Generator) -> Draws:
     noise = torch.rand(4, layers, n, generator=rng, device=rng.device)
     normal = torch.randn(layers, n, generator=rng, device=rng.device)
     operation = (noise[0] * len(OPERATIONS)).long()
+    positive, cubic = noise[2:] < 0.5
     return Draws(
         operation.masked_fill_(noise[1] >= RATE, NOTHING),
         normal.mul_(DEVIATION).add_(magnitude).clamp_(0, LARGEST),
-        (noise[2] < 0.5) * 2.0 - 1,
-        noise[3] < 0.5,
+        positive * 2.0 - 1,
+        cubic,
     )
 
 
@@ -132,19 +138,23 @@ def matrices(operation: Tensor, level: Tensor, images: Tensor) -> Tensor:
     Shears keep the upper left corner where it is, rotations are against the clock.
 
     Args:
-        operation: (...) numbers of `MOVES`; what it is for others has no meaning.
+        operation: (...) numbers of `OPERATIONS`, or NOTHING.
         level: (...) in [-1, 1].
         images: (N, 3, H, W).
     """
     height, width = images.shape[-2:]
-    largest = constant(tuple(MOVES.values()), level.device)
-    scale = constant((1, 1, width, height, 1), level.device)
-    moves = (largest * scale)[operation.clamp(max=len(MOVES) - 1)] * level[..., None]
+    moves = largest_moves(height, width, level.device)[operation] * level[..., None]
     right, down, x, y, turn = moves.unbind(-1)
     cos, sin = turn.cos(), turn.sin()
     to_x = (cos, right - sin, x + right * (height / 2))
     to_y = (down + sin, cos, y + down * (width / 2))
     return torch.stack((*to_x, *to_y), dim=-1).unflatten(-1, (2, 3))
+
+
+@cache
+def largest_moves(height: int, width: int, device: torch.device) -> Tensor:
+    """(operations, 5) of `MOVES`, shifts in pixels; zeros for others."""
+    return constant(ALL_MOVES, device) * constant((1, 1, width, height, 1), device)
 
 
 def resample(
@@ -219,16 +229,14 @@ def points(operation: Tensor, share: Tensor) -> Tensor:
     lower bits are left out.
 
     Args:
-        operation: (...) numbers of `POINTS`; others leave values as they are.
+        operation: (...) numbers of `OPERATIONS`; those without a table leave values as they are.
         share: (...) magnitude by 10.
     """
-    v = torch.arange(256.0, device=share.device)
-    kinds = constant((*POINTS.values(), UNCHANGED), share.device)
-    chosen = kinds[(operation - NUMBER["Invert"]).clamp_(-1, len(POINTS))]
+    v = line(256, share.device)
+    chosen = constant(ALL_POINTS, share.device)[operation]
     numbers = torch.addcmul(chosen[..., 0], chosen[..., 1], share[..., None]).floor_()
-    threshold, added, bits = numbers[..., None].unbind(-2)
-    mirror = (operation != NUMBER["SolarizeAdd"]) * 255.0
-    above = (mirror[..., None] - v).abs_()
+    threshold, added, bits, mirror = numbers[..., None].unbind(-2)
+    above = (mirror - v).abs_()
     table = (v + added).clamp_(max=255).where(v < threshold, above)
     step = (8 - bits).exp2_()
     return table.div_(step).floor_().mul_(step)
@@ -254,7 +262,7 @@ def look_up(images: Tensor, operation: Tensor, table: Tensor) -> Tensor:
 
 def stretched(low: Tensor, high: Tensor) -> Tensor:
     """(..., 256) tables of AutoContrast: low to 0, high to 255; a single value stays."""
-    v = torch.arange(256.0, device=low.device)
+    v = line(256, low.device)
     wide = ((v - low) * 255).div_((high - low).clamp_(min=1)).floor_().clamp_(0, 255)
     return v.lerp(wide, (high > low).float())
 
@@ -265,7 +273,7 @@ def equalised(counts: Tensor, high: Tensor) -> Tensor:
     With the counts c of the values and step = (pixels - count of the largest value) // 255, value v
     becomes (c_0 + ... + c_(v-1) + step // 2) // step; with step 0 it stays.
     """
-    v = torch.arange(256.0, device=counts.device)
+    v = line(256, counts.device)
     upto = counts.cumsum(-1)
     step = ((upto[..., -1:] - counts.gather(-1, high.long())) / 255).floor_()
     table = (upto - counts).add_((step / 2).floor_()).div_(step.clamp(min=1)).floor_()

@@ -16,10 +16,11 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 from contrastbench.domains.image import colour, masked
-from contrastbench.domains.image.colour import column, constant
+from contrastbench.domains.image.colour import column, constant, line
 from contrastbench.domains.image.randaugment import randaugment
 
 Kind = Literal["none", "base", "hard"]
+Runs = Sequence[tuple["Policy", int]]  # policies in turn, how many views of each are made at once
 Side = int | Tensor  # of an image in pixels, or (n,) of each image
 ATTEMPTS = 10  # torchvision's: boxes are drawn so often until one fits
 # share of the image and width by height of an erased box (Zhong et al. 2020, as timm has it)
@@ -66,7 +67,7 @@ def policy(kind: Kind, size: int) -> Policy:
     return {"none": Policy(size), "base": base, "hard": hard}[kind]
 
 
-def together(policies: Sequence[Policy], device: torch.device) -> list[tuple[Policy, int]]:
+def together(policies: Sequence[Policy], device: torch.device) -> Runs:
     """Policies in turn, with how many views of each are made at once.
 
     On a CPU each view is alone: more images at once would leave its caches. Elsewhere the views of
@@ -105,8 +106,10 @@ def augment(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
     return recolour(random_crop(images, policy, rng), policy, rng)
 
 
-def random_crop(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
-    """(N, 3, size, size) float32 in [0, 1]: a resized part of each of the uint8 images."""
+def random_crop(images: Tensor, policy: Policy, rng: torch.Generator, times: int = 1) -> Tensor:
+    """(times N, 3, size, size) float32 in [0, 1]: resized parts of each of the uint8 images."""
+    if times > 1:
+        images = images.repeat(times, 1, 1, 1)
     n, _, height, width = images.shape
     flipped = happens(n, policy.flip, rng)
     boxes = draw_crops(n, height, width, policy.scale, policy.ratio, rng)
@@ -259,13 +262,15 @@ def draw_boxes(
     them; `largest` is (2, n) or (2, 1).
     """
     noise = torch.rand(2, ATTEMPTS, n, generator=rng, device=rng.device)
-    areas = area * (scale[0] + (scale[1] - scale[0]) * noise[0])
-    low, high = math.log(ratio[0]), math.log(ratio[1])
-    ratios = (low + (high - low) * noise[1]).exp()
+    least = (scale[0], math.log(ratio[0]))
+    spread = (scale[1] - scale[0], math.log(ratio[1]) - least[1])
+    spread_by, least_by = constant((spread, least), rng.device).view(2, 2, 1, 1)
+    shares, logarithms = noise.mul_(spread_by).add_(least_by)
+    areas, ratios = area * shares, logarithms.exp_()
     sides = torch.stack([areas / ratios, areas * ratios]).sqrt_().round_()
-    fits = ((sides > 0) & (sides <= largest.unsqueeze(1))).all(dim=0)
-    first = fits.int().argmax(dim=0).expand(2, 1, n)
-    return sides.gather(1, first).squeeze(1), fits.any(dim=0)
+    allowed = sides.clamp(constant((1,), rng.device), largest.unsqueeze(1))
+    fits, first = (sides == allowed).all(dim=0).view(torch.uint8).max(dim=0)
+    return sides.gather(1, first.expand(2, 1, n)).squeeze(1), fits.view(torch.bool)
 
 
 def place(sides: Tensor, shape: Tensor, rng: torch.Generator) -> Tensor:
@@ -356,7 +361,7 @@ def crop(images: Tensor, boxes: Tensor, size: int, flipped: Tensor) -> Tensor:
     height, width = images.shape[-2:]
     top, left, tall, wide = boxes.unbind(1)
     if height == width:
-        start, length = torch.cat([top, left]), torch.cat([tall, wide])
+        start, length = boxes.T.reshape(2, -1)
         turned = torch.cat([torch.zeros_like(flipped), flipped])
         rows, columns = weights(start, length, width, size, turned).chunk(2)
     else:
@@ -378,11 +383,11 @@ def weights(
         flipped: (N,) bool, which to turn round.
     """
     step = length / size
-    new = torch.arange(0.5, size, device=start.device)
+    new = line(size, start.device, 0.5)
     centres = torch.addcmul(start[:, None], step[:, None], new)
     if flipped is not None:
         centres = torch.where(flipped[:, None], centres.flip(1), centres)
-    old = torch.arange(0.5, pixels, device=start.device)
+    old = line(pixels, start.device, 0.5)
     first, last = (start + 0.5)[:, None], (start + length - 0.5)[:, None]
     if pixels <= size:  # nothing is made smaller: two neighbours share each new pixel
         return (old - centres.clamp(first, last)[..., None]).abs_().neg_().add_(1).relu_()
@@ -432,9 +437,8 @@ def erase(images: Tensor, boxes: Tensor, noise: Tensor) -> Tensor:
         noise: like the images.
     """
     height, width = images.shape[-2:]
-    top, left, tall, wide = boxes.unsqueeze(2).unbind(1)
-    rows, columns = (torch.arange(side, device=images.device) for side in (height, width))
-    inside_rows = (rows >= top) & (rows < top + tall)
-    inside_columns = (columns >= left) & (columns < left + wide)
-    inside = inside_rows[:, None, :, None] & inside_columns[:, None, None]
+    start, length = boxes.unsqueeze(2).split(2, dim=1)
+    pixels = line(max(height, width), images.device)
+    rows, columns = ((pixels >= start) & (pixels < start + length)).unbind(1)
+    inside = rows[:, None, :height, None] & columns[:, None, None, :width]
     return torch.lerp(images, noise, inside.float())

@@ -78,8 +78,10 @@ def test_crops_of_whole_pictures_are_torchvisions(tmp_path: Path) -> None:
     """RandomResizedCrop on the picture as it is, of other sides each, and a flip."""
     root, originals = pictures(tmp_path)
     train, rows = whole(root), torch.tensor([4, 0, 3, 1, 2, 5, 3])
-    policies = [Policy(16, flip=0.0), Policy(24, scale=(0.05, 0.2), flip=1.0)]
-    found = list(train.select(rows).crops(policies, rng()))
+    whole_view, local = Policy(16, flip=0.0), Policy(24, scale=(0.05, 0.2), flip=1.0)
+    policies = [whole_view, local, local]
+    one, two = train.select(rows).crops([(whole_view, 1), (local, 2)], rng())
+    found = [one, *two.chunk(2)]
     draw, sides = rng(), torch.tensor([originals[k].size[::-1] for k in rows.tolist()]).float()
     boxes = [draw_crops(len(rows), *sides.T, p.scale, p.ratio, draw) for p in policies]
     for crops, policy, places in zip(found, policies, boxes, strict=True):
@@ -101,10 +103,10 @@ def test_crops_reach_what_a_square_middle_leaves_out(tmp_path: Path) -> None:
     for k in range(3):
         save(tmp_path / f"train/cat/{k}.png", wide)
     train, cats = whole(tmp_path), torch.arange(3).repeat(20)
-    (crops,) = train.select(cats).crops([Policy(16)], rng())
+    (crops,) = train.select(cats).crops([(Policy(16), 1)], rng())
     assert crops.max() == 1
     assert not train.batch(cats).any(), "but scored is the middle"
-    (square,) = read(tmp_path).train.select(cats).crops([Policy(16)], rng())
+    (square,) = read(tmp_path).train.select(cats).crops([(Policy(16), 1)], rng())
     assert square.max() == 0
 
 
@@ -114,7 +116,7 @@ def test_a_picture_is_decoded_once_for_all_its_crops(
     train, opened = whole(pictures(tmp_path)[0]), []
     once = decode.open_image
     monkeypatch.setattr(decode, "open_image", lambda *args: opened.append(args[0]) or once(*args))
-    list(train.crops([Policy(16)] * 8, rng()))
+    list(train.crops([(Policy(16), 8)], rng()))
     assert sorted(opened) == sorted(train.names)
 
 

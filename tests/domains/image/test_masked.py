@@ -91,9 +91,9 @@ def test_views_are_the_cpus_without_a_wait(name: str, shape: tuple[int, int]) ->
         assert different < 1e-2
 
 
-@pytest.mark.parametrize(("kind", "launches"), [("none", 110), ("base", 233), ("hard", 503)])
+@pytest.mark.parametrize(("kind", "launches"), [("none", 48), ("base", 159), ("hard", 398)])
 def test_equal_views_are_one_batch(kind: v.Kind, launches: int) -> None:
-    """What two views of a step need, crops apart and the rest together."""
+    """What two views of a step need, made together."""
     images, labels = picture().to(shadow()), torch.zeros(N, dtype=torch.long).to(shadow())
     policy = v.policy(kind, 32)
     for _ in range(2):  # constants are there from the first time on
