@@ -33,6 +33,7 @@ class Dataset:
     revision: str = (
         ""  # commit of the hub's repository that the address names; the hub knows its files' sha256
     )
+    content: str = ""  # sha256 of its samples as the domain orders them, however they are kept
     folder: str = ""  # of its collection; a data root may hold the file in it
 
 

@@ -44,6 +44,7 @@ class Parts(NamedTuple):
 
 PARTS = {
     "CIFAR-10": Parts(50_000, 50_000, 10_000),
+    "CIFAR-10-5k": Parts(5_000, 5_000, 1_000),
     "CIFAR-100": Parts(50_000, 50_000, 10_000),
     "STL-10": Parts(105_000, 5_000, 8_000),
     "Tiny-ImageNet": Parts(100_000, 100_000, 10_000),

@@ -4,7 +4,7 @@ It becomes a table without a paper.
 
     seeds: 0-4                         # or [0, 1, 2]; this is the default
     domains:
-      graph: {datasets: [MUTAG, PROTEINS], recipe: {augmentation: random4}}
+      graph: {datasets: [MUTAG, NCI1: {limit: 1000}], recipe: {augmentation: random4}}
       tabular: {}                      # the domain's embedded dataset, its default recipe
     losses: [all, none, {mine.py:Mine: {margin: 0.2}}]   # all: every one; mine.py lies beside
     grid: {temperature: [0.1, 0.2]}    # for every loss that has the parameter
@@ -40,8 +40,16 @@ Given = tuple[LossSpec, list[str], list[int | str]]  # a loss, its parameters of
 class Part(Strict):
     """What is run in a domain."""
 
-    datasets: list[str] = Field([], description="default: the domain's embedded one")
-    recipe: dict[str, Any] = Field({})
+    datasets: list[str | dict[str, Params]] = Field(
+        [], description="default: the domain's embedded one; {NAME: {..}} adds to its recipe"
+    )
+    recipe: Params = Field({})
+
+    @property
+    def recipes(self) -> list[tuple[str, Params]]:
+        """Each dataset with its recipe, the domain's and what is its own."""
+        entries = [{entry: {}} if isinstance(entry, str) else entry for entry in self.datasets]
+        return [(name, self.recipe | own) for entry in entries for name, own in entry.items()]
 
 
 class SweepFile(Strict):
@@ -169,11 +177,13 @@ def columns(
             check_domain(domain)
         with document.at("domains", domain, "recipe"):
             make_recipe(domain, part.recipe)
-        for i, dataset in enumerate(part.datasets or [declaration(domain).default]):
+        recipes = part.recipes or [(declaration(domain).default, part.recipe)]
+        for i, (dataset, recipe) in enumerate(recipes):
             with document.at("domains", domain, "datasets", i):
                 check_dataset(domain, dataset)
-                check_distinct([*taken, *part.datasets[: i + 1]], "dataset")
-            yield dataset, Column(dataset=dataset, domain=domain, recipe=part.recipe)
+                check_distinct([*taken, *(name for name, _ in recipes[: i + 1])], "dataset")
+                make_recipe(domain, recipe)
+            yield dataset, Column(dataset=dataset, domain=domain, recipe=recipe)
 
 
 def check_dataset(domain: str, dataset: str) -> None:

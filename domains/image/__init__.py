@@ -291,11 +291,20 @@ class ImageRecipe(Recipe):
         return self.encoder != "raw"
 
 
-def images(name: str, summary: str, url: str, sha256: str, file: str, citation: str) -> Dataset:
+def images(
+    name: str, summary: str, url: str, sha256: str, file: str, citation: str, content: str = ""
+) -> Dataset:
     """A set of images; none of them states a licence."""
-    return Dataset(name, summary, url, sha256, file, citation)
+    return Dataset(name, summary, url, sha256, file, citation, content=content)
 
 
+CIFAR_10 = (
+    "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+    "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+    "cifar-10-binary.tar.gz",
+    "Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009",
+    "dd310cb17823bab56df92fdb9632ad8919772b1ca3fd78e6ed3008957b04fa07",
+)
 DATASETS = by_name(
     Dataset(
         "digits",
@@ -304,12 +313,12 @@ DATASETS = by_name(
         licence="CC BY 4.0",
     ),
     images(
-        "CIFAR-10",
-        "60,000 photographs of 32 x 32 pixels, 10 classes; last 10,000 test",
-        "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
-        "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
-        "cifar-10-binary.tar.gz",
-        "Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009",
+        "CIFAR-10", "60,000 photographs of 32 x 32 pixels, 10 classes; last 10,000 test", *CIFAR_10
+    ),
+    images(
+        "CIFAR-10-5k",
+        "a fixed part of CIFAR-10: 500 photographs of each class to train on, 100 to test",
+        *CIFAR_10,
     ),
     images(
         "CIFAR-100",

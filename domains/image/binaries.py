@@ -1,4 +1,4 @@
-"""CIFAR and STL-10 in their binary versions."""
+"""Binary versions of sets of images, and STL-10, which is one."""
 
 from pathlib import Path
 
@@ -10,29 +10,6 @@ from contrastbench.domains.image.archives import Members, again
 from contrastbench.domains.image.images import ImageSet, on_device
 from contrastbench.domains.reading import reading
 from contrastbench.losses.errors import UserError
-
-
-def load_cifar(
-    name: str, size: int, data_root: Path | None, device: torch.device, whole: bool
-) -> tuple[ImageSet, str]:
-    """CIFAR-10 or CIFAR-100 in the binary version: no pickles."""
-    hundred = name == "CIFAR-100"
-    files = ("train.bin",) if hundred else tuple(f"data_batch_{k}.bin" for k in range(1, 6))
-    test, words = (
-        ("test.bin", "fine_label_names.txt") if hundred else ("test_batch.bin", "batches.meta.txt")
-    )
-    folder = "cifar-100-binary" if hundred else "cifar-10-batches-bin"
-    raw = Members(name, folder, data_root).read((*files, test, words))
-    train = records(name, b"".join(raw[file] for file in files), 50_000, 1 + hundred)
-    parts = {"train": train, "test": records(name, raw[test], 10_000, 1 + hundred)}
-    return on_device(parts, class_names(name, raw[words]), device)
-
-
-def records(name: str, raw: bytes, count: int, labels: int) -> tuple[Tensor, Tensor]:
-    """Pixels and classes of CIFAR's records; the last of a record's labels is the class."""
-    table = exactly(name, raw, (count, labels + 3 * 32 * 32))
-    classes = below(name, table[:, labels - 1].long(), 10**labels)
-    return table[:, labels:].reshape(-1, 3, 32, 32).contiguous(), classes
 
 
 def below(name: str, labels: Tensor, classes: int) -> Tensor:

@@ -9,7 +9,8 @@ import torch
 from sklearn.datasets import load_digits
 from torch.nn.functional import interpolate
 
-from contrastbench.domains.image.binaries import load_cifar, load_stl
+from contrastbench.domains.image.binaries import load_stl
+from contrastbench.domains.image.cifar import load_cifar
 from contrastbench.domains.image.folders import find_folder, fingerprint, load_folder
 from contrastbench.domains.image.imagenet import load_imagenet100, load_tiny
 from contrastbench.domains.image.images import ImageFiles, Images, ImageSet, held_out, on_device
@@ -84,6 +85,7 @@ def enlarge(images: Images | ImageFiles, size: int, device: torch.device) -> Ima
 LOADERS: dict[str, Callable[[str, int, Path | None, torch.device, bool], tuple[ImageSet, str]]] = {
     "digits": load_embedded,
     "CIFAR-10": load_cifar,
+    "CIFAR-10-5k": load_cifar,
     "CIFAR-100": load_cifar,
     "STL-10": load_stl,
     "Tiny-ImageNet": load_tiny,

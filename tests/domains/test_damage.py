@@ -28,7 +28,7 @@ import pandas as pd
 from PIL import Image
 
 import made_images
-from contrastbench.domains.image import binaries, data, decode
+from contrastbench.domains.image import DATASETS, cifar, data, decode
 from contrastbench.domains.image.folders import load_folder
 
 ROWS = "".join(f"{k},{('red', 'blue')[k % 2]},{('no', 'yes')[k % 2]}\n" for k in range(40))
@@ -163,9 +163,11 @@ def test_an_image_of_too_many_pixels_is_refused_before_it_is_decoded(
 
 @pytest.mark.usefixtures("offline")
 def test_a_tar_of_binaries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, whole = tmp_path / "cifar-10-binary.tar.gz", binaries.records
+    path, whole = tmp_path / "cifar-10-binary.tar.gz", cifar.records
     small = lambda name, raw, count, labels: whole(name, raw, count // 1000, labels)  # noqa: E731
-    monkeypatch.setattr(binaries, "records", small)
+    monkeypatch.setattr(cifar, "records", small)
+    anything = replace(DATASETS["CIFAR-10"], content="")
+    monkeypatch.setitem(DATASETS, "CIFAR-10", anything)
     rows = np.concatenate([np.arange(10)[:, None], made_images.noise(10, 3072)], axis=1)
     parts = {f"data_batch_{k}.bin": rows.astype(np.uint8).tobytes() for k in range(1, 6)}
     parts |= {"test_batch.bin": parts["data_batch_1.bin"], "batches.meta.txt": b"plane\ncar\n"}
