@@ -15,6 +15,7 @@ from contrastbench.losses.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
 BUILT_IN = {"smoke": SMOKE}  # sweeps that need no file
+NEWEST = {"standard": "standard-1"}  # of the versions of a sweep that ships
 
 
 def load(name: str, check_values: bool = False, losses: Sequence[LossSpec] = ()) -> Table:
@@ -33,7 +34,7 @@ def load(name: str, check_values: bool = False, losses: Sequence[LossSpec] = ())
     if name in BUILT_IN:
         table = sweep_file.to_table(BUILT_IN[name], Document())
         return table.model_copy(update={"name": name})
-    path = catalogue.find(name, also=BUILT_IN)
+    path = catalogue.find(NEWEST.get(name, name), also=[*BUILT_IN, *NEWEST])
     document = strict_yaml.read(path)
     if is_sweep(document):
         check_name(path)

@@ -93,7 +93,6 @@ SMOKE = SweepFile(
     domains={name: Part() for name in DOMAINS},
     losses=["all", "none"],
 )
-BUILT_IN = {"smoke": SMOKE}
 
 
 def to_table(file: SweepFile, document: Document, base: Table | None = None) -> Table:
