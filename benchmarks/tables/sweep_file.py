@@ -48,7 +48,9 @@ class Part(Strict):
     @property
     def recipes(self) -> list[tuple[str, Params]]:
         """Each dataset with its recipe, the domain's and what is its own."""
-        entries = [{entry: {}} if isinstance(entry, str) else entry for entry in self.datasets]
+        entries: list[dict[str, Params]] = [
+            {entry: {}} if isinstance(entry, str) else entry for entry in self.datasets
+        ]
         return [(name, self.recipe | own) for entry in entries for name, own in entry.items()]
 
 

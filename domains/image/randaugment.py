@@ -47,8 +47,8 @@ BLENDS = ("Brightness", "Color", "Contrast", "Sharpness")  # factors 0.1 to 1.9
 OPERATIONS = (*MOVES, *STATISTICS, *POINTS, *BLENDS)
 NUMBER = {name: number for number, name in enumerate(OPERATIONS)}
 NOTHING = len(OPERATIONS)
-ALL_MOVES = tuple(MOVES.get(name, (0.0,) * 5) for name in (*OPERATIONS, None))
-ALL_POINTS = tuple(POINTS.get(name, UNCHANGED) for name in (*OPERATIONS, None))
+ALL_MOVES = (*(MOVES.get(name, (0.0,) * 5) for name in OPERATIONS), (0.0,) * 5)
+ALL_POINTS = (*(POINTS.get(name, UNCHANGED) for name in OPERATIONS), UNCHANGED)
 TAPS = 1 << 25  # neighbours that are added up at once, 8 bytes each
 SLACK = 1e-3  # so that a sum of 6.9999999 is cut to 7, which it is but for rounding
 
