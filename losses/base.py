@@ -25,6 +25,11 @@ T = TypeVar("T")
 # in float64 too, and its square is a number in float32.
 FINITE_HOLE = -1e15
 
+TAKES = (
+    "takes a Contrast, which says who meets whom: give loss(both_views(z1, z2)) as SimCLR pairs "
+    "embeddings, other_view as GraphCL, whole_row as SimCSE, query_key as MoCo v3, or same_class "
+    "(contrastbench.losses)"
+)
 NO_NEGATIVES = (
     "an anchor has no negatives: a contrastive batch needs at least two different samples"
 )
@@ -135,6 +140,12 @@ class Loss(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()  # written out, because nn.Module's takes any arguments
+
+    def __call__(self, contrast: Contrast, *more: Any) -> Tensor:
+        """The loss of one contrast; embeddings alone do not say who meets whom."""
+        if more or not isinstance(contrast, Contrast):
+            raise TypeError(f"{self.name} {TAKES}")
+        return cast(Tensor, super().__call__(contrast))
 
     def forward(self, contrast: Contrast) -> Tensor:
         """The loss of one contrast, a scalar."""

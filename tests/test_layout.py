@@ -68,6 +68,7 @@ ROOMS = (  # of benchmarks, the lowest first: a room imports from those below it
     "report",
     "analyses",
     "perf",
+    "api",
     "cli",
 )
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import yaml
 
+from contrastbench.benchmarks.records import experiment
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.tables.grid import twice
-from contrastbench.domains.registry import declaration
 from contrastbench.losses.errors import UserError, unknown
 from contrastbench.losses.spec import LossSpec
 
@@ -150,10 +150,5 @@ def make_experiment(
     Raises:
         UserError: no such domain, or it has no target.
     """
-    about = declaration(domain)
-    values = {**(about.tiny if tiny else {}), **parse_pairs("--recipe", recipe)}
-    if target is not None:
-        if "target" not in about.recipe.model_fields:
-            raise UserError(f"--target names a column of a table: domain {domain} has none")
-        values["target"] = target
-    return Experiment(domain, dataset or about.default, loss, values)
+    values = parse_pairs("--recipe", recipe)
+    return experiment.make_experiment(domain, dataset, loss, values, tiny, target)

@@ -14,7 +14,8 @@ from contrastbench.benchmarks.records.moment import remembered
 from contrastbench.benchmarks.records.scored import copy_of
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.domains.recipe import Recipe
-from contrastbench.domains.registry import make_recipe
+from contrastbench.domains.registry import declaration, make_recipe
+from contrastbench.losses.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
 ByData = dict[str, dict[int, Record]]  # by data hash, then seed
@@ -143,6 +144,36 @@ class Experiment:
     def ok_by_seed(self, results: Path) -> dict[int, Record]:
         """The ok records by seed of the data that come first."""
         return next(iter(self.ok_by_data(results).values()), {})
+
+
+def make_experiment(
+    domain: str,
+    dataset: str | None,
+    loss: LossSpec,
+    recipe: dict[str, Any],
+    tiny: bool = False,
+    target: str | None = None,
+) -> Experiment:
+    """The experiment, on the domain's embedded dataset if none is named.
+
+    Args:
+        domain: its name.
+        dataset: its name.
+        loss: with its parameters.
+        recipe: values over the domain's defaults.
+        tiny: a smoke test; the recipe's values are over its.
+        target: the column of classes in a table of a user's own.
+
+    Raises:
+        UserError: no such domain, or it has no target.
+    """
+    about = declaration(domain)
+    values = {**(about.tiny if tiny else {}), **recipe}
+    if target is not None:
+        if "target" not in about.recipe.model_fields:
+            raise UserError(f"--target names a column of a table: domain {domain} has none")
+        values["target"] = target
+    return Experiment(domain, dataset or about.default, loss, values)
 
 
 def in_order(records: ByData) -> ByData:

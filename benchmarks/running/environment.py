@@ -1,8 +1,10 @@
 """What a number was computed with."""
 
+import json
 import platform
+import re
 import subprocess
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,11 @@ import torch
 
 from contrastbench.benchmarks.running import devices
 
-PACKAGES = ("contrastbench", "torch", "numpy", "scikit-learn", "transformers", "tokenizers")
+PACKAGES = (  # that compute, read data, or fit what scores
+    *("contrastbench", "torch", "numpy", "scikit-learn", "scipy", "joblib"),
+    *("torch-geometric", "torchvision", "pillow", "transformers", "tokenizers", "datasets"),
+    *("pandas", "pyarrow"),
+)
 
 Circumstances = dict[str, Any]
 
@@ -50,13 +56,17 @@ def installed(name: str) -> str | None:
 
 
 def commit() -> str | None:
-    """The checkout's commit, "+changes" behind it if files differ.
+    """The commit of this code, "+changes" behind it if files differ from it.
 
-    None for an installed package.
+    That of the checkout it runs in; of an installed package the one that pip took it from (PEP
+    610), or its version names in short. None: neither says it.
     """
     root = Path(__file__).parents[2]
-    if not (root / ".git").exists():
-        return None
+    return of_checkout(root) if (root / ".git").exists() else of_installation()
+
+
+def of_checkout(root: Path) -> str | None:
+    """The commit of a folder that git keeps."""
 
     def git(*words: str) -> str:
         return subprocess.run(
@@ -68,3 +78,19 @@ def commit() -> str | None:
         return git("rev-parse", "HEAD").strip() + ("+changes" if changed else "")
     except (OSError, subprocess.CalledProcessError):
         return None
+
+
+def of_installation() -> str | None:
+    """The commit of an installed package.
+
+    Its version ends in +gCOMMIT, and in the day it was built where files differed from that.
+    """
+    try:
+        package = distribution("contrastbench")
+    except PackageNotFoundError:
+        return None
+    source = json.loads(package.read_text("direct_url.json") or "{}")
+    if found := source.get("vcs_info", {}).get("commit_id"):
+        return str(found)
+    match = re.search(r"\+g([0-9a-f]+)(\.d[0-9]+)?$", package.version)
+    return match[1] + ("+changes" if match[2] else "") if match else None

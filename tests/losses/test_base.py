@@ -110,3 +110,11 @@ def test_closed_ranges_and_choices() -> None:
         in_range("alpha", 2, low=0, high=1, closed=True)
     with pytest.raises(UserError, match="variant must be one of paper, official_code, got 'papre'"):
         Choice("paper", "official_code").check("variant", "papre", {})
+
+
+@pytest.mark.parametrize("given", [(torch.eye(3), torch.eye(3)), (torch.eye(3),)])
+def test_embeddings_alone_do_not_say_who_meets_whom(given: tuple[torch.Tensor, ...]) -> None:
+    with pytest.raises(
+        TypeError, match=r"^infonce takes a Contrast.* loss\(both_views\(z1, z2\)\)"
+    ):
+        get_loss("infonce")(*given)

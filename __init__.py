@@ -1,0 +1,35 @@
+"""Contrastive losses, unchanged, on images, sentences, graphs and tables of numbers.
+
+`cb.run` trains and scores, `cb.records` reads what was found, `cb.table` and `cb.compare` show it.
+Nothing is imported before it is used.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from contrastbench.benchmarks.api.cells import run
+    from contrastbench.benchmarks.api.frames import compare, records, table
+    from contrastbench.losses.registry import get_loss, list_losses
+
+    __version__: str
+
+__all__ = ["__version__", "compare", "get_loss", "list_losses", "records", "run", "table"]
+
+_MODULES = {
+    "run": "benchmarks.api.cells",
+    **dict.fromkeys(["compare", "records", "table"], "benchmarks.api.frames"),
+    **dict.fromkeys(["get_loss", "list_losses"], "losses.registry"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return importlib.import_module("importlib.metadata").version("contrastbench")
+    if name in _MODULES:
+        return getattr(importlib.import_module(f"contrastbench.{_MODULES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

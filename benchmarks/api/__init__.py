@@ -1,0 +1,1 @@
+"""What `import contrastbench as cb` offers: trainings, and records as frames of pandas."""

@@ -1,0 +1,151 @@
+"""Records, tables and comparisons as frames of pandas; brings no torch."""
+
+import io
+from collections.abc import Container, Iterable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from contrastbench.benchmarks.comparison import formats as comparisons
+from contrastbench.benchmarks.records import reading
+from contrastbench.benchmarks.records.moment import one_moment
+from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.tables import formats as tables
+from contrastbench.benchmarks.tables import selections
+from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.table import Table, Tune
+from contrastbench.losses.errors import UserError
+from contrastbench.losses.spec import LossSpec
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+TUNING = tuple(Tune().seeds)  # that choose parameters, where no sweep file names others
+
+
+def records(
+    source: str | Path | Iterable[Record] = "results", but: Container[int] = TUNING
+) -> "DataFrame":
+    """A row for each record, failed tries too.
+
+    Columns: domain, dataset, loss, seed, status, main and score (the metric that tables show, in
+    percent), then metrics.*, params.* and recipe.*, then seconds, peak_memory_mib, device, commit,
+    version, data_hash, key and error.
+
+    Args:
+        source: a folder of results, or what `run` has returned.
+        but: seeds that are left out: those that choose parameters are no results. `()` takes all.
+
+    Raises:
+        UserError: a record was edited, or pandas is not installed.
+    """
+    pandas = with_pandas()
+    if isinstance(source, str | Path):
+        source = (record for _, record in reading.everything(Path(source)))
+    rows = [as_row(record) for record in source if record["seed"] not in but]
+    names = {name for row in rows for name in row}
+    wide = [sorted(n for n in names if n.startswith(p)) for p in ("metrics.", "params.", "recipe.")]
+    return pandas.DataFrame(rows, columns=[*FIRST, *(n for some in wide for n in some), *LAST])
+
+
+FIRST = ("domain", "dataset", "loss", "seed", "status", "main", "score")
+LAST = ("seconds", "peak_memory_mib", "device", "commit", "version", "data_hash", "key", "error")
+
+
+def as_row(record: Record) -> dict[str, Any]:
+    """A record, flat."""
+    metrics, environment = record.get("metrics", {}), record["environment"]
+    made = {
+        "score": metrics.get(record.get("main")),
+        "device": environment["device"],
+        "commit": environment["commit"],
+        "version": environment["versions"].get("contrastbench"),
+        "error": record["details"].get("error"),
+    }
+    own = {name: record.get(name) for name in (*FIRST, *LAST)}
+    parts = {"metrics": metrics, "params": record["params"], "recipe": record["recipe"]}
+    flat = {f"{part}.{name}": v for part, some in parts.items() for name, v in some.items()}
+    return {**own, **made, **flat}
+
+
+def table(
+    name: str,
+    *,
+    losses: Sequence[str] = (),
+    selection: str | None = None,
+    results: str | Path = "results",
+) -> "DataFrame":
+    """A published table beside our numbers, or your own sweep file's, from records alone.
+
+    A row for each place, with the columns of `bench table --format csv`.
+
+    Args:
+        name: see `bench list tables`; or the path of a YAML file.
+        losses: they join a sweep file that does not have them.
+        selection: paper: parameters as published; validation: chosen from grids.
+        results: the folder that holds runs/ with the records.
+
+    Raises:
+        UserError: no such table or selection, or pandas is not installed.
+    """
+    with one_moment():
+        chosen = resolved(name, losses, selection, Path(results))
+        return as_frame(tables.render(chosen, Path(results), "csv"))
+
+
+def compare(
+    name: str,
+    *,
+    baseline: str | None = None,
+    losses: Sequence[str] = (),
+    test: str = "t",
+    alpha: float = 0.05,
+    selection: str | None = None,
+    results: str | Path = "results",
+) -> "DataFrame":
+    """A table's rows against a baseline row: paired tests over shared seeds and folds.
+
+    A row for each method and column, with the columns of `bench compare --format csv`.
+
+    Args:
+        name: of a table, as in `table`.
+        baseline: a row; the first with InfoNCE if it is left out.
+        losses: as in `table`.
+        test: the test that Holm corrects: t or wilcoxon.
+        alpha: wins and losses have a Holm p up to this.
+        selection: as in `table`.
+        results: as in `table`.
+
+    Raises:
+        UserError: no such table, row or test, no two rows share a seed, or pandas is not installed.
+    """
+    with one_moment():
+        chosen = resolved(name, losses, selection, Path(results))
+        text = comparisons.render(chosen, Path(results), "csv", baseline, test, alpha)
+        return as_frame(text)
+
+
+def resolved(name: str, losses: Sequence[str], selection: str | None, results: Path) -> Table:
+    """The table as records make it."""
+    joined = load(name, losses=[LossSpec(loss) for loss in losses])
+    return selections.resolve(joined, selection, results)
+
+
+def as_frame(text: str) -> "DataFrame":
+    """A frame of comma-separated text."""
+    texts = dict.fromkeys(("data", "seeds"), str)  # which look like numbers
+    return with_pandas().read_csv(io.StringIO(text), dtype=texts)
+
+
+def with_pandas() -> ModuleType:
+    """The module.
+
+    Raises:
+        UserError: it is not installed.
+    """
+    try:
+        import pandas
+    except ModuleNotFoundError:
+        fix = 'pip install "contrastbench[tabular]"'
+        raise UserError(f"a frame needs pandas, which is not installed: {fix}") from None
+    return pandas

@@ -1,0 +1,131 @@
+"""`import contrastbench as cb`: what it costs, runs, reads, and says of mistakes."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from made_records import add
+
+import contrastbench as cb
+from contrastbench.benchmarks.comparison import formats as comparisons
+from contrastbench.benchmarks.tables import formats as tables
+from contrastbench.benchmarks.tables.load import load
+from contrastbench.losses import UserError
+
+NOTEBOOK = Path(__file__).parents[3] / "docs" / "quickstart.ipynb"
+SMALL = {"epochs": 1, "limit": 60, "folds": 3}
+SWEEP = "domains: {graph: {datasets: [MUTAG]}}\nlosses: [infonce, adnce]\n"
+
+
+def test_nothing_is_imported_before_it_is_used(tmp_path: Path) -> None:
+    (tmp_path / "my.yaml").write_text(SWEEP)
+    for seed in range(2):
+        add(tmp_path, seed, 80.0)
+        add(tmp_path, seed, 81.0 + seed, loss="adnce")
+    code = (
+        "import sys, contrastbench as cb; print('pydantic' in sys.modules)\n"
+        "cb.__version__, cb.list_losses(), cb.records('.'), cb.table('my.yaml', results='.')\n"
+        "cb.compare('my.yaml', results='.'); print('torch' in sys.modules)"
+    )
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\nFalse\n"
+
+
+def test_what_is_offered_is_there() -> None:
+    assert set(dir(cb)) == set(cb.__all__)
+    assert all(getattr(cb, name) for name in cb.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'lossses'"):
+        cb.lossses  # noqa: B018
+
+
+def test_a_run_gives_its_records_and_reads_what_is_finished(tmp_path: Path) -> None:
+    once = cb.run(
+        "graph", "adnce", seeds=(1, 2), params={"mu": 0.6}, recipe=SMALL, results=tmp_path
+    )
+    assert [(one["seed"], one["status"], one["params"]["mu"]) for one in once] == [
+        (1, "ok", 0.6),
+        (2, "ok", 0.6),
+    ]
+    assert once == cb.run(
+        "graph", "adnce", seeds=[1, 2], params={"mu": 0.6}, recipe=SMALL, results=tmp_path
+    )
+    frame = cb.records(once)
+    assert frame.equals(cb.records(tmp_path))
+    assert list(frame["metrics.accuracy"]) == [one["metrics"]["accuracy"] for one in once]
+    assert list(frame["score"]) == list(frame["metrics.accuracy"])
+    assert list(frame["recipe.epochs"]) == [1, 1]
+
+
+def test_a_frame_has_a_row_for_each_record(tmp_path: Path) -> None:
+    add(tmp_path, 0, 80.0, params={"temperature": 0.4})
+    add(tmp_path, 1, 0.0, status="diverged", details={"error": "the loss is nan"})
+    add(tmp_path, 1000, 99.0)
+    frame = cb.records(tmp_path).set_index("seed")
+    assert list(frame.index) == [1, 0] or list(frame.index) == [0, 1]
+    assert (frame.score[0], frame["params.temperature"][0]) == (80.0, 0.4)
+    assert frame.score.isna()[1]
+    assert frame.error[1] == "the loss is nan"
+    assert 1000 in list(cb.records(tmp_path, but=()).seed), "it chose parameters"
+    assert len(cb.records([])) == 0
+
+
+def test_tables_and_comparisons_are_what_the_command_line_says(tmp_path: Path) -> None:
+    name = str(tmp_path / "my.yaml")
+    Path(name).write_text(SWEEP)
+    for seed in range(3):
+        add(tmp_path, seed, 80.0 + seed)
+        add(tmp_path, seed, 82.0 - seed, loss="adnce")
+    shown = rows(tables.render(load(name), tmp_path, "csv"))
+    assert list(cb.table(name, results=tmp_path).ours_mean) == [
+        float(r["ours_mean"]) for r in shown
+    ]
+    assert cb.table(name, results=tmp_path).data[0] == "0" * 12
+    compared = rows(comparisons.render(load(name), tmp_path, "csv", "adnce"))
+    frame = cb.compare(name, baseline="adnce", results=tmp_path)
+    assert list(frame.p_t) == [float(row["p_t"]) for row in compared]
+    assert list(frame.seeds) == ["0 1 2"]
+    assert "debiased" in list(cb.table(name, losses=["debiased"], results=tmp_path).method)
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    """The lines of comma-separated text."""
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"domain": "grap"}, "unknown domain 'grap': did you mean 'graph'"),
+        ({"loss": "adnc"}, "unknown loss 'adnc': did you mean 'adnce'"),
+        ({"params": {"taux": 1}}, "taux"),
+        ({"recipe": {"epoch": 1}}, "unknown recipe key of domain graph 'epoch'"),
+        ({"seeds": [0, 0]}, "give distinct numbers"),
+        ({"target": "kind"}, "domain graph has none"),
+    ],
+)
+def test_mistakes_are_one_line(change: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        cb.run(**{"domain": "graph", "loss": "adnce", **change})  # type: ignore[arg-type]
+
+
+def test_without_pandas_its_line_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(UserError, match=r'pip install "contrastbench\[tabular\]"'):
+        cb.records(tmp_path)
+
+
+def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    cells = json.loads(NOTEBOOK.read_text())["cells"]
+    names: dict[str, object] = {}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+    assert len(names["frame"]) == 6  # type: ignore[arg-type]
+    assert list(names["compared"].method) == ["none", "adnce", "mine.py:Mine (margin=0.2)"]  # type: ignore[attr-defined]
+    assert {path.name for path in tmp_path.iterdir()} == {"mine.py", "my.yaml", "quickstart"}
