@@ -6,14 +6,18 @@ Skipped where Debian's slurm-wlm and munge are not installed.
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import read
+from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.runner import run
 from contrastbench.benchmarks.sweeps.slurm import BENCH
+from contrastbench.losses import LossSpec
 
 HERE = Path(__file__).parent
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch")
@@ -22,10 +26,13 @@ missing = [name for name in PROGRAMS if not shutil.which(name, path=SEARCHED)]
 pytestmark = pytest.mark.skipif(
     bool(missing), reason=f"{', '.join(missing)} not here: apt-get install slurm-wlm munge"
 )
-SWEEP = """
+RECIPE = {"epochs": 4, "limit": 40, "batch_size": 20, "folds": 2}
+STEPS = 8
+LOSS = "waiting.py:Waiting"
+SWEEP = f"""
 seeds: 0-1
-domains: {graph: {recipe: {epochs: 4, limit: 40, batch_size: 20, folds: 2}}}
-losses: [infonce, waiting.py:Waiting]
+domains: {{graph: {{recipe: {RECIPE}}}}}
+losses: [{LOSS}]
 """
 
 
@@ -59,39 +66,43 @@ class Place:
         assert done.returncode == 0, done.stderr + done.stdout
         return done.stdout
 
-    def sweep(self, *words: str, results: str = "results") -> str:
+    def sweep(self, *words: str) -> str:
         # a check would train too, and the loss counts its calls
-        common = ["sweep.yaml", "--device", "cpu", "--results", results, "--no-check"]
-        return self.run(BENCH, "sweep", *common, *words)
-
-    def submit(self, jobs: int, *words: str) -> str:
-        said = self.sweep(*words, "--slurm", f"jobs={jobs}", "--slurm", "time=10")
-        return said.split()[1]
+        common = ["sweep.yaml", "--device", "cpu", "--results", "results", "--no-check"]
+        return self.run(BENCH, "sweep", *common, *words, "--slurm", "time=10")
 
     def wait_for(self, job: str) -> None:
         """Until it has ended; another job waits for it, and nobody asks again and again."""
         self.run("srun", f"--dependency=afterany:{job}", "true")
 
-    def pipes(self) -> None:
-        for name in ("begun", "again"):
-            os.mkfifo(self.folder / name)
+    def wait_in(self, *calls: int) -> None:
+        """The loss shall wait there; before jobs are submitted."""
+        (self.folder / "waits").write_text(" ".join(map(str, calls)))
+        os.mkfifo(self.folder / "begun")
 
-    def hear(self, name: str) -> str:
-        """What is written into a pipe, or a file; a job that failed before would write nothing."""
+    def waiting(self) -> str:
+        """The job that waits; one that failed before would say nothing."""
         return subprocess.run(
-            ["cat", name], cwd=self.folder, capture_output=True, text=True, timeout=400
+            ["cat", "begun"], cwd=self.folder, capture_output=True, text=True, timeout=400
         ).stdout
 
-    def records(self, results: str = "results") -> dict[str, Any]:
-        """What must be equal, however a cell was run."""
-        return {
-            path.name: (record["metrics"], record["details"]["loss_by_epoch"])
-            for path in (self.folder / results).glob("runs/*/*/*/*.json")
-            for record in [read(path)]
-        }
+    def records(self) -> dict[int, Any]:
+        """By seed, what must be equal however a cell was run."""
+        paths = (self.folder / "results").glob("runs/*/*/*/*.json")
+        return {record["seed"]: same(record) for record in map(read, paths)}
 
-    def logs(self) -> str:
-        return "".join(path.read_text() for path in self.folder.glob("results/slurm/*.log"))
+    def log(self, job: str) -> str:
+        return (self.folder / f"results/slurm/{job}.log").read_text()
+
+
+def same(record: Mapping[str, Any]) -> tuple[Any, Any]:
+    return record["metrics"], record["details"]["loss_by_epoch"]
+
+
+def alone(seed: int, results: Path) -> tuple[Any, Any]:
+    """The same of a training here."""
+    experiment = Experiment("graph", "motifs", LossSpec(f"{HERE}/{LOSS}"), RECIPE)
+    return same(run(experiment, seed, Options(results, device="cpu"))[0])
 
 
 @pytest.fixture
@@ -99,54 +110,35 @@ def place(cluster: dict[str, str], tmp_path: Path) -> Place:
     return Place(tmp_path, cluster)
 
 
-def test_jobs_fill_the_records_that_processes_fill(place: Place) -> None:
-    job = place.submit(2)
-    place.sweep("--jobs", "2", results="others")
+def test_a_job_that_is_to_give_way_comes_again_and_goes_on(place: Place, tmp_path: Path) -> None:
+    """After a signal and a requeue, with the numbers it would have had, and no step twice."""
+    place.wait_in(3, 6)
+    job = place.sweep("--seeds", "0", "--slurm", "jobs=1").split()[1]
+    first = place.waiting()
+    place.run("scancel", "--signal=TERM", first)
+    assert place.waiting() == first
+    place.run("scontrol", "requeue", first)
     place.wait_for(job)
-    assert len(place.records()) == 4
-    assert place.records() == place.records("others")
-    for loss in ("infonce", "waiting.py:Waiting"):
-        assert f"graph motifs {loss}, seed 1: ok in" in place.logs()
-    assert sorted(path.name for path in place.folder.glob("results/slurm/*")) == [
-        f"{job}_0.log",
-        f"{job}_1.log",
-    ]
-
-
-@pytest.mark.parametrize(
-    "asked", [["scancel", "--signal=TERM"], ["scontrol", "requeue"]], ids=["TERM", "requeue"]
-)
-def test_a_job_that_is_to_give_way_comes_again_and_goes_on(asked: list[str], place: Place) -> None:
-    """With the numbers it would have had, and no step twice."""
-    place.pipes()
-    only = ["--only", "loss=waiting.py:Waiting", "--seeds", "0"]
-    job = place.submit(1, *only)
-    first = place.hear("begun")
-    place.run(*asked, first)
-    assert place.hear("again") == first
-    place.wait_for(job)
-    calls = place.hear("calls")
-    for name in ("begun", "again", "calls"):
-        (place.folder / name).unlink()
-    place.sweep(*only, results="others")
-    assert len(place.records()) == 1
-    assert place.records() == place.records("others")
-    assert calls == place.hear("calls")
+    assert place.records() == {0: alone(0, tmp_path / "alone")}
+    assert (place.folder / "calls").stat().st_size == STEPS
     assert not list(place.folder.rglob("*.safetensors"))
 
 
-def test_the_last_cell_of_a_job_that_is_killed_is_finished_by_another(place: Place) -> None:
+def test_what_jobs_share_is_finished_by_those_that_are_not_killed(
+    place: Place, tmp_path: Path
+) -> None:
     """Of two jobs by a printed script; the killed one does not come again."""
-    place.pipes()
-    settings = ["--slurm", "jobs=2", "--slurm", "time=10", "--slurm", "print=true"]
-    script = place.sweep("--only", "loss=waiting.py:Waiting", "--seeds", "0", *settings)
+    place.wait_in(3)
+    script = place.sweep("--slurm", "jobs=2", "--slurm", "print=true")
     (place.folder / "script.sh").write_text(script)
     job = place.run("sbatch", "--parsable", "script.sh").strip()
-    first = place.hear("begun")
-    place.run("scancel", "--signal=KILL", "--full", first)
-    assert place.hear("again") != first
+    killed = place.waiting()
+    place.run("scancel", "--signal=KILL", "--full", killed)
     place.wait_for(job)
-    assert len(place.records()) == 1
+    assert place.records() == {seed: alone(seed, tmp_path / "alone") for seed in (0, 1)}
+    other = f"{job}_{1 - int(killed[-1])}"
+    assert "2 cells" not in place.log(killed)
+    assert f"graph motifs {LOSS}, seed 1: ok in" in place.log(other)
     assert not list(place.folder.rglob("*.lock"))
 
 
@@ -155,7 +147,7 @@ def test_the_last_cell_of_a_job_that_is_killed_is_finished_by_another(place: Pla
     [("partition=none", "Invalid partition"), ("partitoin=main", "unrecognized option")],
 )
 def test_what_sbatch_refuses_is_one_line(place: Place, setting: str, why: str) -> None:
-    words = [BENCH, "sweep", "sweep.yaml", "--slurm", setting]
+    words = [BENCH, "sweep", "smoke", "--slurm", setting]
     done = subprocess.run(
         words, cwd=place.folder, env=place.environment, capture_output=True, text=True
     )
