@@ -68,7 +68,7 @@ def compare(
     test: Annotated[str, typer.Option(help="The test that Holm corrects: t or wilcoxon.")] = "t",
     alpha: Annotated[float, typer.Option(help="Wins and losses have a Holm p up to this.")] = 0.05,
     selection: opt.Selection = None,
-    format_: Annotated[str, typer.Option("--format", help="md or csv.")] = "md",
+    format_: Annotated[str, typer.Option("--format", help="md, csv or latex.")] = "md",
     results: opt.Results = Path("results"),
 ) -> None:
     """A table's rows against a baseline row.
@@ -90,6 +90,9 @@ def report(
         list[str] | None, typer.Argument(help="Tables or YAML files; default: all with records.")
     ] = None,
     output: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
+    plots: Annotated[
+        Path | None, typer.Option(help="A folder for the page's plots, as SVG and PDF.")
+    ] = None,
     results: opt.Results = Path("results"),
 ) -> None:
     """One self-contained HTML page.
@@ -98,4 +101,4 @@ def report(
     """
     from contrastbench.benchmarks import report
 
-    typer.echo(report.write(names or [], results, output))
+    typer.echo(report.write(names or [], results, output, plots))

@@ -17,6 +17,7 @@ from contrastbench.benchmarks.comparison.compare import (
 from contrastbench.benchmarks.comparison.standing import Standing, standings
 from contrastbench.benchmarks.comparison.statistics import ALPHA, Ranking
 from contrastbench.benchmarks.records import files
+from contrastbench.benchmarks.tables import latex
 from contrastbench.benchmarks.tables.entries import Entry, entries
 from contrastbench.benchmarks.tables.formats import as_table, cell
 from contrastbench.benchmarks.tables.table import Table
@@ -33,6 +34,7 @@ number is enough where folds overlap too much for it.
 Holm: p of the {test} test over all {m} comparisons of this table. Win, loss: Holm p <= {alpha};
 tie: above; untested: no p, or so few pairs that none could be that small; failed: no seed has a
 number."""
+FORMATS = ("md", "csv", "latex")
 VERDICTS = ("win", "tie", "loss", "untested", "failed")
 
 
@@ -49,8 +51,8 @@ def render(
     Raises:
         UserError: unknown format, row or test, or no two rows share a seed.
     """
-    if format_ not in ("md", "csv"):
-        raise unknown("format", format_, ["md", "csv"])
+    if format_ not in FORMATS:
+        raise unknown("format", format_, FORMATS)
     comparisons = compare(table, results, baseline, test, alpha)
     base = baseline_row(table, baseline).name
     if not comparisons:
@@ -60,6 +62,8 @@ def render(
         )
     if format_ == "csv":
         return comma_separated(table, base, comparisons)
+    if format_ == "latex":
+        return for_papers(table, base, comparisons, test, alpha)
     return "\n".join(
         [
             cell(answer(base, comparisons)),
@@ -257,6 +261,31 @@ def ranks_text(ranking: Ranking, alpha: float) -> str:
         f"Friedman: chi2({k - 1}) = {ranking.chi2:.2f}, p = {p_text(ranking.p)}. "
         f"Nemenyi's critical difference at {alpha}: {cd:.2f}{never}."
     )
+
+
+def for_papers(
+    table: Table, base: str, comparisons: list[Comparison], test: str, alpha: float
+) -> str:
+    """A table for LaTeX: differences with their intervals, wins and losses in bold."""
+    interval = f"± half of the {100 * (1 - alpha):g} % interval of the corrected t-test"
+    caption = latex.text(
+        f"{table.title}. Differences from {base} in percent points {interval}; p of the {test} "
+        f"test after Holm's correction. {answer(base, comparisons)}"
+    )
+    header = ["Method", "Column", "Seeds", "Difference", "$p$", "Verdict"]
+    body = [list(latex_cells(one, table.decimals)) for one in comparisons]
+    return latex.tabular(f"{table.name}-comparison", caption, header, body)
+
+
+def latex_cells(one: Comparison, decimals: int) -> Iterator[str]:
+    """One comparison."""
+    decided = one.verdict in ("win", "loss")
+    yield from (latex.text(one.row), latex.text(one.column), str(len(one.seeds)))
+    width = "" if one.half_width is None else f" ± {one.half_width:.{decimals}f}"
+    shown = "-" if one.difference is None else signed(one.difference, decimals) + width
+    yield latex.bold(shown, decided)
+    yield latex.text(p_text(one.holm))
+    yield latex.bold(" ".join(filter(None, (one.verdict, one.failure))), decided)
 
 
 def comma_separated(table: Table, base: str, comparisons: list[Comparison]) -> str:

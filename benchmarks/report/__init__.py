@@ -7,8 +7,14 @@ from contrastbench.benchmarks.records import files
 from contrastbench.losses.errors import UserError
 
 
-def write(names: Sequence[str], results: Path, output: Path) -> str:
+def write(names: Sequence[str], results: Path, output: Path, plots: Path | None = None) -> str:
     """Write the page for these tables, or for all that have records; what was written, in one line.
+
+    Args:
+        names: tables and sweep files.
+        results: the folder that holds runs/.
+        output: the page.
+        plots: a folder for its plots as SVG and PDF; None: they are on the page alone.
 
     Raises:
         UserError: a library is missing, there are no records, one was edited, or the file cannot be
@@ -19,11 +25,14 @@ def write(names: Sequence[str], results: Path, output: Path) -> str:
     except ModuleNotFoundError as error:
         fix = 'pip install "contrastbench[report]"'
         raise UserError(f"the report needs {error.name}, which is not installed: {fix}") from None
-    page, summary = render(names, results)
     try:
+        if plots:
+            plots.mkdir(parents=True, exist_ok=True)
+        page, summary = render(names, results, plots)
         files.replace(output, page)
     except OSError as error:
         raise UserError(
-            f"cannot write {output} ({error.strerror}): name another file with --output"
+            f"cannot write {error.filename or output} ({error.strerror}): name another file with "
+            "--output"
         ) from None
     return f"{output}: {summary}, {output.stat().st_size / 1e6:.1f} MB"

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from contrastbench.benchmarks.comparison import formats
@@ -20,7 +21,13 @@ from contrastbench.benchmarks.records import reading
 from contrastbench.benchmarks.records.failures import ORDER, best
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables import catalogue, selections
-from contrastbench.benchmarks.tables.entries import Entry, Value, entries
+from contrastbench.benchmarks.tables.entries import (
+    Entry,
+    Value,
+    best_by_column,
+    entries,
+    is_best,
+)
 from contrastbench.benchmarks.tables.load import load
 from contrastbench.benchmarks.tables.table import Table, Tune
 from contrastbench.losses.errors import UserError
@@ -73,10 +80,11 @@ class Filled:
     entry: Entry
     groups: list[int]
     why: str = ""  # there is nothing
+    best: bool = False  # of ours in its column
 
     @property
-    def best(self) -> Value | None:
-        """What the place is sorted by: ours, or the paper's where there is none of ours."""
+    def sorted_by(self) -> Value | None:
+        """Ours, or the paper's where there is none of ours."""
         return self.entry.ours or self.entry.paper
 
 
@@ -92,6 +100,7 @@ class Shown:
     counts: dict[str, Counter[str]]
     ranks: Ranks | None
     without_failures: str = ""  # the ranks where no method has failed, if some has elsewhere
+    costs: Sequence[tuple[str, float, float]] = ()  # method, seconds of a seed, score
 
     @property
     def name(self) -> str:
@@ -126,7 +135,11 @@ def show(table: Table, results: Path, groups: Sequence[Group]) -> Shown:
     for group in groups:
         by_folder[group.folder].append(group)
     filled = list(entries(table, results))
-    lines = [[place(table, entry, results, by_folder) for entry in line] for line in filled]
+    best = best_by_column(filled, table.decimals)
+    lines = [
+        [place(table, *one, results, by_folder) for one in zip(line, best, strict=True)]
+        for line in filled
+    ]
     if not any(entry.run for line in filled for entry in line):
         return Shown(table, lines, None, [], "", {}, None)
     found = compare(table, results)
@@ -134,13 +147,41 @@ def show(table: Table, results: Path, groups: Sequence[Group]) -> Shown:
     legend = formats.legend(found, "t", ALPHA) if found else ""
     ranked = ranks(table, filled)
     rest = formats.without_failures(table, filled, ALPHA) if ranked.failed else ""
-    return Shown(table, lines, base, found, legend, counts(found), ranked, rest)
+    costs = list(costs_of(lines, groups))
+    return Shown(table, lines, base, found, legend, counts(found), ranked, rest, costs)
 
 
-def place(table: Table, entry: Entry, results: Path, by_folder: dict[Path, list[Group]]) -> Filled:
+def costs_of(
+    lines: Sequence[Sequence[Filled]], groups: Sequence[Group]
+) -> Iterator[tuple[str, float, float]]:
+    """Method, seconds of a seed and score: means over the columns that all with a number fill."""
+    lines = [[place for place in line if place.groups] for line in lines]
+    done = [{p.entry.column: p for p in line if p.entry.ours} for line in lines]
+    done = [places for places in done if places]
+    shared = set(done[0]).intersection(*done) if len(done) > 1 else set()
+    for places in done if shared else ():
+        some = [places[name] for name in sorted(shared)]
+        seconds = fmean(fmean(groups_seconds(place, groups)) for place in some)
+        score = fmean(place.entry.ours.mean for place in some if place.entry.ours)
+        yield some[0].entry.row.name, seconds, score
+
+
+def groups_seconds(place: Filled, groups: Sequence[Group]) -> list[float]:
+    """What the ok records of a place took."""
+    records = [record for number in place.groups for record in groups[number].records]
+    return [record["seconds"] for record in records if record["status"] == "ok"]
+
+
+def place(
+    table: Table,
+    entry: Entry,
+    best: float | None,
+    results: Path,
+    by_folder: dict[Path, list[Group]],
+) -> Filled:
     """Where the entry's numbers come from; an average comes from the places beside it."""
     if not entry.run or entry.column not in table.columns:
-        return Filled(entry, [])
+        return Filled(entry, [], best=is_best(entry, best, table.decimals))
     if entry.column in entry.row.undecided:
         return Filled(entry, [], why=entry.row.undecided[entry.column])
     work = table.experiments(entry.row, entry.column)
@@ -150,15 +191,16 @@ def place(table: Table, entry: Entry, results: Path, by_folder: dict[Path, list[
         if any(one.matches(group.first) for one in work)
         and entry.data in ("", group.first["data_hash"])
     ]
-    return Filled(entry, [group.number for group in found])
+    numbers = [group.number for group in found]
+    return Filled(entry, numbers, best=is_best(entry, best, table.decimals))
 
 
 def choose(names: Sequence[str], results: Path, groups: Sequence[Group]) -> list[Shown]:
-    """The named tables, or every one that has a record.
+    """The named tables; or a user's own sweeps, then every table of ours that has a record.
 
     Under both selections where both have records.
     """
-    loaded = [load(name) for name in names or catalogue.names()]
+    loaded = [load(name) for name in names or [*catalogue.own(results), *catalogue.names()]]
     shown = [
         (show(table, results, groups), first)
         for one in loaded

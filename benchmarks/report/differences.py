@@ -10,7 +10,7 @@ from matplotlib.patches import Rectangle
 
 from contrastbench.benchmarks.comparison.compare import Comparison
 from contrastbench.benchmarks.comparison.formats import signed
-from contrastbench.benchmarks.report.plots import COLORS, RC, svg
+from contrastbench.benchmarks.report.plots import COLORS, RC, Drawing
 
 VERDICTS = {"win": COLORS[2], "loss": COLORS[4], "tie": COLORS[5], "untested": COLORS[5]}
 MOST = 60  # comparisons of a forest
@@ -20,14 +20,14 @@ SCALE = matplotlib.colormaps["RdBu"]
 ROW_COLUMN = ("row", "column")
 
 
-def differences_plot(base: str, comparisons: Sequence[Comparison], decimals: int) -> str:
-    """Differences from the baseline with their 95 % intervals; empty where there is none."""
+def differences_plot(base: str, comparisons: Sequence[Comparison], decimals: int) -> Drawing | None:
+    """Differences from the baseline with their 95 % intervals; None where there is none."""
     shown = [comparison for comparison in comparisons if comparison.difference is not None]
     if not shown:
-        return ""
+        return None
     with matplotlib.rc_context(RC):
         figure = forest(shown) if len(shown) <= MOST else heat_map(shown, decimals)
-        return svg(figure, in_words(base, shown, decimals))
+        return Drawing(figure, in_words(base, shown, decimals))
 
 
 def in_words(base: str, shown: Sequence[Comparison], decimals: int) -> str:

@@ -22,15 +22,15 @@ from contrastbench.benchmarks.report.differences import differences_plot
 HERE = Path(__file__).parent
 
 
-def render(names: Sequence[str], results: Path) -> tuple[str, str]:
-    """The page, and what it holds in a few words."""
+def render(names: Sequence[str], results: Path, folder: Path | None = None) -> tuple[str, str]:
+    """The page, and what it holds in a few words; its plots are files of the folder, too."""
     groups = contents.read_groups(results)
     shown = contents.choose(names, results, groups)
     numbers = contents.related(shown, groups) if names else {group.number for group in groups}
     chosen = [group for group in groups if group.number in numbers]
     statuses = Counter(record["status"] for group in chosen for record in group.records)
     page = (
-        environment()
+        environment(folder)
         .get_template("page.html")
         .render(
             shown=shown,
@@ -46,8 +46,16 @@ def render(names: Sequence[str], results: Path) -> tuple[str, str]:
     return page, f"tables: {len(shown)}, experiments: {len(chosen)}, records: {statuses.total()}"
 
 
-def environment() -> Environment:
+def environment(folder: Path | None) -> Environment:
     """Autoescape is on for all that is not marked as ours."""
+
+    def shown(name: str, drawing: plots.Drawing | None) -> Markup:
+        if drawing is None:
+            return Markup("")
+        if folder:
+            drawing.save(folder, name)
+        return Markup(drawing.svg())
+
     made = Environment(
         loader=FileSystemLoader(HERE),
         autoescape=True,
@@ -57,15 +65,19 @@ def environment() -> Environment:
     )
     made.globals |= {
         "ours": lambda name: Markup((HERE / name).read_text(encoding="utf-8")),
-        "sensitivity_plot": lambda what: Markup(plots.sensitivity_plot(what)),
-        "critical_difference": lambda ranks: Markup(
-            plots.critical_difference(ranks.rows, ranks.ranking)
+        "sensitivity_plot": lambda what: shown(what.title, plots.sensitivity_plot(what)),
+        "critical_difference": lambda one: shown(
+            f"{one.name} ranks", plots.critical_difference(one.ranks.rows, one.ranks.ranking)
+        ),
+        "cost_plot": lambda one: shown(
+            f"{one.name} costs", plots.cost_plot(one.costs, one.table.metric or "score")
         ),
         "ranks_text": ranks_text,
         "answer": answer,
         "VERDICTS": VERDICTS,
-        "differences_plot": lambda one: Markup(
-            differences_plot(one.baseline, one.compared, one.table.decimals)
+        "differences_plot": lambda one: shown(
+            f"{one.name} differences",
+            differences_plot(one.baseline, one.compared, one.table.decimals),
         ),
         "colors": plots.COLORS,
     }

@@ -1,10 +1,12 @@
 """Plots of the report as SVG text that takes the page's colours and fonts."""
 
 import io
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 import matplotlib
@@ -39,6 +41,9 @@ RC: dict[Any, Any] = {
     "xtick.major.width": 0.6,
     "ytick.major.width": 0.6,
 }
+
+
+WHOLE: dict[str, Any] = {"bbox_inches": "tight", "pad_inches": 0.04}  # no label is cut
 
 
 @dataclass(frozen=True)
@@ -145,7 +150,27 @@ def lines_of(members: Sequence[Group], name: str, tuning: bool = False) -> Itera
             )
 
 
-def sensitivity_plot(what: Sensitivity) -> str:
+class Drawing(NamedTuple):
+    """A figure, and what it shows in words."""
+
+    figure: Figure
+    words: str
+
+    def svg(self) -> str:
+        """For a page: in its colour and fonts, the words for those who cannot see it."""
+        with matplotlib.rc_context(RC):
+            return svg(self.figure, self.words)
+
+    def save(self, folder: Path, name: str) -> None:
+        """As files for papers and slides: NAME.svg and NAME.pdf."""
+        stem = re.sub(r"[^\w.+-]+", "-", name).strip("-")
+        for suffix in ("svg", "pdf"):
+            with matplotlib.rc_context({**RC, "pdf.fonttype": 42}):
+                about = {"Date": None} if suffix == "svg" else {"CreationDate": None}
+                self.figure.savefig(folder / f"{stem}.{suffix}", metadata=about, **WHOLE)
+
+
+def sensitivity_plot(what: Sensitivity) -> Drawing:
     """Means with their standard deviations; at most as many lines as there are colours."""
     with matplotlib.rc_context(RC):
         figure = Figure(figsize=(3.6, 2.4))
@@ -171,7 +196,7 @@ def sensitivity_plot(what: Sensitivity) -> str:
             axes.set_xticks([], minor=True)
         axes.set_xlabel(what.setting, parse_math=False)
         axes.set_ylabel(what.metric, parse_math=False)
-        return svg(figure, summary(what))
+        return Drawing(figure, summary(what))
 
 
 def summary(what: Sensitivity) -> str:
@@ -184,7 +209,7 @@ def summary(what: Sensitivity) -> str:
     return f"{what.title}. {'First line: ' if len(what.lines) > 1 else ''}{points}."
 
 
-def critical_difference(names: Sequence[str], ranking: Ranking) -> str:
+def critical_difference(names: Sequence[str], ranking: Ranking) -> Drawing:
     """Demšar's diagram: average ranks on an axis, 1 left.
 
     A bar joins methods that the Nemenyi test keeps together.
@@ -193,7 +218,7 @@ def critical_difference(names: Sequence[str], ranking: Ranking) -> str:
     half, k = (len(names) + 1) // 2, len(names)
     height = 0.7 + 0.22 * half + 0.12 * len(ranking.groups)
     with matplotlib.rc_context(RC):
-        figure = Figure(figsize=(6.4, height))
+        figure = Figure(figsize=(5.0, height))
         axes = figure.add_axes((0.3, 0, 0.4, 1))
         axes.set_xlim(1, k)
         axes.set_ylim(height, 0)
@@ -226,7 +251,36 @@ def critical_difference(names: Sequence[str], ranking: Ranking) -> str:
             "; ".join(" and ".join(names[i] for i in group) for group in ranking.groups) or "none"
         )
         difference = f"Critical difference {ranking.critical_difference:.2f}"
-        return svg(figure, f"Average ranks, best first: {ranks}. {difference}. Joined: {joined}.")
+        words = f"Average ranks, best first: {ranks}. {difference}. Joined: {joined}."
+        return Drawing(figure, words)
+
+
+def cost_plot(points: Sequence[tuple[str, float, float]], metric: str) -> Drawing:
+    """Seconds of a seed against the score.
+
+    Args:
+        points: method, seconds and score, each a mean over the columns that all methods fill.
+        metric: what the score is called.
+    """
+    with matplotlib.rc_context(RC):
+        figure = Figure(figsize=(4.4, 2.8))
+        axes = figure.add_axes((0.13, 0.16, 0.85, 0.8))
+        for i, (name, seconds, score) in enumerate(points):
+            color, marker = COLORS[i % len(COLORS)], MARKERS[i % len(MARKERS)]
+            axes.plot([seconds], [score], color=color, marker=marker, linestyle="none")
+            about: dict[str, Any] = {
+                "textcoords": "offset points",
+                "va": "center",
+                "parse_math": False,
+            }
+            axes.annotate(name, (seconds, score), (6, 0), annotation_clip=False, **about)
+        times = [seconds for _, seconds, _ in points]
+        if max(times) > 5 * min(times) > 0:
+            axes.set_xscale("log")
+        axes.set_xlabel("seconds a seed")
+        axes.set_ylabel(metric, parse_math=False)
+        shown = "; ".join(f"{name} {y:.2f} in {x:.1f} s" for name, x, y in points)
+        return Drawing(figure, f"Score against seconds a seed: {shown}.")
 
 
 def draw_scale(axes: Axes, k: int, difference: float) -> None:
@@ -260,7 +314,8 @@ def draw_method(axes: Axes, label: str, rank: float, y: float, side: float, left
 def svg(figure: Figure, text: str) -> str:
     """The figure for a page: in its colour and fonts; `text` is for those who cannot see it."""
     out = io.StringIO()
-    figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    about = {"Date": None, "Creator": None}
+    figure.savefig(out, format="svg", transparent=True, metadata=about, **WHOLE)
     root = ElementTree.fromstring(out.getvalue())
     for child in [*root.iter(f"{SVG}metadata"), *root.iter(f"{SVG}defs")]:
         if child in list(

@@ -163,6 +163,18 @@ function chart(title, unit, series) {
   return el("figure", {}, el("figcaption", {}, `${title}, ${lines}`), svg);
 }
 
+// Learning curves of a table are drawn once they are seen
+function learning(box) {
+  if (!box.open || box.children.length > 1) return;
+  const shown = box.dataset.curves.split(" ").map((n) => groups.get(Number(n))).filter((group) => group);
+  const drawn = shown.map((group) => [group, curves(group)]).filter(([, figures]) => figures.children.length);
+  box.append(...drawn.map(([group, figures]) => el("section", { class: "curve" }, el("h4", {}, `${group.loss} on ${group.dataset}${pairs(group.params) && ": "}${pairs(group.params)}`), figures)));
+}
+for (const box of document.querySelectorAll("[data-curves]")) {
+  box.addEventListener("toggle", () => learning(box));
+  learning(box);
+}
+
 // The list of all experiments
 
 function listed(group, varying) {

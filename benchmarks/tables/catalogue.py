@@ -3,6 +3,7 @@
 Reads no more than it must.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from importlib.metadata import entry_points
 from importlib.util import find_spec
@@ -80,6 +81,27 @@ def folders() -> Iterator[Path]:
 def twice(name: str, one: Path, other: Path) -> UserError:
     """Two files would write the same results."""
     return UserError(f"two tables are named {name}: {other} and {one}: rename one of the files")
+
+
+def own(results: Path) -> list[str]:
+    """A user's own files in the results and in the working folder: sweeps, or tables.
+
+    Other YAML files, and those with the name of a table of ours, are left out.
+    """
+    known = files()
+    found = {path.resolve(): path for folder in (Path(), results) for path in yaml_files(folder)}
+    return [str(path) for path in found.values() if path.stem not in known and is_ours(path)]
+
+
+def yaml_files(folder: Path) -> list[Path]:
+    """Those of a folder, by name."""
+    return sorted(path for path in folder.glob("*.y*ml") if path.suffix in ENDINGS)
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a YAML file has a key that our files have."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return re.search(r"^(losses|extends|columns):", text, re.MULTILINE) is not None
 
 
 def source(path: Path) -> str:

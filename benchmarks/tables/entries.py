@@ -99,6 +99,22 @@ def entry(table: Table, row: Row, column: str, results: Path) -> Entry:
     return Entry(row, column, paper, mine, run, table.protocol.seeds, data, table.quotes, failure)
 
 
+def best_by_column(lines: Sequence[Sequence[Entry]], decimals: int) -> list[float | None]:
+    """The largest mean of ours in each column as it is shown; None where fewer than two have one.
+
+    It is marked, which says nothing of whether others differ from it.
+    """
+    columns = [
+        [round(e.ours.mean, decimals) for e in some if e.ours] for some in zip(*lines, strict=True)
+    ]
+    return [max(means) if len(means) > 1 else None for means in columns]
+
+
+def is_best(entry: Entry, best: float | None, decimals: int) -> bool:
+    """Whether ours is the best of its column."""
+    return entry.ours is not None and round(entry.ours.mean, decimals) == best
+
+
 def published(row: Row, column: str) -> Value | None:
     """The paper's value."""
     if column not in row.paper:

@@ -3,13 +3,19 @@
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.tables import catalogue, latex, selections
 from contrastbench.benchmarks.tables.apart import SHORT
-from contrastbench.benchmarks.tables.entries import Entry, Value, entries
+from contrastbench.benchmarks.tables.entries import (
+    Entry,
+    Value,
+    best_by_column,
+    entries,
+    is_best,
+)
 from contrastbench.benchmarks.tables.load import load
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses.errors import UserError, unknown
@@ -116,24 +122,27 @@ def comma_separated(table: Table, lines: list[list[Entry]]) -> str:
 def for_papers(table: Table, lines: list[list[Entry]]) -> str:
     """A table for LaTeX: the paper's values, ours and the differences below each other."""
     header = [latex.text(name) for name in ["Method", *(entry.column for entry in lines[0])]]
-    body = [cells for line in lines for cells in stacked(table, line)]
+    best = best_by_column(lines, table.decimals)
+    body = [cells for line in lines for cells in stacked(table, line, best)]
     parts = [f"{table.title}. {legend(table)} Selection: {table.selection_label}.", *table.copies]
     caption = " ".join([*parts, f"Source: {table.source}."])
     return latex.tabular(table.name, latex.text(caption), header, body)
 
 
-def stacked(table: Table, line: list[Entry]) -> Iterator[list[str]]:
-    """The rows of a method in LaTeX."""
+def stacked(table: Table, line: list[Entry], best: Sequence[float | None]) -> Iterator[list[str]]:
+    """The rows of a method in LaTeX; the best of ours in a column is bold."""
     rows = list(zip(*(entry.parts(table.decimals) for entry in line), strict=True))
     quoted = [entry.paper is not None and not entry.run for entry in line]
-    papers = [
-        latex.italic(value) if italics else latex.text(value)
-        for value, italics in zip(rows[0], quoted, strict=True)
+    bold = [is_best(*pair, table.decimals) for pair in zip(line, best, strict=True)]
+    first = [
+        latex.italic(value) if italics else latex.bold(value, mark and not table.quotes)
+        for value, italics, mark in zip(rows[0], quoted, bold, strict=True)
     ]
-    yield [latex.text(line[0].row.name), *papers]
-    for name, values in (("ours", rows[1]), ("difference", rows[2])):
-        if any(values):
-            yield [rf"\quad {name}", *map(latex.text, values)]
+    yield [latex.text(line[0].row.name), *first]
+    if any(rows[1]):
+        yield [r"\quad ours", *map(latex.bold, rows[1], bold)]
+    if any(rows[2]):
+        yield [r"\quad difference", *map(latex.text, rows[2])]
 
 
 def write_all(results: Path) -> Iterator[Path]:

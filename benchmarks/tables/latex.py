@@ -44,6 +44,11 @@ def italic(plain: str) -> str:
     return rf"\textit{{{text(plain)}}}"
 
 
+def bold(plain: str, marked: bool = True) -> str:
+    """A text in bold, if it is marked."""
+    return rf"\textbf{{{text(plain)}}}" if marked and plain else text(plain)
+
+
 def label(name: str) -> str:
     """A name without what ends a label or its line.
 

@@ -29,7 +29,9 @@ def texts(svg: str) -> list[str]:
 
 
 def test_a_forest_names_every_comparison_and_colours_its_verdict() -> None:
-    svg = differences_plot("infonce", FEW, 1)
+    drawing = differences_plot("infonce", FEW, 1)
+    assert drawing is not None
+    svg = drawing.svg()
     found = texts(svg)
     assert [found.count(name) for name in ("MUTAG", "DD", "a $loss$", "another")] == [1, 1, 2, 1]
     for verdict in ("win", "loss", "tie"):
@@ -44,11 +46,13 @@ def test_a_heat_map_has_a_number_for_every_comparison_and_cuts_no_name() -> None
         for j in range(9)
     ]
     assert len(many) > MOST
-    svg = differences_plot("infonce", many, 1)
+    drawing = differences_plot("infonce", many, 1)
+    assert drawing is not None
+    svg = drawing.svg()
     assert sum(text.startswith("±0.8") for text in texts(svg)) == len(many)
     assert {f"loss {i}" for i in range(8)} <= set(texts(svg))
 
 
 @pytest.mark.parametrize("shown", [[], FEW[-1:]])
 def test_nothing_to_compare_is_no_plot(shown: list[Comparison]) -> None:
-    assert differences_plot("infonce", shown, 1) == ""
+    assert differences_plot("infonce", shown, 1) is None

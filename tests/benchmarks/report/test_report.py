@@ -104,6 +104,43 @@ def test_a_table_shows_ours_the_papers_and_what_went_wrong(filled: Path) -> None
     assert "Small &amp; safe" in text
 
 
+def test_the_best_of_a_column_is_marked(filled: Path) -> None:
+    text = re.sub(r"\s+", " ", page(filled))
+    assert '<span class="ours best">83.0</span>' in text
+    assert text.count('class="ours best"') == 2, "one on each set"
+    assert text.count("How to read") == 1
+
+
+def test_costs_are_means_over_the_columns_that_all_fill(filled: Path) -> None:
+    (shown,) = contents.choose(["small"], filled, contents.read_groups(filled))
+    assert shown.costs == [("base", 2.0, 76.0), ("warm", 2.0, 78.0), ("new", 2.0, 76.0)]
+
+
+def test_plots_are_files_too(filled: Path) -> None:
+    folder = filled / "plots"
+    report.write(["small"], filled, filled / "report.html", folder)
+    names = {path.name for path in folder.iterdir()}
+    some = ("differences", "ranks", "costs")
+    assert {f"small-{name}.{suffix}" for name in some for suffix in ("svg", "pdf")} <= names
+    assert (folder / "small-ranks.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_sweep_files_of_the_results_and_of_here_need_no_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, results = tmp_path / "here", tmp_path / "results"
+    for folder, title in ((here, "one of mine"), (results, "another of mine")):
+        folder.mkdir()
+        text = f"title: {title}\ndomains: {{graph: {{datasets: [MUTAG]}}}}\nlosses: [infonce]\n"
+        (folder / f"{title[:3]}.yaml").write_text(text)
+    (here / "compose.yaml").write_text("services: {losses: 3}\n")
+    monkeypatch.chdir(here)
+    add(results, 0, 60.0)
+    text = page(results)
+    assert "</span> one of mine</h2>" in text
+    assert "</span> another of mine</h2>" in text
+
+
 def test_failures_are_listed(filled: Path) -> None:
     for seed in range(2):
         add(filled, seed, 0.0, dataset="NCI1", loss="adnce", status="diverged")
@@ -306,12 +343,14 @@ def test_plots_are_in_the_pages_colour_and_say_what_they_show(tmp_path: Path) ->
     for temperature in (0.01, 0.2):
         add(tmp_path, 0, 70.0, params={"temperature": temperature})
     (what,) = plots.sensitivities(contents.read_groups(tmp_path))
-    for drawn in (
+    for drawing in (
+        plots.cost_plot([("a $b$", 1.0, 80.0), (EVIL, 20.0, 81.0)], "accuracy"),
         plots.sensitivity_plot(what),
         plots.critical_difference(
             ["a $b$", EVIL, "c"], Ranking([1.0, 2.0, 3.0], 9, 9.0, 0.01, 1.1)
         ),
     ):
+        drawn = drawing.svg()
         root = ElementTree.fromstring(drawn)
         assert root.get("role") == "img"
         assert len(root.get("aria-label") or "") > 20
@@ -325,7 +364,7 @@ def test_plots_are_in_the_pages_colour_and_say_what_they_show(tmp_path: Path) ->
 def test_the_diagram_names_every_method_with_its_rank() -> None:
     drawn = plots.critical_difference(
         ["a $b$", EVIL, "c"], Ranking([1.0, 2.0, 3.0], 9, 9.0, 0.01, 1.1)
-    )
+    ).svg()
     root = ElementTree.fromstring(drawn)
     texts = ["".join(text.itertext()) for text in root.iter(f"{plots.SVG}text")]
     assert {"a $b$  1.00", f"{EVIL}  2.00", "c  3.00", "critical difference 1.10"} <= set(texts)

@@ -500,6 +500,15 @@ def test_latex_has_as_many_places_in_each_row(name: str, tmp_path: Path) -> None
     assert bare.count("{") == bare.count("}")
 
 
+def test_latex_has_the_best_of_ours_in_bold(tmp_path: Path) -> None:
+    row = SMALL.rows[-1].model_copy(update={"name": "other", "loss": "adnce", "params": {}})
+    table = SMALL.model_copy(update={"rows": [*SMALL.rows, row]})
+    add(tmp_path, "A", 0, 86.0)
+    made(tmp_path, table.experiment(row, "A"), 0, metrics={"accuracy": 87.0})
+    assert render(table, tmp_path, "latex").count(r"\textbf{") == 1
+    assert r"\textbf{87.0 (1" in render(table, tmp_path, "latex")
+
+
 def test_names_are_neither_formulas_nor_html(tmp_path: Path) -> None:
     columns = {"@A": SMALL.columns["A"], "<b>B": SMALL.columns["B"]}
     rows = [Row(name=name, loss="infonce") for name in ("=1+1", "<script>", "[x](http://y)")]
