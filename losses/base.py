@@ -115,14 +115,16 @@ class Loss(nn.Module):
     recorded with the value that the constructor got, the initial one.
 
     A loss may have parameters and buffers of its own. Whoever trains with it has to
-        - seed torch before making the loss, if its parameters are drawn,
-        - call `loss.prepare(classes)` once if `loss.needs_classes`, with the number of classes,
-          before the optimizer is made,
-        - move it: `loss.to(device)`,
-        - give the optimizer `loss.parameter_groups()` beside the encoder's parameters: a group has
-          the key "lr" where the loss wants its own rate, and the encoder's rate otherwise,
-        - switch `loss.train()` and `loss.eval()` as the encoder,
-        - save `loss.state_dict()` in checkpoints, and load it after `prepare`.
+
+    - seed torch before making the loss, if its parameters are drawn,
+    - call `loss.prepare(classes)` once if `loss.needs_classes`, with the number of classes,
+      before the optimizer is made,
+    - move it: `loss.to(device)`,
+    - give the optimizer `loss.parameter_groups()` beside the encoder's parameters: a group has
+      the key "lr" where the loss wants its own rate, and the encoder's rate otherwise,
+    - switch `loss.train()` and `loss.eval()` as the encoder,
+    - save `loss.state_dict()` in checkpoints, and load it after `prepare`.
+
     The encoder is what is evaluated; the loss's parameters end with the training.
     """
 

@@ -1,0 +1,106 @@
+"""What README and docs/ show: commands do what they are shown for, and links lead somewhere."""
+
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from contrastbench.benchmarks.cli.main import app
+from contrastbench.domains.registry import DOMAINS, declaration
+from contrastbench.losses.laws import check_loss
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("transformers")
+ROOT = Path(__file__).parents[3]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+# minutes long, and run for real by tests of their own: here their words are read alone
+READ_ALONE = {"sweep", "check", "check-loss", "check-domain", "check-device", "perf", "report"}
+READ_ALONE |= {"analyse", "--tflops"}
+# what a reader brings: data, a network, records
+BROUGHT = ("PATH", "FOLDER", "DATA", "DIR", "http", "download", "hub", "run more")
+ADDED = {
+    "run": ["--tiny"],
+    **dict.fromkeys(["compare", "plan", "table"], ["--results", str(ROOT / "results")]),
+}
+Bench = Callable[..., tuple[int, str, str]]
+
+
+def blocks(language: str) -> Iterator[tuple[str, str]]:
+    """Page and text of each block of code."""
+    for page in PAGES:
+        for text in re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL):
+            yield page.name, text
+
+
+def commands() -> list[tuple[str, ...]]:
+    """What is shown of `bench`, each once, without comments."""
+    shown = dict.fromkeys(
+        tuple(shlex.split(line, comments=True))
+        for _, text in blocks("bash")
+        for line in text.replace("\\\n", " ").splitlines()
+        if line.startswith("bench ")
+    )
+    return [words for words in shown if not set(words) & {"&&", "...", "|"}]
+
+
+def files() -> dict[str, str]:
+    """The pages' files, which begin with a comment that names them."""
+    found: dict[str, str] = {}
+    for language in ("python", "yaml"):
+        for page, text in blocks(language):
+            if name := re.match(r"# (\S+\.(?:py|yaml))\n", text):
+                found[f"{page} {name[1]}"] = text
+    return found
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> None:
+    """A folder in which a reader has written the first page's files, and no network."""
+    for key, text in reversed(files().items()):
+        (tmp_path / key.split()[1]).write_text(text)
+
+
+@pytest.mark.parametrize("words", commands(), ids=" ".join)
+@pytest.mark.usefixtures("reader", "offline")
+def test_a_command_does_what_it_is_shown_for(words: tuple[str, ...], bench: Bench) -> None:
+    """Or it ends at data that the reader is to bring, and says so in one line."""
+    name, *rest = words[1:]
+    if READ_ALONE & set(words):
+        read(name, rest)
+        return
+    code, _, said = bench(name, *rest, *ADDED.get(name, []))
+    assert code == 0 or (code == 2 and any(word in f"{words} {said}" for word in BROUGHT)), said
+
+
+def read(name: str, rest: list[str]) -> None:
+    """The words of a command, which may be one of a group."""
+    command = get_command(app).commands[name]
+    while subcommands := getattr(command, "commands", {}):
+        command, *rest = subcommands[rest[0]], *rest[1:]
+    command.make_context(name, rest)
+
+
+@pytest.mark.parametrize("key", [key for key in files() if key.endswith(".py")])
+@pytest.mark.usefixtures("reader")
+def test_a_loss_that_is_shown_passes_the_battery(key: str, tmp_path: Path) -> None:
+    name = key.split()[1]
+    (loss,) = re.findall(r"^class (\w+)", files()[key], re.MULTILINE)
+    assert [law for law in check_loss(f"{tmp_path / name}:{loss}") if not law.passed] == []
+
+
+def test_every_domain_is_shown() -> None:
+    shown = {" ".join(words) for words in commands()}
+    for domain in DOMAINS:
+        assert any(line.startswith(f"bench run --domain {domain}") for line in shown)
+        assert declaration(domain).default
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if not link.startswith(("http", "#")):
+            assert (page.parent / link.partition("#")[0]).exists(), link
