@@ -23,7 +23,7 @@ READ_ALONE |= {"analyse", "--tflops"}
 BROUGHT = ("PATH", "FOLDER", "DATA", "DIR", "http", "download", "hub", "run more")
 ADDED = {
     "run": ["--tiny"],
-    **dict.fromkeys(["compare", "plan", "table"], ["--results", str(ROOT / "results")]),
+    **{name: ["--results", str(ROOT / "results")] for name in ("compare", "plan", "table")},
 }
 Bench = Callable[..., tuple[int, str, str]]
 
