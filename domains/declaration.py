@@ -59,4 +59,5 @@ class Declaration:
     default: str  # the dataset that needs no file and no network
     tiny: dict[str, Any]  # recipe values of a smoke test
     extra: str = ""  # what pip installs for the adapter's libraries
+    needs: tuple[str, ...] = ()  # modules of the extra without which nothing runs
     corpora: Datasets = field(default_factory=dict)  # to train on, not to score

@@ -4,6 +4,7 @@ import importlib
 import re
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from contrastbench.domains.declaration import Datasets, Declaration
@@ -104,11 +105,27 @@ def domain_class(name: str) -> "type[Domain[Any, Any, Any]]":
         except ModuleNotFoundError as error:
             if f"{module}.".startswith(f"{error.name}."):
                 raise  # its own module is misspelt: nothing to install
-            fix = f'pip install "{about.extra}"' if about.extra else f"pip install {error.name}"
-            raise UserError(
-                f"domain {name} needs {error.name}, which is not installed: {fix}"
-            ) from None
+            raise missing(name, error.name) from None
     return adapter
+
+
+def check_needs(name: str) -> None:
+    """Raise unless the libraries that a domain always needs are installed; none is imported.
+
+    Raises:
+        UserError: one is missing, with the line that adds it.
+    """
+    about = declaration(name)
+    for module in about.needs:
+        if find_spec(module) is None:
+            raise missing(name, module)
+
+
+def missing(name: str, module: str | None) -> UserError:
+    """The error for a library of a domain that is not installed."""
+    extra = declaration(name).extra
+    fix = f'pip install "{extra}"' if extra else f"pip install {module}"
+    return UserError(f"domain {name} needs {module}, which is not installed: {fix}")
 
 
 def make_recipe(domain: str, values: dict[str, Any]) -> Recipe:

@@ -16,9 +16,11 @@ from contrastbench.benchmarks.cli.arguments import (
     parse_numbers,
     parse_pairs,
 )
+from contrastbench.benchmarks.cli.loading import loading
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.running.options import Options
+from contrastbench.domains.registry import check_needs
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
@@ -180,7 +182,10 @@ def losses(texts: Sequence[str], set_: Iterable[str] | None) -> list[LossSpec]:
 
 def open_(experiment: Experiment, seed: int, options: Options) -> "Laboratory":
     """Where the losses are trained; brings torch."""
-    from contrastbench.benchmarks.analyses.laboratory import open_laboratory
+    _ = experiment.full_recipe  # mistakes are named before torch is imported
+    check_needs(experiment.domain)
+    with loading():
+        from contrastbench.benchmarks.analyses.laboratory import open_laboratory
 
     return open_laboratory(experiment, seed, options)
 

@@ -1,13 +1,19 @@
 """`bench check-loss`, `check-domain` and `check-device`: batteries for what is somebody's own."""
 
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from contrastbench.benchmarks.cli import options as opt
-from contrastbench.benchmarks.cli.arguments import check_data_root, parse_pairs
+from contrastbench.benchmarks.cli.arguments import check_data_root, parse_grid, parse_pairs
+from contrastbench.benchmarks.cli.loading import loading
+from contrastbench.benchmarks.running import checked
+from contrastbench.domains.registry import make_recipe
+from contrastbench.losses.registry import is_registered
+from contrastbench.losses.spec import LossSpec
 
 if TYPE_CHECKING:
     from contrastbench.losses.laws import CheckResult
@@ -16,11 +22,34 @@ if TYPE_CHECKING:
 def check_loss(
     loss: Annotated[str, typer.Argument(help="my_loss.py:MyLoss, a registered name, or a sum.")],
     set_: opt.Set = None,
+    grid: Annotated[
+        list[str] | None,
+        typer.Option(help="KEY=V1,V2,... of the loss: each value is checked, as a sweep's grid."),
+    ] = None,
 ) -> None:
-    """The checks that every registered loss passes, on your own."""
-    from contrastbench.losses.laws import check_loss
+    """The checks that every registered loss passes, on your own.
 
-    show(check_loss(loss, **parse_pairs("--set", set_)))
+    Example: bench check-loss mine.py:Mine --set margin=0.2 --grid temperature=0.05,0.5
+    """
+    values, params = parse_grid(grid or []), parse_pairs("--set", set_)
+    settings = [dict(zip(values, some, strict=True)) for some in product(*values.values())]
+    specs = [LossSpec(loss, {**params, **setting}) for setting in settings]
+    if is_registered(loss):
+        for spec in specs:
+            spec.check()  # a mistake is named before torch is imported
+    with loading():
+        from contrastbench.losses.laws import check_loss
+
+    results = []
+    for spec in specs:
+        if len(specs) > 1:
+            typer.echo(f"{spec.label}:")
+        found = check_loss(loss, **spec.params)
+        tell(found)
+        results += found
+    if all(result.passed for result in results):
+        checked.note(specs[0].code)
+    conclude(results)
 
 
 def check_domain(
@@ -32,8 +61,13 @@ def check_domain(
     """The checks that every domain of ours passes, on your own.
 
     Repeatable, resumable, true to its data.
+    Example: bench check-domain graph
     """
-    from contrastbench.benchmarks.running.domain_laws import check_domain
+    make_recipe(
+        name, parse_pairs("--recipe", recipe)
+    )  # mistakes are named before torch is imported
+    with loading():
+        from contrastbench.benchmarks.running.domain_laws import check_domain
 
     check_data_root(data_root)
     show(check_domain(name, dataset, parse_pairs("--recipe", recipe), data_root))
@@ -53,6 +87,7 @@ def check_device(
     """Whether a device computes what a CPU does, repeats its numbers, never waits, and how fast.
 
     At most ten minutes. Exit code 1: something is not as it should be.
+    Example: bench check-device cuda
     """
     from contrastbench.benchmarks.perf.check_device import Work, new_report, run
     from contrastbench.benchmarks.records.device_report import place
@@ -74,8 +109,20 @@ def check_device(
 
 def show(results: "Sequence[CheckResult]") -> None:
     """A line for each check; exit code 1 if one failed."""
+    tell(results)
+    conclude(results)
+
+
+def tell(results: "Sequence[CheckResult]") -> None:
+    """A line for each check, and one for what helps where it failed."""
     for result in results:
         typer.echo(f"{'pass' if result.passed else 'FAIL'}  {result.name:16} {result.detail}")
+        if result.remedy:
+            typer.echo(f"      {'':16} try: {result.remedy}")
+
+
+def conclude(results: "Sequence[CheckResult]") -> None:
+    """How many passed; exit code 1 if not all did."""
     passed = sum(result.passed for result in results)
     typer.echo(f"{passed} of {len(results)} checks passed")
     if passed < len(results):

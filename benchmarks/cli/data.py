@@ -41,7 +41,10 @@ def data(
         str | None, typer.Argument(help="A dataset; verify takes all without one.")
     ] = None,
 ) -> None:
-    """Datasets and their downloads."""
+    """Datasets and their downloads.
+
+    Example: bench data fetch MUTAG
+    """
     damaged = False
     for line in lines(action, name):
         typer.echo(line)
@@ -73,7 +76,10 @@ def lines(action: str, name: str | None) -> Iterator[str]:
 
 
 def doctor() -> None:
-    """Versions, devices, what is missing and the line that adds it."""
+    """Versions, devices, what is missing and the line that adds it.
+
+    Example: bench doctor
+    """
     from contrastbench.benchmarks.cli.doctor import report
 
     for line in report():

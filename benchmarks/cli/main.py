@@ -72,6 +72,14 @@ def start(
         typer.echo(context.get_help())
 
 
+def usage(error: Exception) -> str:
+    """What is wrong with the words, and of a missing one what there is to choose from."""
+    message: str = error.format_message()  # type: ignore[attr-defined]
+    choices = getattr(getattr(error, "param", None), "help", None)
+    missing = type(error).__name__ == "MissingParameter"
+    return f"{message.rstrip('.')}: {choices}" if missing and choices else message
+
+
 def main() -> None:
     """Run the command line; a user's mistake is one line on standard error and exit code 2."""
     warnings.formatwarning = lambda message, *_: f"bench: {message}\n"
@@ -80,7 +88,7 @@ def main() -> None:
         code = app(standalone_mode=False)
     except (UserError, UsageError) as error:
         code = 2
-        message = error.format_message() if isinstance(error, UsageError) else str(error)  # type: ignore[attr-defined]
+        message = usage(error) if isinstance(error, UsageError) else str(error)
         typer.echo(f"bench: {message}", err=True)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-Domain = Annotated[str, typer.Option(help="What kind of data; see `bench list domains`.")]
+Domain = Annotated[str, typer.Option(help="graph, image, sentence, tabular or a package's.")]
 Dataset = Annotated[str | None, typer.Option(help="Default: the domain's embedded one.")]
 Set = Annotated[
     list[str] | None, typer.Option("--set", help="KEY=VALUE for the loss, e.g. mu=0.7.")

@@ -33,7 +33,10 @@ def perf(
     data_root: opt.DataRoot = None,
     device: opt.Device = "cpu",
 ) -> None:
-    """Times and ratios measured side by side in one run, on a CPU or on --device cuda."""
+    """Times and ratios measured side by side in one run, on a CPU or on --device cuda.
+
+    Example: bench perf losses --only infonce,adnce
+    """
     if part not in PARTS:
         raise unknown("benchmark", part, PARTS)
     from contrastbench.benchmarks.running.devices import open_device

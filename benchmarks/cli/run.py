@@ -10,12 +10,15 @@ import typer
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import check_data_root, make_experiment, parse_pairs
+from contrastbench.benchmarks.cli.loading import loading
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.seeds import parse_seeds
-from contrastbench.benchmarks.running import channel, launch
+from contrastbench.benchmarks.running import channel, checked, launch
 from contrastbench.benchmarks.running.options import Options
+from contrastbench.domains.registry import check_needs
 from contrastbench.losses.errors import UserError
-from contrastbench.losses.spec import LossSpec
+from contrastbench.losses.registry import is_registered
+from contrastbench.losses.spec import NONE, LossSpec
 
 if TYPE_CHECKING:
     from contrastbench.benchmarks.records.store import Record
@@ -69,23 +72,31 @@ def run(
     if export is not None and len(numbers) > 1:
         raise UserError(f"--export takes the encoder of one seed, got --seeds {seeds}")
     experiment = make_experiment(domain, dataset, spec, recipe, tiny, target)
-    _ = experiment.full_recipe, spec.complete  # mistakes are named before torch is imported
+    _ = experiment.full_recipe  # mistakes are named before torch is imported
+    check_needs(domain)
+    if spec.name == NONE or is_registered(spec.name):
+        spec.check()
     options = Options(results, data_root, device, threads, deterministic, tf32, export, tensorboard)
     if devices > 1 and not launch.launched():
         raise typer.Exit(launch.launch(devices, output))
 
-    from contrastbench.benchmarks.running import ranks
-    from contrastbench.benchmarks.running.devices import choose_device
-    from contrastbench.benchmarks.running.runner import run as run_cell
+    with loading():
+        from contrastbench.benchmarks.running import ranks
+        from contrastbench.benchmarks.running.devices import choose_device
+        from contrastbench.benchmarks.running.runner import run as run_cell
 
+    if not checked.is_noted(spec.code):
+        typer.echo(f"never checked: bench check-loss {loss} takes seconds", err=True)
     store.sweep(results)
+    kept = {cell_of(record) for record in experiment.finished(results)}
     done = []
     with ranks.joined(choose_device(device)):
         for seed in numbers:
             record, path = run_cell(experiment, seed, options)
             done.append(record)
             if ranks.is_first():
-                typer.echo(json.dumps(record) if json_ else describe(record, path), file=output)
+                line = describe(record, path, cell_of(record) in kept)
+                typer.echo(json.dumps(record) if json_ else line, file=output)
             if ranks.size() > 1 and record["status"] not in store.FINAL:
                 break  # the other ranks have ended
     if not json_ and len(done) > 1:
@@ -94,13 +105,18 @@ def run(
         raise typer.Exit(1)
 
 
-def describe(record: "Record", path: Path) -> str:
-    """One line on a record."""
+def cell_of(record: "Record") -> tuple[str, int]:
+    """What tells a record from others of its experiment."""
+    return record["data_hash"], record["seed"]
+
+
+def describe(record: "Record", path: Path, kept: bool = False) -> str:
+    """One line on a record, which may be kept from an earlier run."""
     cell = f"{record['domain']} {record['dataset']} {record['loss']} seed {record['seed']}"
     if record["status"] != "ok":
-        return f"{cell}: {record['status']}, {record['details']['error']} ({path})"
+        return f"{cell}: {record['status']}, {record['details']['error']} ({'kept, ' * kept}{path})"
     numbers = ", ".join(f"{name} {value:.2f}" for name, value in record["metrics"].items())
-    return f"{cell}: {numbers} ({record['seconds']:.1f} s, {path})"
+    return f"{cell}: {numbers} ({'kept, ' * kept}{record['seconds']:.1f} s, {path})"
 
 
 def summary(done: "list[Record]") -> str:

@@ -132,6 +132,8 @@ def check(
 
     Each dataset is read and each loss takes one step, on the device and with the recipe of its
     cells; results must take records, and memory and disk must do. Exit code 1: something fails.
+
+    Example: bench check my.yaml --jobs 2
     """
     from contrastbench.benchmarks.sweeps.check import check
     from contrastbench.benchmarks.sweeps.plan import make_plan
@@ -168,6 +170,8 @@ def plan(
 
     With --device by records of that device, and where there is none by the operations of the
     recipe: a lower bound, of products alone.
+
+    Example: bench plan adnce-table5 --only column=PROTEINS
     """
     from contrastbench.benchmarks.sweeps.costs import Costs
     from contrastbench.benchmarks.sweeps.plan import lines, make_plan
@@ -195,6 +199,8 @@ def merge(
     """Add the records of other folders.
 
     Equal ones are kept as they are, unequal ones named and left out.
+
+    Example: bench merge other/results third/results
     """
     from contrastbench.benchmarks.records.merge import merge
 
@@ -215,6 +221,8 @@ def pack(
     """Put the finished records of each dataset into one compressed file, a pack.
 
     Every command reads packs beside loose files. Pack again when there are more.
+
+    Example: bench pack --results results
     """
     from contrastbench.benchmarks.records import packing
 

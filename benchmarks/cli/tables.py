@@ -29,7 +29,10 @@ def table(
     selection: opt.Selection = None,
     results: opt.Results = Path("results"),
 ) -> None:
-    """A published table beside our numbers, from the records alone."""
+    """A published table beside our numbers, from the records alone.
+
+    Example: bench table adnce-table5 --format latex
+    """
     from contrastbench.benchmarks.tables import formats, selections
     from contrastbench.benchmarks.tables.load import load
 
@@ -50,7 +53,10 @@ def table(
 def audit(
     name: opt.Table, selection: opt.Selection = None, results: opt.Results = Path("results")
 ) -> None:
-    """Our protocol beside the paper's: same, deviating, open, not yet compared."""
+    """Our protocol beside the paper's: same, deviating, open, not yet compared.
+
+    Example: bench audit adnce-table5
+    """
     from contrastbench.benchmarks.tables import audit, selections
     from contrastbench.benchmarks.tables.load import load
 
@@ -74,6 +80,8 @@ def compare(
     """A table's rows against a baseline row.
 
     Paired tests over shared seeds and folds, wins, ties and losses, ranks.
+
+    Example: bench compare adnce-table5 --baseline ADNCE
     """
     from contrastbench.benchmarks.comparison import formats
     from contrastbench.benchmarks.tables import selections
@@ -98,6 +106,8 @@ def report(
     """One self-contained HTML page.
 
     Tables, comparisons, plots, and the records behind each number.
+
+    Example: bench report --output report.html --plots plots
     """
     from contrastbench.benchmarks import report
 

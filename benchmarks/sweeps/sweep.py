@@ -314,6 +314,18 @@ def report(failures: Iterable[Failure]) -> Iterator[str]:
         yield f"{label}, seed{'s' * (len(some) > 1)} {', '.join(map(str, sorted(some)))}: {reason}"
 
 
+def ending(code: int) -> str:
+    """How a process ended, by its exit code.
+
+    >>> ending(-9)
+    'was killed by SIGKILL (out of memory?)'
+    """
+    if code >= 0:
+        return f"ended with exit code {code}"
+    name = signal.Signals(-code).name
+    return f"was killed by {name}" + " (out of memory?)" * (-code == signal.SIGKILL)
+
+
 class Slot:
     """A place for one worker on a device: one process after another."""
 
@@ -437,8 +449,7 @@ class Worker:
         if line.endswith("\n"):
             return dict(json.loads(line))
         code = self.process.wait()
-        how = f"signal {-code}" if code < 0 else f"exit code {code}"
-        error = f"the process ended with {how}: {self.last_words()}"
+        error = f"the process {ending(code)}: {self.last_words()}"
         return {"status": "failed", "error": error, "code": code}
 
     @property

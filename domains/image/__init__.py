@@ -366,4 +366,5 @@ DECLARATION = Declaration(
     default="digits",
     tiny={"epochs": 1, "limit": 200, "batch_size": 32, "width": 0.125, "projection": (32, 16)},
     extra="contrastbench[image]",
+    needs=("PIL", "torchvision"),
 )

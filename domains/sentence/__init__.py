@@ -146,5 +146,6 @@ DECLARATION = Declaration(
     default="graded",
     tiny={"epochs": 2, "limit": 96, "batch_size": 32, "eval_every": 2},
     extra="contrastbench[sentence]",
+    needs=("huggingface_hub", "tokenizers", "transformers"),
     corpora=CORPORA,
 )

@@ -18,6 +18,35 @@ from contrastbench.losses.registry import get_loss
 
 CLASSES = 64  # the largest batch of the battery has as many samples, and so no more classes
 
+BLOCK = (
+    "terms sees a block of anchors with all keys, never the whole batch: what is over anchors "
+    "belongs into combine"
+)
+LOGARITHMS = (
+    "stay in log space (scores.log_share, log_mean_neg), and exponentiate differences alone"
+)
+REMEDIES = {
+    "scalar": "return one number: combine(terms) is their mean unless you write your own",
+    "batch size": f"statistics of a batch may be 0/0 where it is small; {BLOCK}",
+    "permutation": "anchors come in any order; set ordered = True if yours may not",
+    "rotation": "use scores.pos and scores.neg, the cosines, not coordinates",
+    "gradient": "write detach() where a weight is a constant, not torch.no_grad()",
+    "second gradient": "a torch.autograd.Function of your own must be differentiable twice",
+    "float32": LOGARITHMS,
+    "half precision": "a ScoreLoss computes in float32; leave the scores to it",
+    "low temperature": LOGARITHMS,
+    "zero rows": "do not divide by a score or a length: both may be zero",
+    "no negatives": "let the UserError of an empty row through",
+    "padding": "reduce over positives by scores.mean_pos or log_mean_pos, which know the padding",
+    "tiles": BLOCK,
+    "parameters": "keep each argument under its name, checked by losses.base.in_range",
+    "closer positives": (
+        "on graphs log_share is log(pos / mean neg) and may exceed 0, so its exponential is no "
+        "probability: take 1 - p from sigmoid, or min(log_share, 0)"
+    ),
+    "learning": "keep parameters as tensors: .item() and .data cut their gradient",
+    "state": "leave state_dict and load_state_dict to torch.nn.Module",
+}
 CHECKS: list[Check] = [
     interface.check_scalar,
     interface.check_batch_size,
@@ -33,6 +62,7 @@ CHECKS: list[Check] = [
     invariances.check_padding,
     invariances.check_tiles,
     interface.check_parameters,
+    learning.check_closer_positives,
     learning.check_learning,
     learning.check_state,
 ]
@@ -45,6 +75,7 @@ class CheckResult:
     name: str
     passed: bool
     detail: str
+    remedy: str = ""  # what usually helps where it has failed
 
 
 def check_loss(name: str, seeds: Iterable[int] = range(3), **params: Any) -> list[CheckResult]:
@@ -85,5 +116,6 @@ def run(check: Check, build: Build, seeds: Iterable[int]) -> CheckResult:
     except (Exception, SystemExit) as error:
         if is_termination(error):
             raise
-        return CheckResult(title, False, f"{type(error).__name__}: {error}".split("\n")[0])
+        why = f"{type(error).__name__}: {error}".split("\n")[0]
+        return CheckResult(title, False, why, REMEDIES.get(title, ""))
     return CheckResult(title, True, (check.__doc__ or "").split("\n")[0])

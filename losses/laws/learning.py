@@ -1,4 +1,7 @@
-"""Parameters of a loss's own: they learn in every pairing, move, and are saved."""
+"""What a loss teaches: positives come closer; its own parameters learn, move, and are saved."""
+
+import math
+from itertools import pairwise
 
 import torch
 
@@ -9,8 +12,14 @@ from contrastbench.losses.laws.assertions import (
     learned,
     value_and_gradient,
 )
-from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views, some_pairing
+from contrastbench.losses.laws.random_contrasts import (
+    PAIRINGS,
+    apart_by,
+    random_views,
+    some_pairing,
+)
 
+ANGLES = (1.4, 1.0, 0.6, 0.2)  # radians between positives: cosines 0.17, 0.54, 0.83, 0.98
 # the whole, single rows, tiles with a rest
 BLOCKS: tuple[dict[str, int], ...] = ({}, {"block_elements": 1}, {"tile": 5})
 
@@ -49,3 +58,22 @@ def check_state(build: Build, seed: int) -> None:
     single = loss.float()(pairing([v.float() for v in views]))
     assert single.dtype == torch.float32, f"a float32 contrast gives a {single.dtype} loss"
     close(single.double(), again(contrast), 1e-5)
+
+
+def check_closer_positives(build: Build, seed: int) -> None:
+    """It never grows when positives alone come closer, and shrinks in some pairing.
+
+    Not asked of `whole_row`, whose positive is one of its own negatives: what weighs hard negatives
+    may grow there.
+    """
+    shrinks = False
+    for name, pairing in PAIRINGS.items():
+        if name == "whole_row":
+            continue
+        values = [build()(pairing(apart_by(angle, 4 + seed % 3))).item() for angle in ANGLES]
+        assert all(map(math.isfinite, values)), f"{name}: the loss is {values[-1]}"
+        steps = [(b - a) / max(1.0, abs(a)) for a, b in pairwise(values)]
+        worst = max(steps)
+        assert worst <= 1e-9, f"{name}: it grows as positives come closer, by {worst:.3g}"
+        shrinks |= min(steps) < 0
+    assert shrinks, "it does not change when positives come closer"

@@ -1,5 +1,6 @@
 """Random embeddings and every way to pair them: what the battery feeds to a loss."""
 
+import math
 from collections.abc import Callable, Sequence
 
 import torch
@@ -34,6 +35,14 @@ def random_views(
         return (samples + 0.5 * noise).to(dtype).requires_grad_(grad)
 
     return view(), view(), view()
+
+
+def apart_by(angle: float, size: int = 6) -> tuple[Tensor, Tensor, Tensor]:
+    """Three views of as many samples, positives so far apart in radians, negatives orthogonal."""
+    axes = torch.eye(3 * size, dtype=torch.float64)
+    own, others = axes[:size], (axes[size : 2 * size], axes[2 * size :])
+    near, far = (math.cos(angle) * own + math.sin(angle) * other for other in others)
+    return own, near, far
 
 
 def classes(size: int) -> Tensor:

@@ -8,17 +8,24 @@ import json
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 import torch
 
+from contrastbench.benchmarks.cli import loading
+from contrastbench.benchmarks.cli import main as cli
 from contrastbench.benchmarks.cli.arguments import parse_pairs
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.records.store import read
+from contrastbench.benchmarks.running import checked
 from contrastbench.domains.registry import DOMAINS, make_recipe
 from contrastbench.losses import UserError
+from contrastbench.losses.laws import CheckResult
 
 KEPT = "interrupted: what is finished is kept, the same command goes on with the rest"
 RUN = ["run", "--domain", "graph", "--loss", "adnce"]
@@ -523,3 +530,114 @@ def test_recipes_are_listed_with_defaults_choices_and_presets(bench) -> None:
     for line in text.splitlines()[1:]:
         pair = line.split(" (")[0].strip()
         make_recipe("tabular", parse_pairs("--recipe", [pair]))
+
+
+ANALYSES = [f"analyse {name}" for name in ("scores", "false-negatives", "tsne", "heatmap")]
+
+
+@pytest.mark.parametrize("name", [*cli.COMMANDS, *ANALYSES])
+def test_every_help_has_an_example(bench, name: str) -> None:
+    code, out, _ = bench(*name.split(), "--help")
+    assert (code, "Example: bench " in " ".join(out.split())) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "--loss", "adnce"], "Missing option '--domain': graph, image, sentence, tabular"),
+        (["run", "--domain", "graph"], "Missing option '--loss': A registered loss, file.py:Class"),
+        (["compare"], "Missing argument 'NAME': A table (bench list tables), or a YAML file."),
+        (["list"], "Missing argument 'WHAT': losses, domains, datasets, recipes or tables."),
+    ],
+)
+def test_what_is_missing_is_named_with_its_choices(bench, words: list[str], message: str) -> None:
+    code, _, err = bench(*words)
+    assert code == 2
+    assert err.lower().startswith(f"bench: {message}".lower())  # NAME or name, by typer's version
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "--domain", "graph", "--loss", "adnce", "--set", "taux=1"],
+        ["run", "--domain", "graph", "--loss", "adnce", "--set", "mu=nan"],
+        ["run", "--domain", "graph", "--loss", "adnce", "--recipe", "epoch=1"],
+        ["check-loss", "adnce", "--set", "taux=1"],
+        ["check-loss", "adnce", "--grid", "temperature=0.1,-1"],
+        ["check-domain", "graph", "--recipe", "epoch=1"],
+        ["analyse", "tsne", "--domain", "graph", "--loss", "infonce", "--recipe", "epoch=1"],
+    ],
+    ids=" ".join,
+)
+def test_mistakes_are_named_before_torch_is_imported(
+    bench, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def loading() -> Iterator[None]:
+        raise AssertionError("torch is imported")
+        yield
+
+    for module in (cli.run, cli.check, cli.analyse):
+        monkeypatch.setattr(module, "loading", loading)
+    code, _, err = bench(*words)
+    assert code == 2
+    assert err.startswith("bench: ")
+
+
+def test_a_library_that_is_missing_is_named_before_torch_is_imported(
+    bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torchvision", None)
+    monkeypatch.setattr(cli.run, "loading", None)
+    code, _, err = bench("run", "--domain", "image", "--loss", "adnce")
+    line = "bench: domain image needs torchvision, which is not installed: pip install "
+    assert (code, err) == (2, line + '"contrastbench[image]"\n')
+
+
+def test_a_long_import_is_said_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delitem(sys.modules, "torch")
+    for terminal in (True, False):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal, raising=False)
+        monkeypatch.setattr(loading, "PATIENCE", 0.0)
+        said = threading.Event()
+        monkeypatch.setattr(loading, "say", lambda said=said: said.set())
+        with loading.loading():
+            assert said.wait(5 if terminal else 0) is terminal
+
+
+def test_a_kept_cell_is_said_to_be_kept_and_an_unchecked_loss_to_be_unchecked(
+    bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checked, "place", lambda code: tmp_path / code)
+    (tmp_path / "mine.py").write_text(
+        "from contrastbench.losses.infonce import InfoNCE\n\n\nclass Mine(InfoNCE):\n    pass\n"
+    )
+    words = ["run", "--domain", "graph", "--loss", "mine.py:Mine", "--tiny"]
+    _, out, err = bench(*words)
+    assert "kept" not in out
+    assert "never checked: bench check-loss mine.py:Mine takes seconds\n" in err
+    monkeypatch.setattr("contrastbench.losses.laws.check_loss", lambda *_, **__: [])
+    assert bench("check-loss", "mine.py:Mine")[0] == 0
+    _, out, err = bench(*words)
+    assert "(kept, " in out
+    assert "never checked" not in err
+
+
+def test_a_failed_check_says_what_helps_at_every_value_of_a_grid(
+    bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+
+    def check_loss(loss: str, **params: object) -> list[CheckResult]:
+        tried.append(params)
+        return [CheckResult("tiles", len(tried) == 1, "why", "" if len(tried) == 1 else "a remedy")]
+
+    monkeypatch.setattr("contrastbench.losses.laws.check_loss", check_loss)
+    words = ["check-loss", "adnce", "--set", "mu=0.5", "--grid", "temperature=0.1,0.2"]
+    code, out, _ = bench(*words)
+    assert tried == [{"mu": 0.5, "temperature": 0.1}, {"mu": 0.5, "temperature": 0.2}]
+    assert (code, out.count("try: a remedy")) == (1, 1)
+    assert "adnce(mu=0.5, temperature=0.2):\n" in out
+    assert out.endswith("1 of 2 checks passed\n")

@@ -85,7 +85,9 @@ def test_a_worker_that_dies_takes_one_cell_with_it(stub, tmp_path: Path) -> None
     """)
     (failure,) = run(tasks("infonce", "dar", "adnce", seeds=1), tmp_path)
     assert failure.experiment.loss.name == "dar"
-    assert failure.reason == "failed: the process ended with signal 9: out of luck"
+    assert (
+        failure.reason == "failed: the process was killed by SIGKILL (out of memory?): out of luck"
+    )
     assert len({line.split()[0] for line in notes.read_text().splitlines()}) == 2
 
 
@@ -443,7 +445,7 @@ def test_a_dead_workers_words_are_of_its_own_cell_and_the_log_has_each_cell(
             os.kill(os.getpid(), signal.SIGKILL)
     """)
     (failure,) = run(tasks("infonce"), tmp_path)
-    assert failure.reason.endswith("the process ended with signal 9: it said nothing")
+    assert failure.reason.endswith("was killed by SIGKILL (out of memory?): it said nothing")
     log = capfd.readouterr().err.splitlines()
     assert "graph motifs infonce, seed 0: ok in 1 s" in log
     assert any(line.startswith("graph motifs infonce, seed 1: failed: the proc") for line in log)

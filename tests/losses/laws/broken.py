@@ -158,3 +158,11 @@ class State(InfoNCE):
 
     def combine(self, terms: Tensor) -> Tensor:
         return terms.mean() * self.factor
+
+
+class CloserPositives(ScoreLoss):
+    """A focal loss, which takes a share for a probability; on graphs it exceeds 1."""
+
+    def terms(self, scores: Scores) -> Tensor:
+        share = scores.log_share(scores.pos / 0.5, scores.neg / 0.5)
+        return -scores.mean_pos((1 - share.exp()) * share)

@@ -19,7 +19,7 @@ from contrastbench.losses.laws import (
     precision,
 )
 from contrastbench.losses.laws.assertions import Check
-from contrastbench.losses.laws.battery import run
+from contrastbench.losses.laws.battery import REMEDIES, run
 
 NAMES = [*LOSSES, SUM]
 SEEDS = st.integers(0, 2**31)
@@ -58,6 +58,11 @@ def test_every_check_finds_its_mistake(check: Check) -> None:
     broken = f"{Path(__file__).with_name('broken.py')}:{title}"
     assert not run(check, partial(get_loss, broken), range(7)).passed
     assert run(check, partial(get_loss, "infonce"), range(7)).passed
+
+
+def test_every_check_has_a_remedy() -> None:
+    titles = {check.__name__.removeprefix("check_").replace("_", " ") for check in CHECKS}
+    assert set(REMEDIES) == titles
 
 
 def test_an_exit_within_a_loss_is_a_failed_check_and_sigterm_is_not() -> None:

@@ -1,0 +1,25 @@
+"""What the import of torch says on a terminal: it takes seconds where disks are slow."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+PATIENCE = 1.0  # seconds
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """Say that torch is loaded if the block takes longer than a second, on a terminal."""
+    timer = threading.Timer(PATIENCE, say)
+    if sys.stderr.isatty() and "torch" not in sys.modules:
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def say() -> None:
+    """The line."""
+    print("loading torch ...", file=sys.stderr)
