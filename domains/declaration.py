@@ -35,6 +35,33 @@ class Dataset:
     )
     content: str = ""  # sha256 of its samples as the domain orders them, however they are kept
     folder: str = ""  # of its collection; a data root may hold the file in it
+    places: tuple[str, ...] = ()  # where else a data root may hold its content
+
+
+@dataclass(frozen=True)
+class Source:
+    """A kind of data that users bring themselves: `--dataset KIND:WHAT`.
+
+    The domain has a reader of the same kind, which is imported when the data are read.
+    """
+
+    kind: str
+    what: str  # as help writes what stands behind the colon
+    summary: str
+    extra: str = ""  # what pip installs for the reader, if it is more than the domain's own
+    suffixes: tuple[str, ...] = ()  # of the files whose owner may have forgotten the kind
+    folder: bool = False  # the same of folders
+    corpus: bool = False  # to train on, not to score
+    fetch: str = ""  # "module:function" of WHAT and a folder, where a network has the data
+
+    @property
+    def usage(self) -> str:
+        """As it is written.
+
+        >>> Source("csv", "FILE", "a table").usage
+        'csv:FILE'
+        """
+        return f"{self.kind}:{self.what}"
 
 
 Datasets = dict[str, Dataset]
@@ -61,3 +88,4 @@ class Declaration:
     extra: str = ""  # what pip installs for the adapter's libraries
     needs: tuple[str, ...] = ()  # modules of the extra without which nothing runs
     corpora: Datasets = field(default_factory=dict)  # to train on, not to score
+    sources: tuple[Source, ...] = ()  # what users bring themselves

@@ -3,6 +3,9 @@
 import hashlib
 import os
 import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import platformdirs
@@ -21,6 +24,19 @@ def cached_file(dataset: Dataset) -> Path:
     return cache_folder() / (dataset.file or dataset.url.rsplit("/", 1)[-1])
 
 
+@contextmanager
+def in_place(folder: Path) -> Iterator[Path]:
+    """A folder to fill, which then stands in its place whole; another process may be first."""
+    temporary = folder.with_name(f".{folder.name}.{os.getpid()}")
+    temporary.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield temporary
+        if not folder.exists():
+            temporary.rename(folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
 def sidecar(dataset: Dataset) -> Path:
     """Where the sha256 is kept that the hub gave for a file whose sha256 is not declared."""
     path = cached_file(dataset)
@@ -33,8 +49,8 @@ def known_sha256(dataset: Dataset) -> str:
     return dataset.sha256 or (kept.read_text() if kept.is_file() else "")
 
 
-def fetch(dataset: Dataset) -> Path:
-    """The dataset's file, from the cache or the network.
+def fetch(dataset: Dataset, folder: Path | None = None) -> Path:
+    """The dataset's file, from a folder or the network; without a folder from the cache.
 
     Raises:
         UserError: no network, no hash known beforehand, or what came is not the file with that
@@ -49,7 +65,11 @@ def fetch(dataset: Dataset) -> Path:
         raise UserError(f"{dataset.name} is not downloaded unhashed: get {dataset.url}, {fix}")
     try:
         path = pooch.retrieve(
-            dataset.url, f"sha256:{known}", fname=name, path=cache_folder(), progressbar=True
+            dataset.url,
+            f"sha256:{known}",
+            fname=name,
+            path=folder or cache_folder(),
+            progressbar=True,
         )
     except (
         OSError,
@@ -84,6 +104,34 @@ def hub_sha256(dataset: Dataset, fix: str) -> str:
     temporary.write_text(digest)
     temporary.replace(kept)
     return digest
+
+
+def kept(dataset: Dataset, data_root: Path | None) -> Path | None:
+    """Its file or folder in the data root, in its collection's folder there, or in the cache."""
+    name = cached_file(dataset).name
+    roots = (data_root, data_root / dataset.folder) if data_root else ()
+    places = [data_root / place for place in dataset.places] if data_root else []
+    paths = [*(root / name for root in roots), *places, cache_folder() / name]
+    return next(filter(Path.exists, paths), None)
+
+
+def whereabouts(dataset: Dataset, data_root: Path | None) -> str:
+    """Where the dataset's file is, and its size."""
+    if not dataset.url:
+        return "embedded"
+    path = kept(dataset, data_root)
+    if path is None:
+        return "not here"
+    return f"{path}, {size(path)}"
+
+
+def size(path: Path) -> str:
+    """Of a file; a folder's is not counted.
+
+    >>> size(Path("/"))
+    'a folder'
+    """
+    return f"{path.stat().st_size / 2**10:,.0f} KiB" if path.is_file() else "a folder"
 
 
 def state(dataset: Dataset) -> str:

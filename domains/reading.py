@@ -33,6 +33,22 @@ def reading(what: object, fix: str, fault: str = "is damaged") -> Iterator[None]
         raise UserError(f"{what} {fault} ({cause(error)}): {fix}") from error
 
 
+@contextmanager
+def needing(extra: str, what: str) -> Iterator[None]:
+    """Make a library that is not installed the line that installs it.
+
+    Raises:
+        UserError: in place of ImportError.
+    """
+    try:
+        yield
+    except ImportError as error:
+        module = error.name or extra
+        raise UserError(
+            f'{what} needs {module}, which is not installed: pip install "contrastbench[{extra}]"'
+        ) from None
+
+
 def cause(error: BaseException) -> str:
     r"""What an exception says, in one line.
 

@@ -103,6 +103,14 @@ class Recipe(BaseModel):
         """Hashes for the record in place of paths: equal data are equal wherever they lie."""
         return {}
 
+    def fetch(self, folder: Path | None, trained: bool) -> dict[str, str]:
+        """Bring what it names besides the dataset into a data root, or into the cache; where.
+
+        Raises:
+            UserError: it cannot be had.
+        """
+        return {}
+
     @classmethod
     def of(cls, domain: str, values: dict[str, Any]) -> Self:
         """The recipe with these values in place of the defaults, or of a preset's.

@@ -5,9 +5,11 @@ import re
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from contrastbench.domains.declaration import Datasets, Declaration
+from contrastbench.domains import download, own
+from contrastbench.domains.declaration import Dataset, Datasets, Declaration
 from contrastbench.domains.recipe import Recipe
 from contrastbench.losses.errors import UserError, unknown, users_code
 
@@ -70,6 +72,47 @@ def fault_of(announced: object) -> str:
     if not (isinstance(announced.recipe, type) and issubclass(announced.recipe, Recipe)):
         return f"has the recipe {announced.recipe!r}: give a class derived from domains.recipe"
     return ""
+
+
+def check_dataset(domain: str, dataset: str) -> None:
+    """Raise for a kind of data that the domain does not read, or a file that lacks its kind.
+
+    Other names pass: a data root may hold them.
+    """
+    about = declaration(domain)
+    if dataset in about.datasets or own.parse(dataset, about.sources):
+        return
+    if Path(dataset).is_file():
+        raise own.unknown_dataset(domain, dataset, about.datasets, about.sources)
+
+
+def fetch(domain: str, name: str, folder: Path | None) -> str:
+    """Bring a dataset or a corpus into a data root, or into the cache; where it is.
+
+    Raises:
+        UserError: there is no such dataset, or it cannot be had.
+    """
+    about = declaration(domain)
+    known = about.corpora | about.datasets
+    if name in known:
+        return fetch_declared(known[name], folder)
+    parsed = own.parse(name, about.sources)
+    if parsed is None or not parsed[0].fetch or own.state(parsed[1], folder):
+        return "your own, take it along"
+    source, what = parsed
+    module, _, function = source.fetch.partition(":")
+    with own.opened(source, name, "cannot be had"):
+        getattr(importlib.import_module(module), function)(what, folder or download.cache_folder())
+    return str(folder or download.cache_folder())
+
+
+def fetch_declared(dataset: Dataset, folder: Path | None) -> str:
+    """The same of a declared one."""
+    if not dataset.url:
+        return "embedded"
+    path = download.kept(dataset, folder) if folder else None
+    there = path is not None and folder in path.parents
+    return str(path if there else download.fetch(dataset, folder))
 
 
 def declarations() -> dict[str, Declaration | UserError]:

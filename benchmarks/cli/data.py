@@ -1,10 +1,13 @@
 """`bench list`, `data` and `doctor`: what there is."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from contrastbench.benchmarks.cli import options as opt
 from contrastbench.losses.errors import UserError, unknown
 
 ACTIONS = ("list", "fetch", "verify")
@@ -38,41 +41,83 @@ def list_(
 def data(
     action: Annotated[str, typer.Argument(help="list, fetch or verify.")],
     name: Annotated[
-        str | None, typer.Argument(help="A dataset; verify takes all without one.")
+        str | None, typer.Argument(help="A dataset, or KIND:WHAT of a network; verify: or all.")
     ] = None,
+    all_: Annotated[
+        str | None, typer.Option("--all", help="Fetch what a table or a sweep file needs.")
+    ] = None,
+    data_root: opt.DataRoot = None,
 ) -> None:
-    """Datasets and their downloads.
+    """Datasets: where they are, and their downloads. Exit code 1: one is damaged or missing.
 
-    Example: bench data fetch MUTAG
+    Example: bench data fetch --all my.yaml --data-root DIR
     """
-    damaged = False
-    for line in lines(action, name):
+    bad = False
+    for line in lines(action, name, all_, data_root):
         typer.echo(line)
-        damaged |= action == "verify" and "DAMAGED" in line
-    if damaged:
+        bad |= "DAMAGED" in line or "MISSING" in line
+    if bad:
         raise typer.Exit(1)
 
 
-def lines(action: str, name: str | None) -> Iterator[str]:
+def lines(
+    action: str, name: str | None, whole: str | None, data_root: Path | None
+) -> Iterator[str]:
     """What an action prints."""
     from contrastbench.benchmarks.cli import listing
-    from contrastbench.domains.download import fetch, state
+    from contrastbench.domains.download import state
     from contrastbench.domains.registry import known_data
 
     known = known_data()
     if action not in ACTIONS:
         raise unknown("action", action, ACTIONS)
-    if name is not None and name not in known:
+    if name is not None and name not in known and ":" not in name:
         raise unknown("dataset", name, known)
+    if whole is not None and (action != "fetch" or name is not None):
+        raise UserError("--all names what is fetched: bench data fetch --all SWEEP")
+    if data_root is not None and action == "fetch":
+        data_root.mkdir(parents=True, exist_ok=True)
     if action == "list":
-        yield from listing.data()
+        yield from listing.data(data_root)
     elif action == "verify":
         chosen = [known[name]] if name else known.values()
         yield from (f"{dataset.name:16} {state(dataset)}" for dataset in chosen)
-    elif name is None or not known[name].url:
-        raise UserError(f"{name or 'fetch'}: name a dataset that is downloaded (bench data list)")
     else:
-        yield str(fetch(known[name]))
+        yield from fetched(whole, data_root) if whole else [fetch(name, data_root)]
+
+
+def fetch(name: str | None, data_root: Path | None) -> str:
+    """The line on a dataset that is brought."""
+    from contrastbench.domains import registry
+
+    for domain, about in registry.loaded().items():
+        known = about.corpora | about.datasets
+        kinds = {source.kind for source in about.sources if source.fetch}
+        if name and (known[name].url if name in known else name.partition(":")[0] in kinds):
+            return registry.fetch(domain, name, data_root)
+    raise UserError(f"{name or 'fetch'}: name a dataset that is downloaded (bench data list)")
+
+
+def fetched(what: str, data_root: Path | None) -> Iterator[str]:
+    """Lines on all that the cells of a table or a sweep read: what is missing stops no other."""
+    from contrastbench.benchmarks.sweeps.plan import places
+    from contrastbench.benchmarks.tables.load import load
+    from contrastbench.domains import registry
+
+    asked: dict[tuple[str, ...], Callable[[], dict[str, str]]] = {}
+    for one in (place.experiment for place in places(load(what))):
+        name, recipe, trained = (one.domain, one.dataset), one.full_recipe, one.trained
+        asked[name] = lambda name=name: {name[1]: registry.fetch(*name, data_root)}
+        further = (*name, recipe.model_dump_json(), str(trained))
+        asked[further] = partial(recipe.fetch, data_root, trained)
+    told = set[str]()
+    for ask in asked.values():
+        try:
+            found = [f"{name}: {place}" for name, place in ask().items()]
+        except UserError as error:
+            found = [f"MISSING {error}"]
+        yield from (line for line in found if line not in told)
+        told |= {*found}
 
 
 def doctor() -> None:

@@ -2,11 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.domains import registry
+from contrastbench.domains.declaration import Source
+from contrastbench.domains.download import whereabouts
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.registry import LOSSES, describe
 from contrastbench.losses.registry import losses as registered_losses
@@ -36,9 +39,11 @@ def domains() -> Iterator[str]:
 
 def datasets() -> Iterator[str]:
     """Name, domain, summary."""
-    for domain, some in registry.datasets().items():
-        for dataset in some.values():
-            yield f"{dataset.name:16} {domain:9} {dataset.summary}"
+    for domain, about in registry.loaded().items():
+        for dataset in about.datasets.values():
+            yield f"{dataset.name:20} {domain:9} {dataset.summary}"
+        for source in about.sources:
+            yield own(domain, source)
 
 
 def recipes(domain: str | None = None) -> Iterator[str]:
@@ -82,12 +87,19 @@ def kind_text(kind: Any) -> str:
     return getattr(kind, "__name__", str(kind))
 
 
-def data() -> Iterator[str]:
-    """Datasets, and corpora to train on."""
-    yield from datasets()
+def data(data_root: Path | None = None) -> Iterator[str]:
+    """Datasets and corpora to train on: where they are, how large, what they are; one's own."""
     for domain, about in registry.loaded().items():
-        for corpus in about.corpora.values():
-            yield f"{corpus.name:16} {domain:9} {corpus.summary}"
+        for dataset in (about.datasets | about.corpora).values():
+            there = whereabouts(dataset, data_root)
+            yield f"{dataset.name:20} {domain:9} {there:12} {dataset.summary}"
+        for source in about.sources:
+            yield own(domain, source)
+
+
+def own(domain: str, source: Source) -> str:
+    """What a user may bring."""
+    return f"{source.usage:20} {domain:9} your own: {source.summary}"
 
 
 def tables() -> Iterator[str]:

@@ -14,7 +14,7 @@ from contrastbench.benchmarks.records.moment import remembered
 from contrastbench.benchmarks.records.scored import copy_of
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.domains.recipe import Recipe
-from contrastbench.domains.registry import declaration, make_recipe
+from contrastbench.domains.registry import check_dataset, declaration, make_recipe
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
@@ -165,7 +165,7 @@ def make_experiment(
         target: the column of classes in a table of a user's own.
 
     Raises:
-        UserError: no such domain, or it has no target.
+        UserError: no such domain or kind of data, or it has no target.
     """
     about = declaration(domain)
     values = {**(about.tiny if tiny else {}), **recipe}
@@ -173,7 +173,9 @@ def make_experiment(
         if "target" not in about.recipe.model_fields:
             raise UserError(f"--target names a column of a table: domain {domain} has none")
         values["target"] = target
-    return Experiment(domain, dataset or about.default, loss, values)
+    dataset = dataset or about.default
+    check_dataset(domain, dataset)
+    return Experiment(domain, dataset, loss, values)
 
 
 def in_order(records: ByData) -> ByData:

@@ -27,7 +27,13 @@ from contrastbench.benchmarks.tables import hypercube
 from contrastbench.benchmarks.tables.grid import twice
 from contrastbench.benchmarks.tables.strict_yaml import Document, Strict
 from contrastbench.benchmarks.tables.table import Column, Row, Table, Tune
-from contrastbench.domains.registry import DOMAINS, check_domain, declaration, make_recipe
+from contrastbench.domains.registry import (
+    DOMAINS,
+    check_dataset,
+    check_domain,
+    declaration,
+    make_recipe,
+)
 from contrastbench.losses.errors import UserError, unknown
 from contrastbench.losses.registry import losses
 from contrastbench.losses.spec import LossSpec
@@ -181,14 +187,15 @@ def columns(
         recipes = part.recipes or [(declaration(domain).default, part.recipe)]
         for i, (dataset, recipe) in enumerate(recipes):
             with document.at("domains", domain, "datasets", i):
-                check_dataset(domain, dataset)
+                check_known(domain, dataset)
                 check_distinct([*taken, *(name for name, _ in recipes[: i + 1])], "dataset")
                 make_recipe(domain, recipe)
             yield dataset, Column(dataset=dataset, domain=domain, recipe=recipe)
 
 
-def check_dataset(domain: str, dataset: str) -> None:
+def check_known(domain: str, dataset: str) -> None:
     """Raise unless it is declared, a file such as csv:mine.csv, or of a package's domain."""
+    check_dataset(domain, dataset)
     known = declaration(domain).datasets
     if dataset not in known and ":" not in dataset and domain in DOMAINS:
         raise unknown(f"{domain} dataset", dataset, known)

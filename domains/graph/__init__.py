@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from contrastbench.domains.declaration import Dataset, Declaration, by_name
+from contrastbench.domains.declaration import Dataset, Declaration, Source, by_name
+from contrastbench.domains.own import PYTHON
 from contrastbench.domains.recipe import Recipe
 
 Augmentation = Literal["drop", "edges", "mask", "subgraph", "random2", "random3", "random4"]
@@ -110,6 +111,7 @@ def tu(
         citation=TU_CITATION,
         sizes=sizes,
         node_labels=node_labels,
+        folder="tudataset",
         copies={converted: CONVERTED} if converted else {},
     )
 
@@ -240,6 +242,13 @@ DATASETS = by_name(
     ),
 )
 
+PYG = "contrastbench.domains.graph.own:read_pyg"
+SOURCES = (
+    Source("folder", "PATH", "TU text files, or GraphML and edge lists", "graph", folder=True),
+    Source("pyg", "CLASS(...)", "a set of torch_geometric.datasets", "graph", fetch=PYG),
+    Source(PYTHON, "FUNCTION", "your code, which gives a list of torch_geometric's Data", "graph"),
+)
+
 DECLARATION = Declaration(
     summary="GraphCL's GIN on the TU collection, SVM 10-fold",
     adapter="contrastbench.domains.graph.domain:GraphDomain",
@@ -248,4 +257,5 @@ DECLARATION = Declaration(
     default="motifs",
     tiny={"epochs": 2, "limit": 60, "folds": 3},
     extra="contrastbench[graph]",
+    sources=SOURCES,
 )

@@ -2,7 +2,7 @@
 
 import hashlib
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -16,10 +16,11 @@ from torch.nn.functional import one_hot
 
 from contrastbench.domains.declaration import Dataset
 from contrastbench.domains.download import fetch
-from contrastbench.domains.graph import DATASETS, TU_URL
+from contrastbench.domains.graph import DATASETS, SOURCES, TU_URL
 from contrastbench.domains.graph.motifs import motif_graphs
+from contrastbench.domains.own import unknown_dataset
 from contrastbench.domains.reading import member, names, reading
-from contrastbench.losses.errors import UserError, unknown
+from contrastbench.losses.errors import UserError
 
 Array = np.ndarray[Any, np.dtype[np.int64]]
 SUFFIXES = ("A", "graph_indicator", "graph_labels", "node_labels")
@@ -93,18 +94,6 @@ class Graphs:
     def row_ptr(self) -> Tensor:
         """(nodes + 1,) where the edges of each node begin: rows of the adjacency in CSR form."""
         return pointers(occurrences(self.edge_index[0], len(self.x)))
-
-    @classmethod
-    def from_pyg(cls, dataset: Iterable[Any]) -> "Graphs":
-        """Graphs of torch-geometric's `Data` with `x`, `edge_index` (both directions) and `y`."""
-        items = list(dataset)
-        nodes = torch.tensor([data.num_nodes for data in items])
-        ptr = pointers(nodes)
-        edges = torch.cat(
-            [data.edge_index + start for data, start in zip(items, ptr, strict=False)], dim=1
-        )
-        x = torch.cat([data.x for data in items]).float()
-        return union(x, edges, ptr, torch.cat([data.y.view(1) for data in items]))
 
 
 def pointers(sizes: Tensor) -> Tensor:
@@ -198,12 +187,7 @@ def open_raw(name: str, data_root: Path | None) -> RawReader:
             if data_root
             else "; others need --data-root with NAME.zip"
         )
-        raise unknown(
-            "graph dataset",
-            name,
-            {*beside, *DATASETS},
-            hint,
-        )
+        raise unknown_dataset("graph", name, {*beside, *DATASETS}, SOURCES, data_root, hint)
     return zip_reader(fetch(DATASETS[name]), name)
 
 

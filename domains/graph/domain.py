@@ -10,8 +10,9 @@ from torch.nn.functional import one_hot
 
 from contrastbench.domains.base import Domain, Evaluation, generator
 from contrastbench.domains.graph import DATASETS, GraphRecipe
-from contrastbench.domains.graph.data import MAX_DEGREE, Graphs, load
+from contrastbench.domains.graph.data import MAX_DEGREE, Graphs
 from contrastbench.domains.graph.encoder import GraphModel
+from contrastbench.domains.graph.own import load
 from contrastbench.domains.graph.views import add_loops, augment
 from contrastbench.domains.model import together
 from contrastbench.domains.scoring.classifiers import Labelled
@@ -39,7 +40,7 @@ class GraphDomain(Domain[GraphRecipe, GraphModel, tuple[Graphs, Graphs]]):
         device: torch.device,
     ) -> None:
         super().__init__(dataset, recipe, seed, data_root, device)
-        graphs, self.sha256 = load(dataset, data_root)
+        graphs, self.sha256, self.data_notes = load(dataset, data_root)
         order = torch.randperm(len(graphs), generator=generator(torch.device("cpu"), seed))
         graphs = with_features(graphs.select(order[: recipe.limit]), recipe.features)
         check_folds(graphs.y.numpy(), recipe.folds)
@@ -50,10 +51,11 @@ class GraphDomain(Domain[GraphRecipe, GraphModel, tuple[Graphs, Graphs]]):
         return self.sha256
 
     def notes(self, trained: bool) -> dict[str, Any]:
-        """Whether this is a known copy and not the collection's own file."""
+        """What reading added, and whether this is a known copy, not the collection's own file."""
         known = DATASETS.get(self.dataset)
         copy = known.copies.get(self.sha256) if known else None
-        return {"data": {"copy": copy}} if copy else {}
+        notes = self.data_notes | ({"copy": copy} if copy else {})
+        return {"data": notes} if notes else {}
 
     def model(self) -> GraphModel:
         """GIN and projection, initialised by the seed."""

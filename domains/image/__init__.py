@@ -9,7 +9,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from contrastbench.domains.declaration import Dataset, Declaration, by_name
+from contrastbench.domains import hub
+from contrastbench.domains.declaration import Dataset, Declaration, Source, by_name
 from contrastbench.domains.recipe import Recipe, Width
 
 SMALL = 96  # pixels a side up to which the published sets of photographs are kept as they are
@@ -295,9 +296,11 @@ def images(
     name: str, summary: str, url: str, sha256: str, file: str, citation: str, content: str = ""
 ) -> Dataset:
     """A set of images; none of them states a licence."""
-    return Dataset(name, summary, url, sha256, file, citation, content=content)
+    places = PICTURES if content else ()
+    return Dataset(name, summary, url, sha256, file, citation, content=content, places=places)
 
 
+PICTURES = ("cifar10.zip", "cifar10/cifar10.zip", "cifar10")  # CIFAR-10's, below a data root
 CIFAR_10 = (
     "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
     "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
@@ -358,6 +361,12 @@ DATASETS = by_name(
     ),
 )
 
+SOURCES = (
+    Source("folder", "PATH", "train/CLASS/FILE, test/CLASS/FILE", "image", folder=True),
+    Source("npz", "FILE", "arrays images, labels, test_images, test_labels", "image", (".npz",)),
+    hub.source("images of the hub, or of the datasets library"),
+)
+
 DECLARATION = Declaration(
     summary="ResNets by SimCLR or MoCo v3, linear probe and kNN",
     adapter="contrastbench.domains.image.domain:ImageDomain",
@@ -367,4 +376,5 @@ DECLARATION = Declaration(
     tiny={"epochs": 1, "limit": 200, "batch_size": 32, "width": 0.125, "projection": (32, 16)},
     extra="contrastbench[image]",
     needs=("PIL", "torchvision"),
+    sources=SOURCES,
 )

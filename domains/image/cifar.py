@@ -11,17 +11,16 @@ from pathlib import Path, PurePosixPath
 import torch
 from torch import Tensor
 
-from contrastbench.domains.image import DATASETS, decode
+from contrastbench.domains.image import DATASETS, PICTURES, decode
 from contrastbench.domains.image.archives import Members, again
 from contrastbench.domains.image.binaries import below, class_names, exactly
 from contrastbench.domains.image.decode import ReadBytes
-from contrastbench.domains.image.folders import files_below
 from contrastbench.domains.image.images import ImageSet, on_device
+from contrastbench.domains.own import files_below
 from contrastbench.losses.errors import UserError
 
 SMALL = "CIFAR-10-5k"
 SMALL_CLASS = {"train": 500, "test": 100}  # the first of each class
-PICTURES = ("cifar10.zip", "cifar10/cifar10.zip", "cifar10")  # below a data root
 Samples = dict[str, tuple[Tensor, Tensor]]  # (N, 3, 32, 32) uint8 and classes of each part
 
 

@@ -9,12 +9,12 @@ import torch
 from sklearn.datasets import load_digits
 from torch.nn.functional import interpolate
 
+from contrastbench.domains import own as owned
+from contrastbench.domains.image import SOURCES, own
 from contrastbench.domains.image.binaries import load_stl
 from contrastbench.domains.image.cifar import load_cifar
-from contrastbench.domains.image.folders import find_folder, fingerprint, load_folder
 from contrastbench.domains.image.imagenet import load_imagenet100, load_tiny
 from contrastbench.domains.image.images import ImageFiles, Images, ImageSet, held_out, on_device
-from contrastbench.losses.errors import unknown
 
 
 def load(
@@ -27,9 +27,9 @@ def load(
     """A set of images by name and the sha256 of its content.
 
     Args:
-        dataset: a declared set, or `folder:PATH` (absolute, from here, or from the data root) with
-            train/CLASS/FILE and test/CLASS/FILE (or val), or with CLASS/FILE and a seeded fifth of
-            each class as test.
+        dataset: a declared set, or one's own: `folder:PATH` (absolute, from here, or from the data
+            root) with train/CLASS/FILE and test/CLASS/FILE (or val), or with CLASS/FILE and a
+            seeded fifth of each class as test; `npz:FILE`; `hf:NAME@REVISION`.
         size: of the views in pixels. Images that all have one size of at most 96 pixels keep it;
             the embedded digits are enlarged to `size`; others are stored with `stored_size(size)`
             pixels a side.
@@ -40,12 +40,10 @@ def load(
     Raises:
         UserError: unknown name, no file and no network, or a file that is no image.
     """
-    kind, colon, path = dataset.partition(":")
-    if colon and kind == "folder":
-        root = find_folder(Path(path), data_root)
-        return load_folder(root, size, device, fingerprint(root), whole)
+    if parsed := owned.parse(dataset, SOURCES):
+        return own.load(*parsed, size, data_root, device, whole)
     if dataset not in LOADERS:
-        raise unknown("image dataset", dataset, LOADERS, "; your own images: folder:PATH")
+        raise owned.unknown_dataset("image", dataset, LOADERS, SOURCES, data_root)
     return load_declared(dataset, size, data_root, device, whole)
 
 

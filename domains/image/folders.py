@@ -1,9 +1,6 @@
 """Anybody's images: a folder for each class, with or without one for each part above them."""
 
-import hashlib
-import os
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -12,49 +9,16 @@ import torch
 from contrastbench.domains.image import decode
 from contrastbench.domains.image.files import Part, Parts, from_files
 from contrastbench.domains.image.images import ImageSet, held_out
-from contrastbench.domains.reading import reading
+from contrastbench.domains.own import files_below
 from contrastbench.losses.errors import UserError
 
 PART_NAMES = ("train", "test", "val")
 
 
-@lru_cache(maxsize=1)
-def load_folder(
-    root: Path, size: int, device: torch.device, fingerprint: str, whole: bool
-) -> tuple[ImageSet, str]:
-    """A user's folder; the last one is kept for the next seed, unless it was changed since."""
+def load_folder(root: Path, size: int, device: torch.device, whole: bool) -> tuple[ImageSet, str]:
+    """A user's folder, and the sha256 of its content."""
     parts, notes = folder_parts(root)
     return from_files(parts, decode.folder_reader(root), notes, size, device, whole)
-
-
-def find_folder(path: Path, data_root: Path | None) -> Path:
-    """The folder of that name, here or in the data root."""
-    for candidate in (path, data_root / path if data_root else path):
-        if candidate.is_dir():
-            return candidate.resolve()
-    raise UserError(
-        f"no folder {path}" + (f", nor in {data_root}" if data_root else "; its place: --data-root")
-    )
-
-
-def fingerprint(root: Path) -> str:
-    """Names, sizes and times of a folder's files, hashed: whether it was changed."""
-    digest = hashlib.sha256()
-    for name in files_below(root):
-        with reading(root / name, decode.REPLACE):  # a link may lead nowhere
-            known = (root / name).stat()
-        digest.update(f"{name}\0{known.st_size}\0{known.st_mtime_ns}\n".encode())
-    return digest.hexdigest()
-
-
-def files_below(root: Path) -> list[str]:
-    """Sorted names of all files in a folder and its folders, hidden ones left out."""
-    names = []
-    for folder, folders, files in os.walk(root):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        below = Path(folder).relative_to(root)
-        names += [(below / name).as_posix() for name in files if not name.startswith(".")]
-    return sorted(names)
 
 
 def folder_parts(root: Path) -> tuple[Parts, dict[str, Any]]:
@@ -93,7 +57,12 @@ def one_part(root: Path) -> tuple[Parts, dict[str, Any]]:
             f"{root / lonely[0]} has one image, but training and test part need one each: "
             "add or remove it"
         )
-    whole = part(files, classes)
+    train, test = fifth(part(files, classes))
+    return Parts(train, test, classes), left_out(root, ["."], files)
+
+
+def fifth(whole: Part) -> tuple[Part, Part]:
+    """All but a seeded fifth of each class, which is the test part."""
     test = held_out(torch.tensor(whole.labels))
     train, tested = (
         Part(
@@ -102,7 +71,7 @@ def one_part(root: Path) -> tuple[Parts, dict[str, Any]]:
         )
         for rows in ((~test).tolist(), test.tolist())
     )
-    return Parts(train, tested, classes), left_out(root, ["."], files)
+    return train, tested
 
 
 def checked(root: Path, classes: tuple[str, ...]) -> tuple[str, ...]:

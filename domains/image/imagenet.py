@@ -10,9 +10,10 @@ from contrastbench.domains.image import DATASETS, decode
 from contrastbench.domains.image.archives import again, archive
 from contrastbench.domains.image.decode import ReadBytes
 from contrastbench.domains.image.files import Part, Parts, from_files
-from contrastbench.domains.image.folders import files_below, images_of, part
+from contrastbench.domains.image.folders import images_of, part
 from contrastbench.domains.image.imagenet100 import CLASSES as IMAGENET_100
 from contrastbench.domains.image.images import ImageSet
+from contrastbench.domains.own import files_below
 from contrastbench.domains.reading import reading
 from contrastbench.losses.errors import UserError
 

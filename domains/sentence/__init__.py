@@ -7,11 +7,11 @@ adapter is in `domain.py`.
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from contrastbench.domains.declaration import Declaration
 from contrastbench.domains.recipe import Recipe
-from contrastbench.domains.sentence.datasets import CORPORA, DATASETS
+from contrastbench.domains.sentence.datasets import CORPORA, DATASETS, SOURCES
 
 # a mirror of the hub, as its own library takes it
 
@@ -54,7 +54,8 @@ class SentenceRecipe(Recipe):
     )
     whiten: bool = Field(False, description="BERT-whitening of each scored set's embeddings")
     corpus: str = Field(
-        "wiki1m", description="sentences to train on, one a line: wiki1m or a file of the data root"
+        "wiki1m",
+        description="sentences to train on: wiki1m, text:FILE with one a line, or hf:NAME@REVISION",
     )
     max_length: int = Field(
         32, ge=3, description="tokens of a training sentence; scored sentences are not cut"
@@ -70,6 +71,11 @@ class SentenceRecipe(Recipe):
     @classmethod
     def _defaults_of_the_tiny_encoder(cls, values: dict[str, Any]) -> dict[str, Any]:
         return {**cls.from_scratch, **values} if values.get("encoder", "tiny") == "tiny" else values
+
+    @field_validator("corpus")
+    @classmethod
+    def _a_file_is_its_name(cls, corpus: str) -> str:
+        return corpus.removeprefix("text:")  # records are older than kinds of data
 
     @model_validator(mode="after")
     def _head_of_a_cls_pooler(self) -> "SentenceRecipe":
@@ -131,6 +137,18 @@ class SentenceRecipe(Recipe):
             hashes["corpus"] = f"sha256:{corpus_sentences(Path(self.corpus))[2][:16]}"
         return hashes
 
+    def fetch(self, folder: Path | None, trained: bool) -> dict[str, str]:
+        """The corpus that is trained on, and the checkpoint."""
+        from contrastbench.domains.registry import fetch
+
+        brought = {self.corpus: fetch("sentence", self.corpus, folder)} if trained else {}
+        source = self.encoder.rpartition(":")[2]
+        if source == "tiny":
+            return brought
+        from contrastbench.domains.sentence.checkpoint import bring
+
+        return {**brought, source: str(bring(source, folder))}
+
 
 def is_path(name: str, data_root: Path | None) -> bool:
     """Whether it names a file or folder of this machine outside the data root."""
@@ -148,4 +166,5 @@ DECLARATION = Declaration(
     extra="contrastbench[sentence]",
     needs=("huggingface_hub", "tokenizers", "transformers"),
     corpora=CORPORA,
+    sources=SOURCES,
 )

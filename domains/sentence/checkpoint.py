@@ -1,6 +1,7 @@
 """Checkpoints of transformers: found in a folder or on the hub, loaded whole or refused."""
 
 import hashlib
+import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging
 
+from contrastbench.domains.download import in_place
 from contrastbench.domains.reading import cause, reading
 from contrastbench.losses.errors import UserError
 
@@ -180,6 +182,16 @@ def locate(source: str, data_root: Path | None) -> Path:
             f"encoder {source!r}: {folder} has no config.json: it is no checkpoint of transformers"
         )
     return folder
+
+
+def bring(source: str, data_root: Path | None) -> Path:
+    """The checkpoint's folder; one of the hub is copied into the data root, if there is one."""
+    found = locate(source, data_root)
+    if data_root is None or Path(source).is_dir() or found == data_root / source:
+        return found
+    with in_place(data_root / source) as temporary:
+        shutil.copytree(found, temporary)
+    return data_root / source
 
 
 def hub_folder(repository: str, named: str) -> Path:

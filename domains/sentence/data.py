@@ -10,7 +10,7 @@ from pathlib import Path
 from contrastbench.domains.download import fetch, sha256
 from contrastbench.domains.reading import UNPACKED, contents, reading
 from contrastbench.domains.sentence.datasets import CORPORA, DATASETS
-from contrastbench.losses.errors import UserError, unknown
+from contrastbench.losses.errors import UserError
 
 STS_YEARS = {
     "STS12": ("MSRpar", "MSRvid", "SMTeuroparl", "surprise.OnWN", "surprise.SMTnews"),
@@ -182,7 +182,9 @@ def sick_pairs(read: TextFiles) -> Pairs:
     return pairs(read.root / name, "test", [line.split("\t")[1:4] for line in read.lines(name)[1:]])
 
 
-def pairs(path: Path, name: str, rows: Iterable[list[str]]) -> Pairs:
+def pairs(
+    path: object, name: str, rows: Iterable[list[str]], fix: str = f"get {SENTEVAL_URL} again"
+) -> Pairs:
     """Pairs of rows (first, second, gold score), those without a score counted and left out."""
     scored, unscored = [], 0
     for number, row in enumerate(rows, 1):
@@ -195,9 +197,7 @@ def pairs(path: Path, name: str, rows: Iterable[list[str]]) -> Pairs:
             else:
                 unscored += 1
         except ValueError:
-            raise UserError(
-                f"{path} pair {number} is damaged: {row}; get {SENTEVAL_URL} again"
-            ) from None
+            raise UserError(f"{path} pair {number} is damaged: {row}; {fix}") from None
     if len(scored) < 2:
         raise UserError(f"{path} has {len(scored)} pairs with a score: there is nothing to rank")
     first_, second_, gold_ = zip(*scored, strict=True)
@@ -218,7 +218,11 @@ def corpus_file(name: str, data_root: Path | None) -> Path:
                 )
             return path
     if name == "wiki1m":
-        return fetch(CORPORA[name])
+        try:
+            return fetch(CORPORA[name])
+        except UserError as error:
+            own = "or train on lines of your own: --recipe corpus=text:FILE"
+            raise UserError(f"{error}; {own}") from None
     where = f" here or in {data_root}" if data_root else ""
     raise UserError(
         f"corpus {name!r}: no such file{where}; "
@@ -240,17 +244,18 @@ def corpus_sentences(path: Path) -> tuple[list[str], int, str]:
     Raises:
         UserError: unreadable, or fewer than two sentences.
     """
-    lines = TextFiles(path.parent).lines(path.name)
+    return sentences_of(path, TextFiles(path.parent).lines(path.name))
+
+
+def sentences_of(name: object, lines: list[str]) -> tuple[list[str], int, str]:
+    """The lines but the empty ones, the number of these, and the sha256 of all."""
     sentences = [line for line in lines if line.strip()]
     if len(sentences) < 2:
         raise UserError(
-            f"{path} has {len(sentences)} sentences: two are needed to be each other's negatives"
+            f"{name} has {len(sentences)} sentences: two are needed to be each other's negatives"
         )
-    return (
-        sentences,
-        len(lines) - len(sentences),
-        hashlib.sha256("\n".join(lines).encode()).hexdigest(),
-    )
+    digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    return sentences, len(lines) - len(sentences), digest
 
 
 def check_text(sentences: Iterable[str]) -> None:
@@ -262,9 +267,3 @@ def check_text(sentences: Iterable[str]) -> None:
             raise UserError(
                 f"sentence {sentence[:40]!a} has a lone surrogate at {error.start}: it is no text"
             ) from None
-
-
-def choose(dataset: str, known: Iterable[str]) -> None:
-    """Raise unless the dataset is a known one."""
-    if dataset not in set(known):
-        raise unknown("sentence dataset", dataset, known)

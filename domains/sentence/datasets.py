@@ -2,7 +2,8 @@
 
 import os
 
-from contrastbench.domains.declaration import Dataset, by_name
+from contrastbench.domains import hub
+from contrastbench.domains.declaration import Dataset, Source, by_name
 
 HUB = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
 SIMCSE_REVISION = "e145e8bb659b2aa2669f32ef79cb4cdef6c58fef"
@@ -12,7 +13,8 @@ SIMCSE_URL = f"{HUB}/datasets/princeton-nlp/datasets-for-simcse/resolve/{SIMCSE_
 def senteval(name: str, summary: str, citation: str) -> Dataset:
     """Sets of SentEval's folder as SimCSE has it."""
     url = SIMCSE_URL.format("senteval.tar")
-    return Dataset(name, summary, url, citation=citation, revision=SIMCSE_REVISION)
+    places = ("senteval/downstream", "downstream")
+    return Dataset(name, summary, url, citation=citation, revision=SIMCSE_REVISION, places=places)
 
 
 DATASETS = by_name(
@@ -48,5 +50,12 @@ CORPORA = by_name(  # to train on, not to score
         "7b1825863a99aa76479b0456f7c210539dfaeeb69598b41fb4de4f524dd5a706",
         citation="Gao et al., SimCSE: Simple Contrastive Learning of Sentence Embeddings, 2021",
         licence="CC BY-SA 3.0",
+        folder="wikipedia",
     ),
+)
+PAIRS = "tab-separated sentence1, sentence2, score"
+SOURCES = (
+    Source("pairs", "FILE[,TEST]", PAIRS, "sentence", (".tsv",)),
+    Source("text", "FILE", "lines, for --recipe corpus=", "sentence", (".txt",), corpus=True),
+    hub.source("pairs of the hub or the datasets library; texts, for --recipe corpus="),
 )

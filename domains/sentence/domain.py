@@ -16,20 +16,20 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from contrastbench.domains import own as owned
 from contrastbench.domains.base import Domain, Evaluation, generator
-from contrastbench.domains.sentence import SentenceRecipe, export, graded, scoring, transfer
+from contrastbench.domains.sentence import SentenceRecipe, export, graded, own, scoring, transfer
 from contrastbench.domains.sentence.checkpoint import load_checkpoint
 from contrastbench.domains.sentence.data import (
     TextFiles,
     check_size,
-    choose,
     corpus_file,
     corpus_sentences,
     senteval,
     sts_sets,
     stsb_pairs,
 )
-from contrastbench.domains.sentence.datasets import DATASETS
+from contrastbench.domains.sentence.datasets import DATASETS, SOURCES
 from contrastbench.domains.sentence.dropout import SharedDropout
 from contrastbench.domains.sentence.encoder import Head, SentenceModel, Tokens
 from contrastbench.domains.sentence.encoding import Embeddings, check_head, encode, pad
@@ -67,7 +67,7 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         device: torch.device,
     ) -> None:
         super().__init__(dataset, recipe, seed, data_root, device)
-        choose(dataset, DATASETS)
+        self.own = self.read_own()
         self.read_sets()
         if recipe.encoder == "tiny":
             self.checkpoint, self.threads = graded.tiny_checkpoint(seed), 1
@@ -99,6 +99,13 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         """Raise if the model as it is cannot be scored."""
         check_head(self.model())
 
+    def read_own(self) -> own.Scored | None:
+        """The user's pairs; None: the dataset is a declared one."""
+        parsed = owned.parse(self.dataset, SOURCES)
+        if parsed is None and self.dataset not in DATASETS:
+            raise owned.unknown_dataset("sentence", self.dataset, DATASETS, SOURCES, self.data_root)
+        return own.load(*parsed, self.data_root) if parsed else None
+
     def read_sets(self) -> None:
         """The pairs that choose the model, and those or the tasks that are reported."""
         self.tasks: list[transfer.Task] = []
@@ -108,6 +115,10 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
                 {"graded": [graded.graded_pairs("test")]},
             )
             self.sets_hash = hashlib.sha256(repr((self.dev, self.sets)).encode()).hexdigest()
+            return
+        if self.own:
+            self.dev, self.sets = self.own.dev, {"pairs": [self.own.test]}
+            self.sets_hash = self.own.sha256
             return
         read = TextFiles(senteval(self.data_root))
         self.dev, self.sets = stsb_pairs(read, "dev"), {}
@@ -124,6 +135,8 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         if self.dataset == "graded":
             sentences = graded.training_sentences()
             return sentences, 0, hashlib.sha256("\n".join(sentences).encode()).hexdigest()
+        if self.recipe.corpus.startswith("hf:"):
+            return own.corpus(self.recipe.corpus.removeprefix("hf:"), self.data_root)
         return corpus_sentences(corpus_file(self.recipe.corpus, self.data_root))
 
     def data_hash(self, trained: bool) -> str:
@@ -136,6 +149,9 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
     def notes(self, trained: bool) -> dict[str, Any]:
         """The corpus of a run that trains, and the checkpoint unless the seed makes it."""
         notes: dict[str, Any] = {}
+        if self.own:
+            unscored = self.own.dev.unscored + self.own.test.unscored
+            notes["data"] = {"pairs without a score": unscored} if unscored else {}
         if trained:
             notes["corpus"] = {"sentences": len(self.corpus[0]), "empty_lines": self.corpus[1]}
         if self.checkpoint.sha256:

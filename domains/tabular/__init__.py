@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from contrastbench.domains.declaration import Dataset, Declaration, by_name
+from contrastbench.domains import hub
+from contrastbench.domains.declaration import Dataset, Declaration, Source, by_name
 from contrastbench.domains.recipe import Recipe, Width
 from contrastbench.domains.tabular import pmlb
 
@@ -81,8 +82,11 @@ class TabularRecipe(Recipe):
     lr: float = Field(0.1, gt=0)
     optimizer: Literal["adam", "sgd"] = "sgd"
     schedule: Literal["constant", "cosine"] = "cosine"
-    target: str | None = Field(
-        None, description="the column of classes, for csv: and parquet: files"
+    target: str | None = Field(None, description="the column of classes of one's own")
+    split: str | None = Field(
+        None,
+        exclude_if=lambda column: column is None,  # records are older
+        description="the column of one's own that says train, validation or test",
     )
     pretraining: Literal["train", "train+validation"] = Field(
         "train", description="rows that the encoder is trained on, without their classes"
@@ -135,8 +139,7 @@ class TabularRecipe(Recipe):
     def idle(self, trained: bool) -> set[str]:
         """What is of views or pairings that are not taken."""
         idle = super().idle(trained)
-        if self.target is None:
-            idle.add("target")
+        idle |= {key for key in ("target", "split") if getattr(self, key) is None}
         if self.pairing != "query_key":
             idle |= {"ema", "predictor"}
         return idle | {"rate", "choice"} if self.views == "none" else idle
@@ -182,6 +185,15 @@ DATASETS = by_name(
     *pmlb.DATASETS.values(),
 )
 
+FILES = "FILE[,TEST]"
+OPENML = "contrastbench.domains.tabular.own:fetch"
+SOURCES = (
+    Source("csv", FILES, "a table with a header, .tsv with tabs", "tabular", (".csv", ".tsv")),
+    Source("parquet", FILES, "a table as pandas writes it", "tabular", (".parquet",)),
+    hub.source("a table of the hub, or of the datasets library"),
+    Source("openml", "ID", "a table of openml.org by its number", "tabular", fetch=OPENML),
+)
+
 DECLARATION = Declaration(
     summary="RényiCL's MLP on tables of numbers, linear probe",
     adapter="contrastbench.domains.tabular.domain:TabularDomain",
@@ -190,4 +202,5 @@ DECLARATION = Declaration(
     default="digits-table",
     tiny={"epochs": 2, "limit": 300, "batch_size": 64, "widths": (32, 32), "projection": (32, 16)},
     extra="contrastbench[tabular]",
+    sources=SOURCES,
 )

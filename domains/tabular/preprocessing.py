@@ -12,7 +12,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from torch import Tensor
 
 from contrastbench.domains.scoring.classifiers import Labelled
-from contrastbench.domains.tabular.data import Array, Table
+from contrastbench.domains.tabular.table import Array, Table
 from contrastbench.losses.errors import UserError
 
 MAX_CATEGORIES = 100  # of a column; the rarest share the last
@@ -40,17 +40,23 @@ class Prepared:
 def split(table: Table, seed: int, limit: int | None = None) -> Parts:
     """The table's own split, or a stratified 60 / 20 / 20 by the seed; `limit` thins it.
 
+    Of a table that has a test part alone, the seed draws a quarter of the rest for validation.
+
     Raises:
         UserError: the training rows are of one class.
     """
     rows = np.arange(len(table))
-    if table.starts is None:
+    validation_start, test_start = table.starts or (None, None)
+    if test_start is None:
         rest, test = train_test_split(rows, test_size=0.2, stratify=table.y, random_state=seed)
+    else:
+        rest, test = np.split(rows, [test_start])
+    if validation_start is None:
         train, validation = train_test_split(
             rest, test_size=0.25, stratify=table.y[rest], random_state=seed
         )
     else:
-        train, validation, test = np.split(rows, table.starts)
+        train, validation = np.split(rest, [validation_start])
     if limit is not None and limit < len(table):
         draw = np.random.default_rng(seed)
         parts = [

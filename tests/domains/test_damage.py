@@ -20,6 +20,7 @@ import senteval
 from contrastbench.domains.sentence import data as sentences
 from contrastbench.domains.sentence.transfer import tasks
 from contrastbench.domains.tabular import data as tables
+from contrastbench.domains.tabular import own
 from contrastbench.losses import UserError
 
 pytest.importorskip("pandas")
@@ -29,13 +30,13 @@ from PIL import Image
 
 import made_images
 from contrastbench.domains.image import DATASETS, cifar, data, decode
-from contrastbench.domains.image.folders import load_folder
+from contrastbench.domains.image import own as image_own
 
 ROWS = "".join(f"{k},{('red', 'blue')[k % 2]},{('no', 'yes')[k % 2]}\n" for k in range(40))
 
 
 def table(name: str) -> str:
-    tables.load_file.cache_clear()
+    own.load_unchanged.cache_clear()
     return tables.load(name, "y")[1]
 
 
@@ -50,7 +51,7 @@ def test_a_packed_csv_of_too_many_bytes_is_refused(
 ) -> None:
     path = tmp_path / "bomb.csv.gz"
     path.write_bytes(gzip.compress(("a,y\n" + "1,2\n" * 10_000).encode()))
-    monkeypatch.setattr(tables, "UNPACKED", 40_000)
+    monkeypatch.setattr(own, "UNPACKED", 40_000)
     monkeypatch.setattr(pd, "read_csv", lambda *_, **__: pytest.fail("it is not read"))
     with pytest.raises(UserError, match=r"bomb\.csv\.gz unpacks to more than"):
         table(f"csv:{path}")
@@ -69,7 +70,7 @@ def test_a_parquet_file_of_too_many_rows_is_refused(
     pytest.importorskip("pyarrow")
     path = tmp_path / "t.parquet"
     pd.read_csv(io.StringIO("a,colour,y\n" + ROWS)).to_parquet(path)
-    monkeypatch.setattr(tables, "MAX_NUMBERS", 100)
+    monkeypatch.setattr(own, "MAX_NUMBERS", 100)
     with pytest.raises(UserError, match=r"t\.parquet is too large \(40 rows of 3 columns\)"):
         table(f"parquet:{path}")
 
@@ -186,7 +187,7 @@ def test_a_tar_of_binaries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def folder(root: Path) -> str:
-    load_folder.cache_clear()
+    image_own.load_unchanged.cache_clear()
     return data.load(f"folder:{root}", 16, None, made_images.CPU)[1]
 
 

@@ -100,7 +100,7 @@ def announce(monkeypatch: pytest.MonkeyPatch, *others: EntryPoint, **values: str
 
 def test_a_packages_domain_is_listed_without_its_adapter(points: None) -> None:
     assert "points     points; embedded: plane" in list(listing.domains())
-    assert "plane            points    embedded: points of a plane" in list(listing.datasets())
+    assert "plane                points    embedded: points of a plane" in list(listing.datasets())
     assert "plane" in registry.known_data()
     assert "pointset_domain" not in sys.modules
 

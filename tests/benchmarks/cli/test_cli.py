@@ -106,7 +106,9 @@ MISTAKES = [
     (["data", "fetch", "motifs"], "motifs: name a dataset that is downloaded"),
     ([*RUN, "--target", "y"], "--target names a column of a table: domain graph has none"),
     ([*RUN, "--recipe", "preset=small"], "unknown preset of domain graph 'small'"),
-    ([*TABLE, "--target", "y"], "--target is for csv:FILE and parquet:FILE"),
+    ([*TABLE, "--target", "y"], "--target is for data of your own: digits-table has"),
+    ([*TABLE, "--dataset", "cvs:a.csv"], "unknown kind of data 'cvs': did you mean 'csv'?"),
+    ([*TABLE, "--dataset", "csv:"], "csv: names nothing: give csv:FILE[,TEST]"),
     ([*TABLE, "--dataset", "wines"], "unknown tabular dataset 'wines': did you mean 'wine'?"),
     ([*TABLE, "--dataset", "wine"], "106 training rows are fewer than a batch"),
     ([*TABLE, "--dataset", "csv:mine.csv", "--target", "y"], "no file mine.csv"),
@@ -522,9 +524,7 @@ def test_recipes_are_listed_with_defaults_choices_and_presets(bench) -> None:
     text = bench("list", "recipes", "tabular")[1]
     assert text.startswith("tabular: presets small, renyicl, scarf\n")
     assert "    optimizer=sgd (adam|sgd)\n" in text
-    assert (
-        "    target=null (str|null; the column of classes, for csv: and parquet: files)\n" in text
-    )
+    assert "    target=null (str|null; the column of classes of one's own)\n" in text
     assert "    widths=[256,256,512] (list of int)\n" in text
     assert all(f"\n{name}: presets" in f"\n{bench('list', 'recipes')[1]}" for name in DOMAINS)
     for line in text.splitlines()[1:]:

@@ -122,20 +122,6 @@ def test_evaluation_says_what_it_measured() -> None:
     assert (len(evaluation.inner), d.recipe.nested) == (4, True)
 
 
-def test_graphs_of_torch_geometric() -> None:
-    data = pytest.importorskip("torch_geometric.data")
-    items = [
-        data.Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([1])),
-        data.Data(
-            x=torch.ones(2, 3), edge_index=torch.tensor([[1, 0], [0, 1]]), y=torch.tensor([0])
-        ),
-    ]
-    graphs = Graphs.from_pyg(items)
-    assert graphs.edge_index.tolist() == [[0, 1, 3, 4], [1, 0, 4, 3]]
-    assert graphs.node_ptr.tolist() == [0, 3, 5]
-    assert graphs.y.tolist() == [1, 0]
-
-
 def test_a_record_says_that_it_is_of_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
     d = domain(limit=60, folds=3)
     assert d.notes(trained=True) == {}

@@ -11,8 +11,8 @@ import torch
 
 pytest.importorskip("PIL")
 from contrastbench.domains.image.data import load
-from contrastbench.domains.image.folders import load_folder
 from contrastbench.domains.image.images import Images
+from contrastbench.domains.image.own import load_unchanged
 from made_images import CPU, folder, noise, read, refused, save
 
 
@@ -44,7 +44,7 @@ def test_a_folder_without_parts_is_split_the_same_way_every_time(tmp_path: Path)
         [part.batch(torch.arange(len(part))) for part in (images.train, images.test)]
     )
     assert len(pixels.flatten(1).unique(dim=0)) == 20
-    load_folder.cache_clear()
+    load_unchanged.cache_clear()
     assert torch.equal(
         read(tmp_path).test.batch(torch.arange(4)), images.test.batch(torch.arange(4))
     )

@@ -11,8 +11,8 @@ from torchvision.transforms import functional as F
 
 from contrastbench.domains.image import decode, files
 from contrastbench.domains.image.data import load
-from contrastbench.domains.image.folders import load_folder
 from contrastbench.domains.image.images import ImageFiles, Images
+from contrastbench.domains.image.own import load_unchanged
 from contrastbench.domains.image.views import Policy, draw_crops
 from made_images import CPU, folder, noise, read, refused, rng, save
 
@@ -35,7 +35,7 @@ def test_files_that_do_not_fit_are_decoded_batch_by_batch(
         save(root / "train/cat/0.png", noise(40, 60, 3))
     resident = read(root)
     monkeypatch.setattr(files, "RESIDENT_BYTES", 100)
-    load_folder.cache_clear()
+    load_unchanged.cache_clear()
     unread = read(root)
     assert isinstance(unread.train, ImageFiles)
     rows = torch.tensor([4, 0, 4, 1])
@@ -50,7 +50,7 @@ def test_a_file_damaged_later_is_named_by_its_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "RESIDENT_BYTES", 100)
-    load_folder.cache_clear()
+    load_unchanged.cache_clear()
     unread = read(folder(tmp_path)).train
     (tmp_path / "train/cat/1.png").unlink()
     refused(lambda: unread.batch(torch.arange(6)), r"cannot read .*1\.png \(No such file")

@@ -144,7 +144,7 @@ def test_without_pandas_the_fix_is_named(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_target_is_for_ones_own_tables() -> None:
-    with pytest.raises(UserError, match="--target is for csv:FILE"):
+    with pytest.raises(UserError, match="--target is for data of your own: wine has its classes"):
         load("wine", "alcohol")
     with pytest.raises(UserError, match="unknown tabular dataset 'wines': did you mean 'wine'"):
         load("wines")

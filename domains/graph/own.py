@@ -1,0 +1,224 @@
+"""Graphs that users bring: a folder of files, torch-geometric's sets, or a function of their own.
+
+All become one union of graphs with a class each. An edge that is there in one direction only gets
+the other one too, and is counted.
+"""
+
+import ast
+import csv
+import inspect
+import runpy
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from contrastbench.domains import download, own
+from contrastbench.domains.declaration import Source
+from contrastbench.domains.graph import SOURCES, data
+from contrastbench.domains.graph.data import MAX_FEATURES, Graphs, content_hash, pointers, union
+from contrastbench.domains.reading import contents
+from contrastbench.losses.errors import UserError, unknown, users_code
+
+LABELS = "labels.csv"  # beside graph files: the name of each with its class
+DELIMITERS = {".csv": ",", ".tsv": "\t"}  # of edge lists; others have blanks
+Loaded = tuple[Graphs, str, dict[str, Any]]  # graphs, the sha256 of their content, notes
+
+
+class Item(NamedTuple):
+    """One graph."""
+
+    edges: Tensor  # (2, edges) numbers of its nodes
+    x: Tensor  # (nodes, features)
+    y: Any  # its class
+
+
+def load(name: str, data_root: Path | None) -> Loaded:
+    """A set of graphs, a user's own or by its name."""
+    if not (parsed := own.parse(name, SOURCES)):
+        return *data.load(name, data_root), {}
+    source, what = parsed
+    return load_unchanged(source, what, data_root, own.state(what.partition(":")[0], data_root))
+
+
+@lru_cache(maxsize=1)
+def load_unchanged(source: Source, what: str, data_root: Path | None, state: str) -> Loaded:
+    """As `load`; the last one stays in memory for the next seed, unless it was changed since."""
+    with own.opened(source, what if source.kind == own.PYTHON else f"{source.kind}:{what}"):
+        graphs, notes = both_ways(READERS[source.kind](what, data_root))
+        return graphs, content_hash(graphs), notes
+
+
+def both_ways(graphs: Graphs) -> tuple[Graphs, dict[str, Any]]:
+    """Edges in both directions, and how many were added."""
+    edges = torch.cat([graphs.edge_index, graphs.edge_index.flip(0)], dim=1)
+    whole = union(graphs.x, edges, graphs.node_ptr, graphs.y)
+    added = whole.edge_index.shape[1] - graphs.edge_index.shape[1]
+    return whole, {"edges added in the other direction": added} if added else {}
+
+
+def united(items: Sequence[Item]) -> Graphs:
+    """Many graphs as one.
+
+    Raises:
+        UserError: fewer than two, or features that do not fit together.
+    """
+    if len(items) < 2:
+        raise UserError(f"{len(items)} graphs: two are needed to be each other's negatives")
+    widths = {item.x.shape[1] for item in items}
+    if len(widths) > 1:
+        raise UserError(f"graphs have {min(widths)} and {max(widths)} node features: give all one")
+    ptr = pointers(torch.tensor([len(item.x) for item in items]))
+    edges = [item.edges + start for item, start in zip(items, ptr, strict=False)]
+    _, y = np.unique([item.y for item in items], return_inverse=True)
+    return union(
+        torch.cat([item.x for item in items]), torch.cat(edges, 1), ptr, torch.from_numpy(y)
+    )
+
+
+def read_folder(what: str, data_root: Path | None) -> Graphs:
+    """A folder of TU text files, or of GraphML files or edge lists with their classes."""
+    folder = own.find(what, data_root, Path.is_dir)
+    tu = sorted(folder.glob("*_graph_indicator.txt"))
+    if tu:
+        name = tu[0].name.removesuffix("_graph_indicator.txt")
+        return data.parse_tu(name, data.folder_reader(folder, name), None)
+    if not (folder / LABELS).is_file():
+        fix = f"neither NAME_graph_indicator.txt nor {LABELS} with FILE,CLASS in each line"
+        raise UserError(f"{folder} has {fix}")
+    return read_files(folder)
+
+
+def read_files(folder: Path) -> Graphs:
+    """The files that the file of classes names."""
+    rows = list(csv.reader(contents(folder / LABELS).decode("utf-8-sig").splitlines()))
+    rows = [row for row in rows if row]
+    if rows and not (folder / rows[0][0]).is_file():
+        del rows[0]  # its header
+    wrong = next((row for row in rows if len(row) != 2), None)
+    if wrong:
+        raise UserError(f"{folder / LABELS}: {','.join(wrong)!r} is not FILE,CLASS")
+    found = [read_file(own.find(str(folder / file), None)) for file, _ in rows]
+    kinds = sorted({label for graph in found for _, label in graph.nodes(data="label")} - {None})
+    nodes = sum(map(len, found))
+    if len(kinds) * nodes > MAX_FEATURES:
+        raise UserError(f"{folder}: {nodes} nodes have {len(kinds)} labels, which are too many")
+    number = {kind: k for k, kind in enumerate(kinds)}
+    return united([item(graph, number, y) for graph, (_, y) in zip(found, rows, strict=True)])
+
+
+def read_file(path: Path) -> Any:
+    """A networkx graph of a GraphML file, or of a list of edges; labels are texts."""
+    import networkx as nx
+
+    if path.suffix.lower() != ".graphml":
+        delimiter = DELIMITERS.get(path.suffix.lower())
+        with path.open("rb") as file:
+            return nx.read_edgelist(file, delimiter=delimiter, data=False)
+    graph = nx.read_graphml(path)
+    for _, values in graph.nodes(data=True):
+        if "label" in values:
+            values["label"] = str(values["label"])
+    return graph
+
+
+def item(graph: Any, number: dict[str, int], y: str) -> Item:
+    """A networkx graph with its nodes' labels one-hot.
+
+    Raises:
+        UserError: some nodes have labels, and some have none.
+    """
+    place = {node: k for k, node in enumerate(graph)}
+    edges = torch.tensor([(place[a], place[b]) for a, b in graph.edges()], dtype=torch.long)
+    labels = [label for _, label in graph.nodes(data="label")]
+    if number and None in labels:
+        raise UserError(f"node {list(graph)[labels.index(None)]} has no label, others have one")
+    x = one_hot(torch.tensor([number[k] for k in labels]), len(number)) if number else None
+    return Item(edges.view(-1, 2).T, torch.zeros(len(place), 0) if x is None else x.float(), y)
+
+
+def read_pyg(what: str, data_root: Path | None) -> Graphs:
+    """A set of torch-geometric, which downloads it where it is not in its root."""
+    from torch_geometric import datasets
+    from torch_geometric.data import Dataset
+
+    name, arguments, keywords = call(what)
+    made = getattr(datasets, name, None) if name in datasets.__all__ else None
+    if not (isinstance(made, type) and issubclass(made, Dataset)):
+        raise unknown("set of torch_geometric.datasets", name, datasets.__all__)
+    if "root" in inspect.signature(made).parameters and not arguments:
+        root = (data_root or download.cache_folder()) / "pyg" / name
+        keywords = {"root": str(root), **keywords}
+    with warnings.catch_warnings():  # of what it is going to rename
+        warnings.simplefilter("ignore")
+        return of_data(what, made(*arguments, **keywords))
+
+
+def call(text: str) -> tuple[str, list[Any], dict[str, Any]]:
+    """A class with its arguments, which are literals: nothing is evaluated.
+
+    >>> call("TUDataset(name='MUTAG', use_node_attr=True)")
+    ('TUDataset', [], {'name': 'MUTAG', 'use_node_attr': True})
+    """
+    wrong = UserError(f"pyg:{text}: give CLASS(KEY=VALUE, ...) with numbers and quoted texts")
+    try:
+        node = ast.parse(text, mode="eval").body
+        if isinstance(node, ast.Name):
+            return node.id, [], {}
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+            raise wrong
+        arguments = [ast.literal_eval(value) for value in node.args]
+        keywords = {str(pair.arg): ast.literal_eval(pair.value) for pair in node.keywords}
+    except (SyntaxError, ValueError, MemoryError, RecursionError, TypeError):
+        raise wrong from None
+    return node.func.id, arguments, keywords
+
+
+def read_function(what: str, data_root: Path | None) -> Graphs:
+    """What a function of the user's own gives: its code is run."""
+    file, _, function = what.partition(":")
+    path = own.find(file, data_root)
+    with users_code(f"run {what}"):
+        known = runpy.run_path(str(path))
+        if not callable(known.get(function)):
+            made = [name for name, value in known.items() if inspect.isfunction(value)]
+            raise unknown(f"function in {path}", function, made)
+        return of_data(what, known[function]())
+
+
+def of_data(what: str, graphs: Iterable[Any]) -> Graphs:
+    """Graphs of torch-geometric's `Data` with `edge_index`, `y` and perhaps `x`.
+
+    Raises:
+        UserError: one is no such graph, or has no class.
+    """
+    return united([item_of(f"{what}: graph {k}", graph) for k, graph in enumerate(graphs)])
+
+
+def item_of(name: str, graph: Any) -> Item:
+    """The parts of a `Data` that are used."""
+    edges, x, y = (getattr(graph, key, None) for key in ("edge_index", "x", "y"))
+    nodes = getattr(graph, "num_nodes", None)
+    if edges is None or not nodes or edges.dim() != 2 or len(edges) != 2:
+        raise UserError(f"{name} is no torch_geometric.data.Data with nodes and an edge_index")
+    if edges.numel() and not 0 <= int(edges.min()) <= int(edges.max()) < nodes:
+        raise UserError(f"{name} has {nodes} nodes and an edge of node {int(edges.max())}")
+    if y is None or torch.as_tensor(y).numel() != 1 or float(y) != int(y):
+        raise UserError(f"{name} has y={y}: give each graph one class, a whole number")
+    x = torch.zeros(nodes, 0) if x is None else x.reshape(nodes, -1).float()
+    if not bool(x.isfinite().all()):
+        raise UserError(f"{name} has node features that are not finite")
+    return Item(edges.long(), x, int(y))
+
+
+READERS: dict[str, Callable[[str, Path | None], Graphs]] = {
+    "folder": read_folder,
+    "pyg": read_pyg,
+    own.PYTHON: read_function,
+}

@@ -1,0 +1,126 @@
+"""Data in the format of Hugging Face's `datasets`: `hf:NAME[:CONFIG]@REVISION`, or a path.
+
+A path is a folder that `save_to_disk` wrote or a Parquet file, here or in the data root. What comes
+from the hub is pinned by its commit, downloaded whole, and kept as such a folder, in the data root
+or the cache: nothing is streamed, and a kept folder needs no network. No code of a data set is run.
+"""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from contrastbench.domains import download, own
+from contrastbench.domains.declaration import Source
+from contrastbench.domains.reading import cause
+from contrastbench.losses.errors import UserError
+
+if TYPE_CHECKING:
+    import datasets
+
+MAX_NUMBERS = 2**31  # of a file: 16 GiB
+
+
+def source(summary: str) -> Source:
+    """The kind, as every domain declares it."""
+    fetcher = "contrastbench.domains.hub:fetch"
+    return Source("hf", "NAME@REVISION", summary, "hf", (".parquet",), True, fetch=fetcher)
+
+
+def parts(what: str, data_root: Path | None) -> "dict[str, datasets.Dataset]":
+    """Training, validation and test part, as far as there are such splits; "": the only one.
+
+    Where no split is a test part, that of validation is, as in GLUE.
+
+    Raises:
+        UserError: there is no such folder or file, or the hub cannot be reached.
+    """
+    found = load(locate(what, data_root))
+    splits = {"": found} if not isinstance(found, dict) else found
+    if len(splits) == 1:
+        return {"": next(iter(splits.values()))}
+    by_part = {own.part_name(name): split for name, split in splits.items()}
+    if "test" not in by_part and "validation" in by_part:
+        by_part["test"] = by_part.pop("validation")
+    if not {"train", "test"} <= by_part.keys():
+        names = ", ".join(splits)
+        raise UserError(f"hf:{what} has the splits {names}: it needs one to train and one to test")
+    return {part: by_part[part] for part in own.PARTS if part in by_part}
+
+
+def load(path: Path) -> "datasets.DatasetDict | datasets.Dataset":
+    """What a folder of `save_to_disk` or a Parquet file holds."""
+    import datasets
+
+    if path.is_dir():
+        return datasets.load_from_disk(str(path))
+    from pyarrow import parquet
+
+    kept = parquet.read_metadata(path)
+    if kept.num_rows * kept.num_columns > MAX_NUMBERS:
+        raise UserError(f"{path} is too large ({kept.num_rows} rows): leave rows or columns out")
+    return datasets.Dataset(parquet.read_table(path))
+
+
+def locate(what: str, data_root: Path | None) -> Path:
+    """The folder or file, fetched from the hub into the cache if need be."""
+    for path in (*own.places(what, data_root), *own.places(str(kept(what)), data_root)):
+        if path.exists():
+            return path
+    if what.startswith((".", "/", "~")):
+        raise UserError(f"no folder or file {what}" + (f", nor in {data_root}" * bool(data_root)))
+    here = download.cache_folder() / kept(what)
+    return here if here.exists() else fetch(what, download.cache_folder())
+
+
+def kept(what: str) -> Path:
+    """Where it is kept in a data root or the cache.
+
+    >>> kept("nyu-mll/glue:stsb@abc").as_posix()
+    'hf/nyu-mll_glue_stsb@abc'
+    """
+    return Path("hf") / re.sub("[^A-Za-z0-9.@-]", "_", what)
+
+
+def fetch(what: str, folder: Path) -> Path:
+    """The hub's data set, whole, as a folder that needs no network.
+
+    Raises:
+        UserError: no revision is named, or the hub cannot be reached or has no such data set.
+    """
+    import datasets
+
+    match = re.fullmatch(r"((?:[\w.-]+/)?[\w.-]+?)(?::([\w.-]+))?(?:@([0-9a-f]{40}))?", what)
+    if not match:
+        raise UserError(f"hf:{what} is no name of the hub: give hf:NAME[:CONFIG]@REVISION")
+    name, config, revision = match.groups()
+    newest = on_the_hub(name, revision)
+    if not revision:
+        raise UserError(f"hf:{what} names no revision: give hf:{what}@{newest}, its newest")
+    builder = datasets.load_dataset_builder(name, config, revision=revision)
+    if builder.hash != revision:
+        raise UserError(f"hf:{what}: the hub answered with another revision, {builder.hash}")
+    builder.download_and_prepare()
+    with download.in_place(folder / kept(what)) as temporary:
+        builder.as_dataset().save_to_disk(str(temporary))
+    return folder / kept(what)
+
+
+def on_the_hub(name: str, revision: str | None) -> str:
+    """The commit of that revision; asked for once, since a download would try for minutes.
+
+    Raises:
+        UserError: the hub cannot be reached, or has no such data set.
+    """
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    try:
+        return str(HfApi().dataset_info(name, revision=revision, timeout=20).sha)
+    except (HfHubHTTPError, HFValidationError) as error:
+        raise UserError(f"hf:{name} cannot be had: {cause(error).split('. ')[0]}") from None
+    except Exception as error:  # a network library's, whichever the hub's version uses
+        command = f"bench data fetch hf:{name}@{revision or 'REVISION'} --data-root DIR"
+        raise UserError(
+            f"hf:{name}: the hub cannot be reached ({type(error).__name__}): "
+            f"where there is a network, {command}"
+        ) from None

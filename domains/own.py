@@ -1,0 +1,153 @@
+"""Data that users bring themselves, `KIND:WHAT`: which kind it is, and where it lies.
+
+Brings no numerics: lists, plans and mistakes need only the declarations.
+"""
+
+import hashlib
+import os
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from contrastbench.domains.declaration import Source
+from contrastbench.domains.reading import needing, reading
+from contrastbench.losses.errors import UserError, unknown
+
+PYTHON = "FILE.py"  # the kind of a function in a file: the file is a part of what it names
+PARTS = ("train", "validation", "test")
+PART_NAMES = {  # as people write them
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("validation", "valid", "val", "dev"), "validation"),
+    **dict.fromkeys(("test", "testing"), "test"),
+}
+
+
+def part_name(text: str) -> str | None:
+    """The part of the data that is meant; None: no known one.
+
+    >>> part_name(" Val"), part_name("unsupervised")
+    ('validation', None)
+    """
+    return PART_NAMES.get(text.strip().lower())
+
+
+def parse(name: str, sources: Iterable[Source]) -> tuple[Source, str] | None:
+    """The kind of a user's own data to score, and what it names; None: it is a dataset's name.
+
+    Raises:
+        UserError: there is no such kind, or nothing behind its colon.
+    """
+    kind, colon, what = name.partition(":")
+    known = {source.kind: source for source in sources}
+    if not colon or not known:
+        return None
+    if kind.endswith(".py") and PYTHON in known:
+        kind, what = PYTHON, name * bool(what)
+    if kind not in known:
+        raise unknown("kind of data", kind, known)
+    if known[kind].corpus:
+        raise UserError(f"{name} is to train on, not to score: give --recipe corpus={name}")
+    if not what:
+        raise UserError(f"{name} names nothing: give {known[kind].usage}")
+    return known[kind], what
+
+
+def unknown_dataset(
+    domain: str,
+    name: str,
+    known: Iterable[str],
+    sources: Sequence[Source],
+    data_root: Path | None = None,
+    hint: str = "",
+) -> UserError:
+    """The error for what is no dataset: a file or folder may lack its kind."""
+    meant = [f"{source.kind}:{name}" for source in sources if fits(source, name, data_root)]
+    if meant:
+        return UserError(f"unknown {domain} dataset {name!r}: did you mean {' or '.join(meant)}?")
+    own = ", ".join(source.usage for source in sources if not source.corpus)
+    return unknown(f"{domain} dataset", name, known, hint + (f"; your own: {own}" if own else ""))
+
+
+def fits(source: Source, name: str, data_root: Path | None) -> bool:
+    """Whether the name is that of a file or folder which is probably of this kind."""
+    paths = list(places(name, data_root))
+    if source.folder and any(path.is_dir() for path in paths):
+        return True
+    return name.lower().endswith(source.suffixes) and any(path.is_file() for path in paths)
+
+
+@contextmanager
+def opened(source: Source, name: str, fault: str = "cannot be read") -> Iterator[None]:
+    """Make whatever reading a user's own data raises one line.
+
+    Raises:
+        UserError: in place of what was raised; a library that is missing is named with its extra.
+    """
+    fetch = f"; where there is a network: bench data fetch {shlex.quote(name)} --data-root DIR"
+    fix = "repair or replace it" + fetch * bool(source.fetch)
+    with reading(name, fix, fault), needing(source.extra, name):
+        yield
+
+
+def places(name: str, data_root: Path | None) -> Iterator[Path]:
+    """Where a file or folder of that name may be: here, then in the data root."""
+    yield Path(name)
+    if data_root:
+        yield data_root / name
+
+
+def find(name: str, data_root: Path | None, there: Callable[[Path], bool] = Path.is_file) -> Path:
+    """The file of that name, here or in the data root; or the folder, by `Path.is_dir`.
+
+    Raises:
+        UserError: there is none.
+    """
+    for path in places(name, data_root):
+        if there(path):
+            return path
+    kind = "folder" if there is Path.is_dir else "file"
+    raise UserError(
+        f"no {kind} {name}" + (f", nor in {data_root}" if data_root else "; its place: --data-root")
+    )
+
+
+def files(what: str, data_root: Path | None, most: int = 2) -> list[Path]:
+    """The files between commas, such as those of the training and of the test part.
+
+    Raises:
+        UserError: one is not there, or there are too many.
+    """
+    if any(path.is_file() for path in places(what, data_root)):  # its name may have a comma
+        return [find(what, data_root)]
+    found = [find(name, data_root) for name in what.split(",")]
+    if len(found) > most:
+        raise UserError(f"{what} are {len(found)} files: give {most} at most")
+    return found
+
+
+def state(what: str, data_root: Path | None) -> str:
+    """Equal as long as the files or the folder that are named do not change; "" of others."""
+    names = [what] if any(path.exists() for path in places(what, data_root)) else what.split(",")
+    paths = [path for name in names for path in places(name, data_root) if path.exists()]
+    return "".join(map(fingerprint, paths))
+
+
+def fingerprint(root: Path) -> str:
+    """Names, sizes and times of a file or of a folder's files, hashed."""
+    digest = hashlib.sha256()
+    for name in files_below(root) if root.is_dir() else [""]:
+        with reading(root / name, "remove or replace it"):  # a link may lead nowhere
+            known = (root / name).stat()
+        digest.update(f"{name}\0{known.st_size}\0{known.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+def files_below(root: Path) -> list[str]:
+    """Sorted names of all files in a folder and its folders, hidden ones left out."""
+    names = []
+    for folder, folders, here in os.walk(root):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        below = Path(folder).relative_to(root)
+        names += [(below / name).as_posix() for name in here if not name.startswith(".")]
+    return sorted(names)

@@ -1,0 +1,123 @@
+"""Sentences that users bring: pairs with scores to score on, and lines to train on.
+
+Pairs are two files, whose first chooses the model and whose second is reported, or one, of which a
+seeded fifth, the same for every run, chooses. The hub's splits stand for two files.
+"""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from contrastbench.domains import hub, own
+from contrastbench.domains.declaration import Source
+from contrastbench.domains.sentence.data import Pairs, TextFiles, pairs, sentences_of
+from contrastbench.domains.sentence.datasets import SOURCES
+from contrastbench.losses.errors import UserError
+
+if TYPE_CHECKING:
+    import datasets
+
+COLUMNS = ("sentence1", "sentence2", "score")
+CHOOSING = 0.2  # of the pairs of one file
+TEXTS = ("text", "sentence")  # names of a column of sentences to train on
+Rows = list[list[str]]
+
+
+class Scored(NamedTuple):
+    """Pairs that choose the model and those that are reported, and their hash."""
+
+    dev: Pairs
+    test: Pairs
+    sha256: str
+
+
+def load(source: Source, what: str, data_root: Path | None) -> Scored:
+    """A user's pairs.
+
+    Raises:
+        UserError: they cannot be read, or are too few to rank.
+    """
+    name = f"{source.kind}:{what}"
+    with own.opened(source, name):
+        parts = READERS[source.kind](what, data_root)
+        if len(parts) == 1:
+            parts = divided(parts[0])
+        dev, test = (
+            pairs(name, part, rows, "repair or remove it")
+            for part, rows in zip(("dev", "test"), parts, strict=True)
+        )
+    for part in (dev, test):
+        if len(set(part.gold)) < 2:
+            raise UserError(f"{name}: all scores of a part are {part.gold[0]:g}: nothing to rank")
+    return Scored(dev, test, hashlib.sha256(repr((dev, test)).encode()).hexdigest())
+
+
+def divided(rows: Rows) -> list[Rows]:
+    """A fifth of the pairs, and the others."""
+    chosen = np.random.default_rng(0).permutation(len(rows)) < round(CHOOSING * len(rows))
+    return [
+        [row for row, here in zip(rows, chosen, strict=True) if here == first]
+        for first in (True, False)
+    ]
+
+
+def read_files(what: str, data_root: Path | None) -> list[Rows]:
+    """One or two files of tab-separated pairs, the first line perhaps with the columns' names."""
+    return [read_file(path) for path in own.files(what, data_root)]
+
+
+def read_file(path: Path) -> Rows:
+    """The columns of sentences and scores."""
+    rows = [line.split("\t") for line in TextFiles(path.parent).lines(path.name) if line]
+    header = rows[0] if rows else []
+    if not set(COLUMNS) <= set(header):
+        if header and len(header) != len(COLUMNS):
+            columns = ", ".join(COLUMNS)
+            raise UserError(f"{path} has {len(header)} columns: name those of {columns} in line 1")
+        return rows
+    places = [header.index(column) for column in COLUMNS]
+    wrong = next((k for k, row in enumerate(rows, 1) if len(row) != len(header)), None)
+    if wrong:
+        raise UserError(f"{path} line {wrong} has {len(rows[wrong - 1])} columns: repair it")
+    return [[row[place] for place in places] for row in rows[1:]]
+
+
+def read_hub(what: str, data_root: Path | None) -> list[Rows]:
+    """The validation part chooses, the test part is reported; training pairs are not seen."""
+    parts = hub.parts(what, data_root)
+    if not {"validation", "test"} <= parts.keys():
+        parts = {"": parts.get("test", next(iter(parts.values())))}
+    chosen = [parts[part] for part in ("", "validation", "test") if part in parts]
+    return [columns(what, part) for part in chosen]
+
+
+def columns(what: str, part: "datasets.Dataset") -> Rows:
+    """The columns of a split; GLUE calls the score a label."""
+    score = "score" if "score" in part.column_names else "label"
+    names = (*COLUMNS[:2], score)
+    missing = [name for name in names if name not in part.column_names]
+    if missing:
+        raise UserError(
+            f"hf:{what} has no column {missing[0]}: its columns are sentence1, sentence2 and score"
+        )
+    table = [[str(value) for value in part[name]] for name in names]
+    return [list(row) for row in zip(*table, strict=True)]
+
+
+READERS: dict[str, Callable[[str, Path | None], list[Rows]]] = {
+    "pairs": read_files,
+    "hf": read_hub,
+}
+
+
+def corpus(what: str, data_root: Path | None) -> tuple[list[str], int, str]:
+    """Lines of the hub's training part, as `corpus_sentences` gives those of a file."""
+    with own.opened(SOURCES[-1], f"hf:{what}"):
+        part = next(iter(hub.parts(what, data_root).values()))
+        name = next((name for name in TEXTS if name in part.column_names), None)
+        if name is None:
+            raise UserError(f"hf:{what} has no column text or sentence to train on")
+        return sentences_of(f"hf:{what}", [str(text or "") for text in part[name]])

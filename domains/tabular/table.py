@@ -1,0 +1,106 @@
+"""A table of rows with a class each, made strictly of a data frame."""
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from contrastbench.losses.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Starts = tuple[int | None, int]  # of the validation and the test rows; None: the seed draws them
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of numeric and of categorical columns, with a class each."""
+
+    numeric: Array  # (rows, columns) floats, nan where missing
+    categorical: Array  # (rows, columns) strings, "" where missing
+    names: tuple[str, ...]  # of the numeric and then of the categorical columns
+    y: Array  # (rows,) classes 0, 1, ...
+    classes: tuple[str, ...]
+    starts: Starts | None = None  # None: the seed draws all three parts
+    notes: dict[str, Any] = field(default_factory=dict)  # what reading left out
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+def from_frame(
+    path: object, frame: "pandas.DataFrame", target: Any, starts: Starts | None = None
+) -> Table:
+    """A table of a file's data frame; rows without a class are left out and counted.
+
+    Raises:
+        UserError: no features, an infinite value, one class only, or a class too rare for three
+            parts.
+    """
+    from pandas.api.types import is_numeric_dtype
+
+    labelled = frame[target].notna()
+    features = frame.loc[labelled].drop(columns=target)
+    numbers = [column for column in features if is_numeric_dtype(features[column])]
+    words = [column for column in features if column not in numbers]
+    numeric = features[numbers].to_numpy(dtype=np.float64, na_value=np.nan)
+    categorical = (
+        features[words]
+        .astype(object)
+        .where(features[words].notna(), "")
+        .astype(str)
+        .to_numpy(dtype=object)
+    )
+    classes, y = np.unique(frame.loc[labelled, target].astype(str), return_inverse=True)
+    names = tuple(map(str, [*numbers, *words]))
+    if starts:
+        kept = [0, *labelled.cumsum()]
+        starts = (None if starts[0] is None else int(kept[starts[0]]), int(kept[starts[1]]))
+    notes = {} if labelled.all() else {"rows without a class": int((~labelled).sum())}
+    table = Table(numeric, categorical, names, y, tuple(map(str, classes)), starts, notes)
+    check_table(path, table)
+    return table
+
+
+def check_table(path: object, table: Table) -> None:
+    """Raise unless there is something to learn from and to classify."""
+    if not table.names:
+        raise UserError(f"{path} has no column besides the classes")
+    infinite = np.isinf(table.numeric).sum(axis=0)
+    if infinite.any():
+        column = int(infinite.argmax())
+        fix = "leave them empty if they are missing"
+        raise UserError(
+            f"{path}: column {table.names[column]} has {infinite[column]} infinite values: {fix}"
+        )
+    if len(table.classes) < 2:
+        rows = f"all {len(table)} rows are of one class"
+        raise UserError(f"{path}: {rows}: there is nothing to classify")
+    check_classes(path, table)
+
+
+def check_classes(path: object, table: Table) -> None:
+    """Raise unless every class has rows to train on, and enough where parts are drawn."""
+    validation, test = table.starts or (None, len(table))
+    need = 5 if validation is None else 1
+    counts = np.bincount(table.y[: validation or test], minlength=len(table.classes))
+    if counts.min() < need:
+        few = f"{path}: class {table.classes[counts.argmin()]} has {counts.min()} rows"
+        raise UserError(
+            f"{few}, fewer than the 5 that three parts need: is the target a column of classes?"
+            if need == 5
+            else f"{few} to train on"
+        )
+
+
+def with_hash(table: Table) -> tuple[Table, str]:
+    """The table and the sha256 of what it holds, however its file was packed."""
+    digest = hashlib.sha256()
+    digest.update(repr((table.numeric.shape, table.names, table.classes, table.starts)).encode())
+    digest.update(np.ascontiguousarray(table.numeric).data)
+    digest.update(np.ascontiguousarray(table.y.astype(np.int64)).data)
+    digest.update("\x1f".join(table.categorical.ravel()).encode())
+    return table, digest.hexdigest()

@@ -1,0 +1,159 @@
+"""Data of users' own from the command line: the page that documents it is run."""
+
+import json
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+PAGE = (Path(__file__).parents[3] / "docs" / "own-data.md").read_text()
+BLOCKS = [block.split("```")[0] for block in PAGE.split("```bash\n")[1:]]
+HERE = [block for block in BLOCKS if not block.startswith("# where there is a network")]
+COMMANDS = [line for block in HERE for line in block.splitlines()]
+ROWS = [(k, k % 7, "ab"[k % 2]) for k in range(200)]
+
+
+def table(header: str, rows: list[tuple[object, ...]], between: str = ",") -> str:
+    lines = [header.replace(",", between)] + [between.join(map(str, row)) for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def tables(root: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    (root / "mine.csv").write_text(table("x,y,kind", ROWS))
+    (root / "train.csv").write_text(table("x,y,kind", ROWS[:150]))
+    (root / "test.csv").write_text(table("x,y,kind", ROWS[150:]))
+    parts = [(*row, "train" if row[0] < 150 else "test") for row in ROWS]
+    (root / "parts.tsv").write_text(table("x,y,kind,part", parts, "\t"))
+    frame = pd.read_csv(root / "mine.csv")
+    frame.to_parquet(root / "mine.parquet")
+    pytest.importorskip("datasets").Dataset.from_pandas(frame).save_to_disk(root / "saved")
+
+
+def images(root: Path) -> None:
+    made_images = pytest.importorskip("made_images")
+    files = {f"pictures/{'ab'[k % 2]}/{k}.jpg": made_images.jpeg(k) for k in range(80)}
+    made_images.as_folder(root, files)
+    pixels = np.random.default_rng(0).integers(256, size=(80, 8, 8)).astype(np.uint8)
+    np.savez(root / "mine.npz", images=pixels, labels=np.arange(80) % 2)
+
+
+def sentences(root: Path) -> None:
+    pytest.importorskip("transformers")
+    rows = [(f"sentence {k}", f"sentence {k + k % 3}", k % 6) for k in range(40)]
+    for name in ("mine.tsv", "dev.tsv", "test.tsv"):
+        (root / name).write_text(table("sentence1,sentence2,score", rows, "\t"))
+    (root / "lines.txt").write_text("".join(f"a line of words {k}\n" for k in range(100)))
+
+
+def graphs(root: Path) -> None:
+    pytest.importorskip("torch_geometric")
+    code = PAGE.split("```python\n")[1].split("```")[0]
+    (root / "my_graphs.py").write_text(code)
+    for folder in ("TOY", "molecules"):
+        (root / folder).mkdir()
+    pairs = "".join(f"{2 * k + 1}, {2 * k + 2}\n{2 * k + 2}, {2 * k + 1}\n" for k in range(60))
+    (root / "TOY" / "TOY_A.txt").write_text(pairs)
+    indicator = "".join(f"{k + 1}\n{k + 1}\n" for k in range(60))
+    (root / "TOY" / "TOY_graph_indicator.txt").write_text(indicator)
+    (root / "TOY" / "TOY_graph_labels.txt").write_text("1\n2\n" * 30)
+    for k in range(30):
+        edges = "".join(f"{a} {a + 1}\n" for a in range(3 + k % 4))
+        (root / "molecules" / f"{k}.edges").write_text(edges)
+    labels = table("file,class", [(f"{k}.edges", k % 2) for k in range(30)])
+    (root / "molecules" / "labels.csv").write_text(labels)
+
+
+MAKE = {"tabular": tables, "image": images, "sentence": sentences, "graph": graphs}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_of_the_page_runs(command: str, bench, tmp_path: Path) -> None:
+    words = shlex.split(command, comments=True)
+    domain = words[words.index("--domain") + 1]
+    MAKE[domain](tmp_path)
+    code, out, err = bench(*words[1:], "--tiny", "--json")
+    assert code == 0, err
+    record = json.loads(out)
+    assert (record["status"], record["dataset"]) == ("ok", words[words.index("--dataset") + 1])
+    assert len(record["data_hash"]) == 64
+
+
+def test_the_page_has_every_kind() -> None:
+    from contrastbench.domains.registry import loaded
+
+    for about in loaded().values():
+        for source in about.sources:
+            assert f"`{source.kind}:" in PAGE, source.usage
+
+
+@pytest.mark.parametrize(
+    ("domain", "file", "meant"),
+    [
+        ("tabular", "mine.csv", "csv:mine.csv"),
+        ("tabular", "mine.parquet", "parquet:mine.parquet or hf:mine.parquet"),
+        ("image", "mine.npz", "npz:mine.npz"),
+        ("sentence", "mine.tsv", "pairs:mine.tsv"),
+    ],
+)
+def test_a_file_without_its_kind(domain: str, file: str, meant: str, bench, tmp_path: Path) -> None:
+    (tmp_path / file).touch()
+    code, _, err = bench("run", "--domain", domain, "--loss", "none", "--dataset", file)
+    assert (code, err) == (2, f"bench: unknown {domain} dataset '{file}': did you mean {meant}?\n")
+
+
+def test_a_corpus_is_not_scored(bench) -> None:
+    words = ("run", "--domain", "sentence", "--loss", "none", "--dataset", "text:a.txt")
+    assert "to train on, not to score: give --recipe corpus=text:a.txt" in bench(*words)[2]
+
+
+SWEEP = """seeds: 0-1
+domains:
+  graph: {datasets: [motifs, "folder:TOY"]}
+  tabular: {datasets: [CoverType, "openml:7"]}
+losses: [infonce, none]
+"""
+
+
+def test_all_of_a_sweep_is_fetched(
+    bench, tmp_path: Path, offline: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my.yaml").write_text(SWEEP)
+    (tmp_path / "TOY").mkdir()
+    asked = []
+
+    def retrieve(url: str, known_hash: str, fname: str, path: Path, progressbar: bool) -> str:
+        (path / fname).write_bytes(b"1")
+        return str(path / fname)
+
+    monkeypatch.setattr("pooch.retrieve", retrieve)
+    monkeypatch.setattr(
+        "contrastbench.domains.tabular.own.fetch", lambda what, folder: asked.append((what, folder))
+    )
+    root = tmp_path / "root"
+    code, out, _ = bench("data", "fetch", "--all", "my.yaml", "--data-root", str(root))
+    assert code == 0
+    assert out.splitlines() == [
+        "motifs: embedded",
+        "folder:TOY: your own, take it along",
+        f"CoverType: {root / 'covtype.data.gz'}",
+        f"openml:7: {root}",
+    ]
+    assert asked == [("7", root)]
+    out = bench("data", "list", "--data-root", str(root))[1]
+    assert any(
+        "CoverType" in x and f"{root / 'covtype.data.gz'}, 0 KiB" in x for x in out.split("\n")
+    )
+    assert any("csv:FILE[,TEST]" in line for line in out.splitlines())
+
+
+def test_what_cannot_be_fetched_is_named_and_stops_no_other(
+    bench, tmp_path: Path, offline: None
+) -> None:
+    (tmp_path / "my.yaml").write_text(SWEEP.replace(', "openml:7"', ""))
+    code, out, _ = bench("data", "fetch", "--all", "my.yaml", "--data-root", "root")
+    assert code == 1
+    assert "motifs: embedded" in out
+    assert "MISSING cannot download" in out
+    assert bench("data", "list", "--all", "my.yaml")[0] == 2

@@ -1,0 +1,160 @@
+"""Graphs that users bring: folders, torch-geometric's sets, functions of their own."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from contrastbench.domains.graph import DATASETS, SOURCES, own
+from contrastbench.domains.graph.data import content_hash, load
+from contrastbench.losses import UserError
+
+# a path of three nodes, two nodes without an edge, and a triangle
+TU = {
+    "A": "1, 2\n2, 1\n2, 3\n3, 2\n6, 7\n7, 6\n7, 8\n8, 7\n6, 8\n8, 6\n",
+    "graph_indicator": "1\n1\n1\n2\n2\n3\n3\n3\n",
+    "graph_labels": "1\n-1\n1\n",
+    "node_labels": "0\n2\n0\n0\n0\n2\n2\n1\n",
+}
+GRAPHML = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<key id="k" for="node" attr.name="label" attr.type="int"/>
+<graph edgedefault="undirected">{}</graph></graphml>"""
+
+
+def tu(folder: Path, name: str = "TOY") -> Path:
+    folder.mkdir(parents=True)
+    for suffix, text in TU.items():
+        (folder / f"{name}_{suffix}.txt").write_text(text)
+    return folder
+
+
+def graphml(path: Path, labels: str, edges: list[tuple[int, int]]) -> None:
+    nodes = [f'<node id="{k}"><data key="k">{v}</data></node>' for k, v in enumerate(labels)]
+    lines = [f'<edge source="{a}" target="{b}"/>' for a, b in edges]
+    path.write_text(GRAPHML.format("".join(nodes + lines)))
+
+
+def test_every_kind_has_a_reader() -> None:
+    assert own.READERS.keys() == {source.kind for source in SOURCES}
+
+
+def test_a_folder_of_tu_files_is_the_set(tmp_path: Path) -> None:
+    tu(tmp_path / "TOY")
+    expected = load("TOY", tmp_path)
+    graphs, digest, notes = own.load("folder:TOY", tmp_path)
+    assert (digest, notes, len(graphs)) == (expected[1], {}, 3)
+
+
+def test_graphml_files_are_the_same_graphs(tmp_path: Path) -> None:
+    pytest.importorskip("networkx")
+    expected = own.load(f"folder:{tu(tmp_path / 'TOY')}", None)[1]
+    folder = tmp_path / "files"
+    folder.mkdir()
+    graphml(folder / "a.graphml", "020", [(0, 1), (1, 2)])
+    graphml(folder / "b.graphml", "00", [])
+    graphml(folder / "c.graphml", "221", [(0, 1), (1, 2), (0, 2)])
+    (folder / "labels.csv").write_text("file,class\na.graphml,yes\nb.graphml,no\nc.graphml,yes\n")
+    _, digest, notes = own.load(f"folder:{folder}", None)
+    assert digest == expected
+    assert notes == {"edges added in the other direction": 5}, "files have each edge once"
+
+
+@pytest.mark.parametrize("suffix", [".edges", ".csv", ".tsv"])
+def test_lists_of_edges(suffix: str, tmp_path: Path) -> None:
+    pytest.importorskip("networkx")
+    blank = {".csv": ",", ".tsv": "\t"}.get(suffix, " ")
+    (tmp_path / f"a{suffix}").write_text(f"x{blank}y\ny{blank}z\n")
+    (tmp_path / f"b{suffix}").write_text(f"p{blank}q\n")
+    (tmp_path / "labels.csv").write_text(f"a{suffix},1\nb{suffix},0\n")
+    graphs, _, _ = own.load(f"folder:{tmp_path}", None)
+    assert graphs.edge_index.tolist() == [[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]]
+    assert (graphs.node_ptr.tolist(), graphs.y.tolist()) == ([0, 3, 5], [1, 0])
+    assert graphs.x.shape == (5, 0)
+
+
+def test_a_set_of_torch_geometric_is_the_collections(tmp_path: Path) -> None:
+    pytest.importorskip("torch_geometric")
+    tu(tmp_path / "pyg" / "TUDataset" / "TOY" / "raw")
+    expected = own.load(f"folder:{tmp_path / 'pyg/TUDataset/TOY/raw'}", None)
+    name = "pyg:TUDataset(name='TOY')"
+    assert own.load(name, tmp_path)[1] == expected[1]
+    with pytest.raises(UserError, match=r"unknown set of .*: did you mean 'TUDataset'"):
+        own.load("pyg:TUDataste(name='TOY')", tmp_path)
+    for text in (
+        "TUDataset(name=open('/tmp/x','w'))",
+        "a.b()",
+        "f()()",
+        "TUDataset(",
+        "1",
+        "f(*[])",
+    ):
+        with pytest.raises(UserError, match=r"give CLASS\(KEY=VALUE"):
+            own.load(f"pyg:{text}", tmp_path)
+    for text in ("download_url(url='x')", "__builtins__"):
+        with pytest.raises(UserError, match=r"unknown set of torch_geometric\.datasets"):
+            own.load(f"pyg:{text}", tmp_path)
+    with pytest.raises(UserError, match=r"cannot be read \(.*nam.*bench data fetch 'pyg:TUData"):
+        own.load("pyg:TUDataset(nam='TOY')", tmp_path)
+
+
+def test_a_function_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch_geometric")
+    monkeypatch.chdir(tmp_path)
+    start = "import sys\nimport torch\nfrom torch_geometric.data import Data\ndef graphs():\n"
+    parts = "x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 2]]), y=torch.tensor([k % 2])"
+
+    def written(body: str) -> str:
+        Path("mine.py").write_text(start + f"    {body}\n")
+        return "mine.py:graphs"
+
+    name = written(f"return [Data({parts}) for k in range(4)]")
+    graphs, digest, notes = own.load(name, None)
+    assert graphs.y.tolist() == [0, 1, 0, 1]
+    assert graphs.edge_index[:, :4].tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert notes == {"edges added in the other direction": 8}
+    own.load_unchanged.cache_clear()
+    assert own.load(name, None)[1] == digest
+    for body, message in {
+        f"return [Data({parts.replace('[k % 2]', '[0.5]')}) for k in (0, 1)]": "one class",
+        f"return [Data({parts.replace('eye(3)', 'eye(2)')}) for k in (0, 1)]": "has 2 nodes and an",
+        f"return [Data({parts}) for k in (0,)]": "1 graphs: two are needed",
+        "return [Data(num_nodes=3)] * 2": "graph 0 is no torch_geometric.data.Data",
+        "return 7": r"cannot run mine.py:graphs \(TypeError",
+        "sys.exit(3)": r"cannot run mine.py:graphs \(SystemExit",
+    }.items():
+        with pytest.raises(UserError, match=message):
+            own.load(written(body), None)
+    with pytest.raises(UserError, match=r"unknown function in .*: did you mean 'graphs'"):
+        own.load("mine.py:graph", None)
+
+
+def test_folders_that_hold_no_graphs_are_one_line(tmp_path: Path) -> None:
+    pytest.importorskip("networkx")
+    for text, message in {
+        None: "has neither NAME_graph_indicator.txt nor labels.csv",
+        "a.edges,1\nb.edges,0\n": "no file .*b.edges",
+        "a.edges,1\na.edges\n": "'a.edges' is not FILE,CLASS",
+        "a.edges,1\n": "1 graphs: two are needed",
+        "a.edges,1\nc.graphml,0\n": r"cannot be read \(no element found",
+    }.items():
+        (tmp_path / "a.edges").write_text("1 2\n")
+        (tmp_path / "c.graphml").write_text("")
+        if text is not None:
+            (tmp_path / "labels.csv").write_text(text)
+        with pytest.raises(UserError, match=message) as error:
+            own.load(f"folder:{tmp_path}", None)
+        assert "\n" not in str(error.value)
+
+
+def test_a_folder_may_lack_its_kind(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(UserError, match=r"dataset 'mine': did you mean folder:mine\?"):
+        own.load("mine", tmp_path)
+
+
+def test_a_name_is_still_a_dataset() -> None:
+    graphs, digest, notes = own.load("motifs", None)
+    assert (content_hash(graphs), notes) == (digest, {})
+    assert len(graphs) == 400
+    assert torch.equal(graphs.y.unique(), torch.arange(4))
+    assert "motifs" in DATASETS

@@ -1,0 +1,100 @@
+"""Sentences that users bring: pairs with scores, and texts to train on."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from damaged import attack
+
+from contrastbench.domains import own as owned
+from contrastbench.domains.sentence import SOURCES, SentenceRecipe, own
+from contrastbench.domains.sentence.domain import SentenceDomain
+from contrastbench.losses import UserError
+
+ROWS = [f"sentence {k}\tsentence {k + k % 3}\t{k % 6}" for k in range(20)]
+
+
+def write(path: Path, rows: list[str], header: str | None = None) -> Path:
+    path.write_text("\n".join([header, *rows] if header else rows) + "\n")
+    return path
+
+
+def read(name: str, root: Path | None = None) -> own.Scored:
+    parsed = owned.parse(name, SOURCES)
+    assert parsed
+    return own.load(*parsed, root)
+
+
+def test_every_kind_has_a_reader() -> None:
+    assert {*own.READERS, "text"} == {source.kind for source in SOURCES}
+
+
+def test_a_fifth_of_one_file_chooses(tmp_path: Path) -> None:
+    scored = read(f"pairs:{write(tmp_path / 'a.tsv', ROWS)}")
+    assert (len(scored.dev), len(scored.test)) == (4, 16)
+    assert sorted(scored.dev.first + scored.test.first) == sorted(
+        f"sentence {k}" for k in range(20)
+    )
+    assert read(f"pairs:{tmp_path / 'a.tsv'}").sha256 == scored.sha256, "for every run"
+
+
+def test_the_second_of_two_files_is_reported(tmp_path: Path) -> None:
+    write(tmp_path / "dev.tsv", ROWS[:8])
+    named = [f"x\t{b}\t{c}\t{a}" for a, b, c in (row.split("\t") for row in ROWS[8:])]
+    write(tmp_path / "test.tsv", [*named, "x\ta\t\tb"], "id\tsentence2\tscore\tsentence1")
+    scored = read("pairs:dev.tsv,test.tsv", tmp_path)
+    assert (len(scored.dev), len(scored.test)) == (8, 12)
+    assert (scored.test.first[0], scored.test.second[0], scored.test.gold[0]) == (
+        "sentence 8",
+        "sentence 10",
+        2.0,
+    )
+    assert (scored.dev.unscored, scored.test.unscored) == (0, 1)
+
+
+def test_bad_pairs_are_one_line(tmp_path: Path) -> None:
+    for rows, message in {
+        ("a\tb\t1", "a\tb\thigh"): "pair 2 is damaged: .*'high'",
+        ("a\tb",): "has 2 columns: name those of sentence1, sentence2, score in line 1",
+        ("sentence1\tsentence2\tscore", "a\tb"): "line 2 has 2 columns",
+        ("a\tb\t2", "c\td\t2"): "all scores of a part are 2: nothing to rank",
+        ("a\tb\t1",): "1 pairs with a score",
+    }.items():
+        write(tmp_path / "a.tsv", list(rows))
+        write(tmp_path / "b.tsv", ROWS)
+        with pytest.raises(UserError, match=message) as error:
+            read("pairs:a.tsv,b.tsv", tmp_path)
+        assert "\n" not in str(error.value)
+
+
+def test_damaged_pairs(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", ROWS)
+    assert attack(path, lambda: read(f"pairs:{path}").sha256, flips=60) > 5
+
+
+def test_pairs_of_the_datasets_library(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    cells = [row.split("\t") for row in ROWS]
+    columns = {
+        "sentence1": [row[0] for row in cells],
+        "sentence2": [row[1] for row in cells],
+        "label": [float(row[2]) for row in cells],
+    }
+    whole = datasets.Dataset.from_dict(columns)
+    parts = {"validation": whole.select(range(8)), "test": whole.select(range(8, 20))}
+    datasets.DatasetDict({"train": whole, **parts}).save_to_disk(tmp_path / "mine")
+    write(tmp_path / "dev.tsv", ROWS[:8])
+    write(tmp_path / "test.tsv", ROWS[8:])
+    assert read("hf:mine", tmp_path) == read("pairs:dev.tsv,test.tsv", tmp_path)
+    datasets.Dataset.from_dict({"text": ["one", "", "two"]}).save_to_disk(tmp_path / "texts")
+    (tmp_path / "lines.txt").write_text("one\n\ntwo\n")
+    sentences, empty, digest = own.corpus("texts", tmp_path)
+    assert (sentences, empty) == (["one", "two"], 1)
+    recipe = SentenceRecipe(corpus="text:lines.txt")
+    domain = SentenceDomain("graded", SentenceRecipe(), 0, tmp_path, torch.device("cpu"))
+    domain.dataset, domain.recipe = "sts", recipe
+    assert domain.corpus[2] == digest, "the hub's texts are those of a file"
+    with pytest.raises(UserError, match="hf:texts has no column sentence1"):
+        read("hf:texts", tmp_path)
+    with pytest.raises(UserError, match="hf:mine has no column text or sentence"):
+        own.corpus("mine", tmp_path)

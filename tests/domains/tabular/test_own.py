@@ -1,0 +1,213 @@
+"""Tables that users bring: files with a test part of their own, the hub's format, OpenML."""
+
+import gzip
+import hashlib
+import io
+import json
+import sys
+import urllib.error
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from contrastbench.domains.tabular import SOURCES, own
+from contrastbench.domains.tabular.data import load
+from contrastbench.domains.tabular.preprocessing import split
+from contrastbench.losses import UserError
+
+pd = pytest.importorskip("pandas")
+
+
+def frame(rows: int, start: int = 0) -> "pd.DataFrame":
+    numbers = range(start, start + rows)
+    return pd.DataFrame({"a": numbers, "y": [("no", "yes")[k % 2] for k in numbers]})
+
+
+def write(path: Path, table: "pd.DataFrame") -> Path:
+    table.to_csv(path, index=False, sep="\t" if ".tsv" in path.name else ",")
+    return path
+
+
+def test_every_kind_has_a_reader() -> None:
+    assert own.READERS.keys() == {source.kind for source in SOURCES}
+
+
+def test_a_second_file_is_the_test_part(tmp_path: Path) -> None:
+    write(tmp_path / "train.csv", frame(20))
+    write(tmp_path / "test.csv", frame(6, start=20))
+    table, digest = load("csv:train.csv,test.csv", "y", tmp_path)
+    assert (table.starts, len(table)) == ((None, 20), 26)
+    parts = [split(table, seed) for seed in (0, 1)]
+    for part in parts:
+        assert part.test.tolist() == list(range(20, 26)), "the same for every seed"
+        assert sorted([*part.train, *part.validation]) == list(range(20))
+        assert len(part.validation) == 5
+    assert set(parts[0].train) != set(parts[1].train)
+    write(tmp_path / "all.csv", frame(26))
+    assert load("csv:all.csv", "y", tmp_path)[1] != digest, "another part of the same rows"
+
+
+def test_a_comma_may_be_part_of_a_name(tmp_path: Path) -> None:
+    write(tmp_path / "a,b.csv", frame(20))
+    assert load("csv:a,b.csv", "y", tmp_path)[0].starts is None
+
+
+@pytest.mark.parametrize("validation", [True, False])
+def test_a_column_says_which_row_is_whose(validation: bool, tmp_path: Path) -> None:
+    part = [("Train", "dev" if validation else "train", "TEST")[k // 8] for k in range(24)]
+    order = np.random.default_rng(0).permutation(24)
+    write(tmp_path / "t.tsv", frame(24).assign(part=part).iloc[order])
+    table, _ = load("csv:t.tsv", "y", tmp_path, "part")
+    assert table.names == ("a",), "the column is no feature"
+    assert table.starts == ((8, 16) if validation else (None, 16))
+    assert set(table.numeric[16:, 0]) == set(range(16, 24))
+    if validation:
+        assert set(table.numeric[8:16, 0]) == set(range(8, 16))
+
+
+def test_rows_without_a_class_move_the_parts(tmp_path: Path) -> None:
+    first = frame(20)
+    first.loc[3, "y"] = None
+    write(tmp_path / "train.csv", first)
+    write(tmp_path / "test.csv", frame(6, start=20))
+    table, _ = load("csv:train.csv,test.csv", "y", tmp_path)
+    assert (table.starts, table.numeric[19, 0]) == ((None, 19), 20)
+
+
+def test_parts_that_do_not_fit_are_one_line(tmp_path: Path) -> None:
+    def refused(message: str, other: "pd.DataFrame", column: str | None = None) -> None:
+        write(tmp_path / "b.csv", other)
+        with pytest.raises(UserError, match=message) as error:
+            load("csv:b.csv" if column else "csv:a.csv,b.csv", "y", tmp_path, column)
+        assert "\n" not in str(error.value)
+
+    write(tmp_path / "a.csv", frame(20))
+    refused("column b is not in all parts", frame(6).assign(b=1))
+    refused("column a has numbers in one part and words in another", frame(6).assign(a="x"))
+    refused("class maybe has 0 rows, fewer than the 5", frame(6).assign(y="maybe"))
+    refused("column part has 'later': write train", frame(20).assign(part="later"), "part")
+    refused("has no test rows", frame(20).assign(part="train"), "part")
+    refused(
+        "unknown column of csv:b.csv 'prat': did you mean 'part'", frame(6).assign(part=1), "prat"
+    )
+    three = frame(9).assign(part=["train", "val", "test"] * 3, y=["a", "b", "b"] * 3)
+    refused("class b has 0 rows to train on", three, "part")
+    with pytest.raises(UserError, match=r"has its own parts: leave split=part out"):
+        load("csv:a.csv,b.csv", "y", tmp_path, "part")
+    with pytest.raises(UserError, match="are 3 files: give 2 at most"):
+        load("csv:a.csv,b.csv,a.csv", "y", tmp_path)
+
+
+def test_a_folder_of_the_datasets_library(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    parts = {"train": frame(20), "validation": frame(4, 20), "test": frame(6, 24)}
+    splits = {name: datasets.Dataset.from_pandas(part) for name, part in parts.items()}
+    datasets.DatasetDict(splits).save_to_disk(tmp_path / "mine")
+    table, _ = load("hf:mine", "y", tmp_path)
+    assert (table.starts, table.names, len(table)) == ((20, 24), ("a",), 30)
+    splits["train"].to_parquet(tmp_path / "t.parquet")
+    whole, digest = load("hf:t.parquet", "y", tmp_path)
+    assert (whole.starts, digest) == (None, load("parquet:t.parquet", "y", tmp_path)[1])
+    kept = tmp_path / "hf" / f"mine@{'a' * 40}"  # as `bench data fetch` leaves it
+    splits["train"].save_to_disk(kept)
+    assert load(f"hf:mine@{'a' * 40}", "y", tmp_path)[1] == digest
+    (kept / "data-00000-of-00001.arrow").write_bytes(b"no arrow")
+    own.load_unchanged.cache_clear()
+    with pytest.raises(UserError, match="cannot be read as a table"):
+        load(f"hf:mine@{'a' * 40}", "y", tmp_path)
+    datasets.Dataset.from_dict({"a": [[1]] * 20, "y": [0, 1] * 10}).save_to_disk(tmp_path / "n")
+    with pytest.raises(UserError, match="hf:n is no table: column a is no single value"):
+        load("hf:n", "y", tmp_path)
+
+
+def test_what_the_hub_keeps_is_pinned(
+    tmp_path: Path, offline: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("datasets")
+    api = "huggingface_hub.HfApi.dataset_info"
+
+    class Answer:
+        sha = "b" * 40
+
+    monkeypatch.setattr(api, lambda *_, **__: Answer)
+    with pytest.raises(UserError, match=f"hf:imdb names no revision: give hf:imdb@{'b' * 40}"):
+        load("hf:imdb", "y", tmp_path)
+
+    def fail(*_: object, **__: object) -> None:
+        raise ConnectionError("no route")
+
+    monkeypatch.setattr(api, fail)
+    with pytest.raises(
+        UserError, match=r"the hub cannot be reached \(ConnectionError\): where .* bench data fetch"
+    ):
+        load(f"hf:imdb@{'b' * 40}", "y", tmp_path)
+    with pytest.raises(UserError, match="is no name of the hub"):
+        load("hf:imdb@main", "y", tmp_path)
+    with pytest.raises(UserError, match=r"no folder or file \./imdb, nor in"):
+        load("hf:./imdb", "y", tmp_path)
+
+
+ARFF = "@relation t\n@attribute a numeric\n@attribute kind {no,yes}\n@data\n" + "".join(
+    f"{k},{('no', 'yes')[k % 2]}\n" for k in range(20)
+)
+MD5 = hashlib.md5(ARFF.encode()).hexdigest()
+
+
+def openml(path: Path, arff: str = ARFF) -> Path:
+    """What scikit-learn keeps of a data set of OpenML."""
+    about = {"id": "7", "name": "t", "version": "1", "format": "ARFF", "status": "active"}
+    about |= {"file_id": "8", "url": "https://www.openml.org/data/v1/download/8/t.arff"}
+    about |= {"default_target_attribute": "kind", "visibility": "public", "description": ""}
+    about |= {"md5_checksum": MD5}
+    features = [
+        {"index": str(k), "name": name, "data_type": kind, "is_target": str(k == 1).lower()}
+        | {"is_ignore": "false", "is_row_identifier": "false", "number_of_missing_values": "0"}
+        for k, (name, kind) in enumerate([("a", "numeric"), ("kind", "nominal")])
+    ]
+    answers = {
+        "api/v1/json/data/7": {"data_set_description": about},
+        "api/v1/json/data/features/7": {"data_features": {"feature": features}},
+        "api/v1/json/data/qualities/7": {"data_qualities": {"quality": []}},
+    }
+    files = {name: json.dumps(answer) for name, answer in answers.items()}
+    for name, text in (files | {"data/v1/download/8/t.arff": arff}).items():
+        file = path / "openml" / "openml.org" / f"{name}.gz"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(gzip.compress(text.encode()))
+    return path
+
+
+@pytest.fixture
+def no_openml(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> io.BytesIO:
+        raise urllib.error.URLError("no route")
+
+    monkeypatch.setattr("sklearn.datasets._openml.urlopen", refuse)
+
+
+def test_openml_is_read_from_the_data_root(tmp_path: Path, offline: None, no_openml: None) -> None:
+    table, digest = load("openml:7", None, openml(tmp_path))
+    assert (table.names, table.classes, len(table)) == (("a",), ("no", "yes"), 20)
+    assert table.notes == {"source": f"OpenML's t, version 1, md5 {MD5}"}
+    write(tmp_path / "t.csv", frame(20).rename(columns={"y": "kind"}))
+    assert load("csv:t.csv", "kind", tmp_path)[1] == digest
+    with pytest.raises(UserError, match=r"openml:7 cannot be had .*bench data fetch openml:7"):
+        load("openml:7", None, None)
+    with pytest.raises(UserError, match="give the number in its address"):
+        load("openml:iris", None, tmp_path)
+
+
+def test_openml_s_sum_is_checked(tmp_path: Path, offline: None, no_openml: None) -> None:
+    openml(tmp_path, ARFF.replace("3,yes", "4,yes"))
+    with pytest.raises(UserError, match="openml:7 cannot be had"):  # sklearn gets it anew
+        load("openml:7", None, tmp_path)
+
+
+def test_a_library_that_is_missing_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine").mkdir()
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(UserError, match=r'needs datasets, .*pip install "contrastbench\[hf\]"'):
+        load("hf:mine", "y", tmp_path)
