@@ -4,7 +4,7 @@ import hashlib
 import math
 import tarfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from contrastbench.domains.download import fetch, sha256
@@ -48,6 +48,11 @@ class Pairs:
     second: list[str]
     gold: list[float]
     unscored: int = 0  # rows without a gold score, left out above
+
+    def few(self, limit: int) -> "Pairs":
+        """At most so many of them, from all over the set."""
+        step = slice(None, None, -(-len(self.gold) // limit) or 1)
+        return replace(self, first=self.first[step], second=self.second[step], gold=self.gold[step])
 
     def __len__(self) -> int:
         return len(self.gold)

@@ -128,6 +128,15 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         else:
             self.tasks = transfer.tasks(read)
         self.sets_hash = read.sha256.hexdigest()
+        if self.recipe.limit is not None:
+            self.shorten(self.recipe.limit)
+
+    def shorten(self, limit: int) -> None:
+        """Score on few, too, in a smoke test: what is scored is other data then."""
+        self.dev = self.dev.few(limit)
+        self.sets = {name: [part.few(limit) for part in some] for name, some in self.sets.items()}
+        self.tasks = [task.few(limit) for task in self.tasks]
+        self.sets_hash = hashlib.sha256(f"{self.sets_hash} few {limit}".encode()).hexdigest()
 
     @cached_property
     def corpus(self) -> tuple[list[str], int, str]:

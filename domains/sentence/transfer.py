@@ -36,6 +36,19 @@ class Examples:
     y: list[str]
     second: list[str] = field(default_factory=list)
 
+    def few(self, limit: int) -> "Examples":
+        """As many of each class, at most so many of all, but enough for folds within folds."""
+        each = max(limit // len(set(self.y)), 2 * FOLDS)
+        places: dict[str, list[int]] = {}
+        for i, label in enumerate(self.y):
+            places.setdefault(label, []).append(i)
+        kept = sorted(i for some in places.values() for i in some[:each])
+        first, y, second = (
+            [column[i] for i in kept] if column else []
+            for column in (self.first, self.y, self.second)
+        )
+        return Examples(first, y, second)
+
 
 @dataclass(frozen=True)
 class Task:
@@ -45,6 +58,11 @@ class Task:
     train: Examples
     test: Examples | None = None
     dev: Examples | None = None
+
+    def few(self, limit: int) -> "Task":
+        """The task on few of each part."""
+        test, dev = (part.few(limit) if part else None for part in (self.test, self.dev))
+        return Task(self.name, self.train.few(limit), test, dev)
 
     @property
     def grid(self) -> tuple[float, ...]:

@@ -3,13 +3,16 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 import senteval
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run
-from contrastbench.domains.sentence import transfer
+from contrastbench.domains.sentence import SentenceRecipe, transfer
+from contrastbench.domains.sentence.domain import SentenceDomain
+from contrastbench.domains.sentence.transfer import Examples
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
 
@@ -117,3 +120,28 @@ def test_what_would_be_ignored_or_fail_later_is_refused(
     with pytest.raises(UserError, match=message):
         score(tmp_path, dataset, recipe=recipe)
     assert not (tmp_path / "results").exists()
+
+
+def test_a_limit_scores_few_too_and_is_other_data(tmp_path: Path, small_sets: None) -> None:
+    senteval.make(tmp_path, [])
+
+    def opened(dataset: str, **recipe: int) -> SentenceDomain:
+        return SentenceDomain(dataset, SentenceRecipe(**recipe), 0, tmp_path, torch.device("cpu"))
+
+    whole, few = opened("sts"), opened("sts", limit=4)
+    assert (len(whole.dev.gold), len(few.dev.gold)) == (12, 4)
+    assert few.dev.first == whole.dev.first[::3]
+    assert {len(part.gold) for some in few.sets.values() for part in some} == {4}
+    assert (
+        len({whole.data_hash(False), few.data_hash(False), opened("sts", limit=5).data_hash(False)})
+        == 3
+    )
+    trec = opened("transfer", limit=8).tasks[5].train
+    assert trec.y == opened("transfer").tasks[5].train.y, "folds within folds need more of each"
+
+
+def test_few_of_a_task_are_as_many_of_each_class() -> None:
+    many = Examples([str(i) for i in range(100)], ["0"] * 70 + ["1"] * 30, ["x"] * 100)
+    few = many.few(60)
+    assert (few.y.count("0"), few.y.count("1"), len(few.second)) == (30, 30, 60)
+    assert few.first[:2] == ["0", "1"]
