@@ -102,12 +102,11 @@ def fetched(what: str, data_root: Path | None) -> Iterator[str]:
     """Lines on all that the cells of a table or a sweep read: what is missing stops no other."""
     from contrastbench.benchmarks.sweeps.plan import places
     from contrastbench.benchmarks.tables.load import load
-    from contrastbench.domains import registry
 
     asked: dict[tuple[str, ...], Callable[[], dict[str, str]]] = {}
     for one in (place.experiment for place in places(load(what))):
         name, recipe, trained = (one.domain, one.dataset), one.full_recipe, one.trained
-        asked[name] = lambda name=name: {name[1]: registry.fetch(*name, data_root)}
+        asked[name] = partial(brought, one.domain, one.dataset, data_root)
         further = (*name, recipe.model_dump_json(), str(trained))
         asked[further] = partial(recipe.fetch, data_root, trained)
     told = set[str]()
@@ -118,6 +117,13 @@ def fetched(what: str, data_root: Path | None) -> Iterator[str]:
             found = [f"MISSING {error}"]
         yield from (line for line in found if line not in told)
         told |= {*found}
+
+
+def brought(domain: str, dataset: str, data_root: Path | None) -> dict[str, str]:
+    """Where a dataset is by now."""
+    from contrastbench.domains.registry import fetch
+
+    return {dataset: fetch(domain, dataset, data_root)}
 
 
 def doctor() -> None:
