@@ -1,23 +1,29 @@
 """The same function in several processes that share their batches.
 
-A module of its own, so that spawned processes find it.
+A module of its own, so that new processes find it.
 """
 
 from collections.abc import Callable
+from multiprocessing import set_forkserver_preload
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch.multiprocessing.spawn import spawn
+from torch.multiprocessing.spawn import start_processes
 
 from contrastbench.losses.distributed import sharing
+
+DOMAINS = ("graph", "image", "sentence", "tabular")
+# what all processes need is imported once
+set_forkserver_preload([f"contrastbench.domains.{name}.domain" for name in DOMAINS])
 
 
 def in_processes(world: int, work: Callable[..., Any], folder: Path, *arguments: Any) -> list[Any]:
     """What the work returns in each of so many processes; plain values and tensors."""
     folder.mkdir(parents=True)
-    spawn(process, args=(world, work, folder, arguments), nprocs=world)  # type: ignore[no-untyped-call]
+    arguments = world, work, folder, arguments
+    start_processes(process, arguments, world, start_method="forkserver")  # type: ignore[no-untyped-call]
     return [torch.load(folder / f"{rank}.pt", weights_only=False) for rank in range(world)]
 
 

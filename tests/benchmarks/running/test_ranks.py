@@ -1,6 +1,5 @@
 """Several processes train as one does, end as one does, and go on in any number."""
 
-import json
 import os
 import subprocess
 import sys
@@ -11,8 +10,12 @@ import pytest
 import torch
 
 import ending
+from contrastbench.benchmarks.cli.arguments import parse_pairs
+from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import checkpoints, ranks
-from contrastbench.losses import UserError
+from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.runner import run
+from contrastbench.losses import LossSpec, UserError
 from processes import in_processes
 from shared_trainings import CASES, trainings
 
@@ -53,17 +56,16 @@ def ended(how: str, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
 
 
-def record(results: Path) -> dict[str, Any]:
-    (path,) = results.glob("runs/**/*.json")
-    return json.loads(path.read_text())
+def in_one(results: Path) -> dict[str, Any]:
+    """The record of one process, this one; it goes on from a checkpoint."""
+    recipe = parse_pairs("--recipe", RECIPE)
+    loss = LossSpec(f"{ending.__file__}:Ending")
+    return run(Experiment("graph", "motifs", loss, recipe), 0, Options(results, device="cpu"))[0]
 
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The record of one process."""
-    results = tmp_path_factory.mktemp("alone")
-    assert ended("- - -", *command(results)).returncode == 0
-    return record(results)
+    return in_one(tmp_path_factory.mktemp("alone"))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +77,13 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     ],
 )
 def test_what_ends_one_ends_all_and_any_number_goes_on(
-    how: str, code: int, kept: int, said: str, tmp_path: Path, alone: dict[str, Any]
+    how: str,
+    code: int,
+    kept: int,
+    said: str,
+    tmp_path: Path,
+    alone: dict[str, Any],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     done = ended(how, *command(tmp_path, "--devices", "2"))
     assert done.returncode == code, done.stderr
@@ -87,9 +95,8 @@ def test_what_ends_one_ends_all_and_any_number_goes_on(
     assert found is not None
     assert found[1]["step"] == kept
     assert not list(tmp_path.rglob("*.json"))
-    again = ended("- - -", *command(tmp_path))
-    assert f"goes on from step {kept} with another" in again.stderr
-    resumed = record(tmp_path)
+    resumed = in_one(tmp_path)
+    assert f"goes on from step {kept} with another" in capsys.readouterr().err
     assert_alike(resumed, alone)
     before, after = resumed["details"]["stretches"]
     assert [before["from"], before["to"], len(before["devices"])] == [0, kept, 2]
@@ -104,7 +111,7 @@ def test_torchrun_starts_them_too(tmp_path: Path, alone: dict[str, Any]) -> None
     done = ended("- - -", *command(tmp_path, start=[*torchrun, "--nproc-per-node=3", "-m"]))
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == 1, "one record, one line"
-    whole = record(tmp_path)
+    whole = in_one(tmp_path)  # reads it
     assert_alike(whole, alone)
     assert whole["environment"]["devices"] == [alone["environment"]["device"]] * 3
 
