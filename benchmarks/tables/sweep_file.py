@@ -67,7 +67,7 @@ class SweepFile(Strict):
     source: str = "records"
     notes: str = ""
     extends: str | None = None
-    seeds: str | list[int] = "0-4"
+    seeds: str | int | list[int] = "0-4"
     domains: dict[str, Part] = Field({})
     losses: list[str | dict[str, Params]] = Field([])
     grid: dict[str, list[Any]] = Field({})
@@ -287,6 +287,6 @@ def given(file: SweepFile, document: Document) -> Iterator[Given]:
                 yield LossSpec(row.loss or "none", row.params), grid, ["losses", i, one.name]
 
 
-def check_seeds(seeds: str | list[int]) -> list[int]:
+def check_seeds(seeds: str | int | list[int]) -> list[int]:
     """The seeds as a list."""
-    return parse_seeds(seeds if isinstance(seeds, str) else ",".join(map(str, seeds)))
+    return parse_seeds(",".join(map(str, seeds)) if isinstance(seeds, list) else str(seeds))
