@@ -86,6 +86,11 @@ def test_all_means_every_registered_loss_and_smoke_every_domain(load) -> None:
     assert smoke.seeds == [0]
 
 
+@pytest.mark.parametrize(("given", "seeds"), [("3", [3]), ("0-2", [0, 1, 2]), ("[5, 7]", [5, 7])])
+def test_seeds_are_a_number_a_range_or_a_list(load, given: str, seeds: list[int]) -> None:
+    assert load(f"seeds: {given}\ndomains: {{graph: {{}}}}\nlosses: [all]\n").seeds == seeds
+
+
 def test_a_published_table_is_loaded_by_name() -> None:
     assert load_table("adnce-table5").rows[0].name == "node2vec"
 
