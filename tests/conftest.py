@@ -1,6 +1,7 @@
 """Fixtures shared by all tests."""
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,9 @@ import pytest
 from campaign import SEED, TIMES
 
 SHARED = Path(os.environ.get("CONTRASTBENCH_SHARED", Path(__file__).parents[2] / "shared"))
+
+# what a shell starts in its background ignores Ctrl-C, and so would all processes of the tests
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
