@@ -21,8 +21,10 @@ from contrastbench.domains.registry import declaration, domain_class
 from contrastbench.losses.registry import get_loss
 
 CPU = torch.device("cpu")
-# keys of a recipe that change no operation of a step
+# keys of a recipe that change no operation that is counted
 IDLE = {"epochs", "score_at", "lr", "weight_decay", "schedule", "knn_temperature", "knn_k", "rate"}
+IDLE |= {"optimizer", "momentum", "warmup", "ema", "probe", "probe_lr", "stem_init"}
+IDLE |= {"views", "min_scale", "flip", "blur", "asymmetric", "randaugment"}
 FEW: dict[str, dict[str, Any]] = {  # samples that are alike: a few tell what many cost
     "image": {
         **{"batch_size": 2, "limit": 40, "chunk": None, "compile": False, "eval_every": None},
@@ -120,6 +122,8 @@ def sample_of(domain: str, dataset: str, recipe: Recipe) -> Sample | None:
 def stand_in(domain: str, kind: type[Recipe], values: str) -> Sample:
     """Operations of a sample of the domain's embedded set by this recipe, with InfoNCE's pairs."""
     recipe = kind.model_validate_json(values).model_copy(update=FEW[domain])
+    if recipe.pairs_by_class:  # two images may be of one class, which leaves no negatives
+        recipe = recipe.model_copy(update={"pairing": "both_views"})
     adapter = domain_class(domain)(declaration(domain).default, recipe, 0, None, CPU)
     model, loss = adapter.model(), get_loss("infonce")
     batch = next(iter(adapter.batches(0)))

@@ -1,0 +1,146 @@
+"""Writes scale.md, what every table of the papers takes: python docs/scale.py, in a checkout.
+
+It reads no records but for the size of one. Operations are counted (benchmarks/sweeps/operations),
+their rate is assumed: python docs/scale.py TFLOPS.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.sweeps.operations import operations
+from contrastbench.benchmarks.sweeps.plan import make_plan
+from contrastbench.benchmarks.tables import catalogue
+from contrastbench.losses.errors import UserError
+
+DOCS = Path(__file__).parent
+TFLOPS = 10.0
+CARDS = 8
+LAUNCHES_MS = 5.0  # a step's products take less: its few hundred kernels take longer to launch
+
+HEAD = """\
+# What the papers' tables take
+
+Cells (experiments x seeds) of each table as `bench sweep TABLE` runs them, with the published
+parameters; hours on one card, and on {cards} that run cells side by side.
+
+**The hours rest on an assumption, not on a measurement**: the products of the training steps and of
+the scoring, counted by torch on a step of each recipe, over {tflops:g} x 10^12 operations a
+second, in float32 and bf16 alike. That is about half of what the data sheet of NVIDIA's A100 gives
+for float32 (19.5). `bench check-device` measures yours, and `bench plan TABLE --device NAME`
+forecasts with that. `python docs/scale.py {tflops:g}` writes this file.
+
+The hours are lower bounds: views, optimizers, classifiers fitted on the CPU (such as the graphs'
+SVM) and reading are not in them. Where a step's products take less than
+{launches:g} ms ("launches"), what one waits for is more likely the launching of its kernels, or the
+CPU that fits classifiers: there several workers a card help (`--jobs-per-device`). Elsewhere
+("products") it is the network, and twice the cards take half the time until only the longest cell
+is left.
+
+A record takes {record:.0f} kB, the median of those in results/runs, and is kept; a cell in
+training has one checkpoint, its weights and the optimizer's moments: {checkpoint:.0f} MB for
+ADNCE's ResNet-50.
+
+"""
+COLUMNS = (
+    "table", "cells", "not counted", "hours, one card", f"hours, {CARDS} cards",
+    "longest cell, hours", "step, ms", "waits for", "records, MB",
+)  # fmt: skip
+FOOT = """
+Not counted: cells on a set without a declared number of nodes, or with an encoder that is not
+known without its files. Tables share some cells. Quoted only, without cells: {quoted}.
+"""
+
+
+class Cell(NamedTuple):
+    """Hours, and milliseconds of a step; None where they are not counted."""
+
+    hours: float
+    step: float
+
+
+def main(tflops: float) -> None:
+    """Write the file."""
+    tables: dict[str, dict[str, Experiment]] = {}
+    seeds: dict[str, int] = {}
+    quoted = []
+    for name in filter(of_a_paper, catalogue.names()):
+        try:
+            plan = make_plan(name, [], None, False, None, DOCS / "no results")
+        except UserError:
+            quoted.append(name)
+            continue
+        tables[name] = {place.experiment.key: place.experiment for place in plan.places}
+        seeds[name] = len(plan.seeds)
+    every = {key: experiment for some in tables.values() for key, experiment in some.items()}
+    cells = {key: cost(experiment, tflops * 1e12) for key, experiment in every.items()}
+    record = median(
+        path.stat().st_size for path in (DOCS.parent / "results").glob("runs/*/*/*/*.json")
+    )
+    lines = [
+        row(name, [cells[key] for key in some], seeds[name], record)
+        for name, some in tables.items()
+    ]
+    shown = {"launches": LAUNCHES_MS, "record": record / 1e3, "checkpoint": checkpoint()}
+    head = HEAD.format(tflops=tflops, cards=CARDS, **shown)
+    foot = FOOT.format(quoted=", ".join(quoted))
+    lines = [line_of(COLUMNS), line_of(["---"] * len(COLUMNS)), *lines]
+    (DOCS / "scale.md").write_text(head + "\n".join(lines) + "\n" + foot, encoding="utf-8")
+
+
+def of_a_paper(table: str) -> bool:
+    """Whether a paper has printed it; the standing comparison has no published values."""
+    return "-table" in table
+
+
+def cost(experiment: Experiment, rate: float) -> Cell | None:
+    """What one seed takes."""
+    asked = operations(experiment)
+    step = asked.step if asked and experiment.trained else 0.0
+    return Cell(asked.all / rate / 3600, 1e3 * step / rate) if asked else None
+
+
+def row(name: str, cells: Sequence[Cell | None], seeds: int, record: float) -> str:
+    """A line of the table."""
+    known = [cell for cell in cells if cell]
+    hours = [cell.hours for cell in known for _ in range(seeds)]
+    steps = sorted(cell.step for cell in known if cell.step)
+    count = len(cells) * seeds
+    waits = {"launches" if step < LAUNCHES_MS else "products" for step in steps}
+    numbers = [sum(hours), side_by_side(hours), max(hours, default=0.0)]
+    shown = f"{steps[0]:.2g} to {steps[-1]:.2g}" if steps else "-"
+    texts = [name, str(count), str(count - len(hours)), *(f"{number:,.2f}" for number in numbers)]
+    texts += [shown, ", ".join(sorted(waits)), f"{count * record / 1e6:.1f}"]
+    return line_of(texts)
+
+
+def line_of(texts: Sequence[str]) -> str:
+    """A line of a table."""
+    return f"| {' | '.join(texts)} |"
+
+
+def side_by_side(hours: Sequence[float]) -> float:
+    """Until the last card is done, the longest cells first."""
+    cards = [0.0] * CARDS
+    for one in sorted(hours, reverse=True):
+        cards[cards.index(min(cards))] += one
+    return max(cards)
+
+
+def checkpoint() -> float:
+    """Megabytes of a checkpoint of ADNCE's images: weights and Adam's two moments."""
+    import torch
+
+    from contrastbench.domains.image import ImageRecipe
+    from contrastbench.domains.image.domain import ImageDomain
+
+    recipe = ImageRecipe.of("image", {"preset": "adnce"})
+    model = ImageDomain("digits", recipe, 0, None, torch.device("cpu")).model()
+    return 3 * sum(p.numel() * p.element_size() for p in model.parameters()) / 1e6
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]) if len(sys.argv) > 1 else TFLOPS)
