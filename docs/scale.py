@@ -111,10 +111,15 @@ def row(name: str, cells: Sequence[Cell | None], seeds: int, record: float) -> s
     count = len(cells) * seeds
     waits = {"launches" if step < LAUNCHES_MS else "products" for step in steps}
     numbers = [sum(hours), side_by_side(hours), max(hours, default=0.0)]
-    shown = f"{steps[0]:.2g} to {steps[-1]:.2g}" if steps else "-"
+    shown = f"{in_words(steps[0])} to {in_words(steps[-1])}" if steps else "-"
     texts = [name, str(count), str(count - len(hours)), *(f"{number:,.2f}" for number in numbers)]
     texts += [shown, ", ".join(sorted(waits)), f"{count * record / 1e6:.1f}"]
     return line_of(texts)
+
+
+def in_words(number: float) -> str:
+    """Two digits of it, or all before the point."""
+    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
 
 
 def line_of(texts: Sequence[str]) -> str:
