@@ -24,7 +24,7 @@ def settings(loss: LossSpec, count: int) -> list[Params]:
     Fewer where its choices have no more; none for a loss that declares nothing.
 
     >>> settings(LossSpec("infonce"), 4)
-    [{}, {'temperature': 0.22}, {'temperature': 0.082}, {'temperature': 0.61}]
+    [{}, {'temperature': 0.22}, {'temperature': 0.61}, {'temperature': 0.082}]
     """
     free = searched(loss)
     if not free or count < 2:
