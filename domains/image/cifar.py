@@ -93,7 +93,9 @@ def pictures(data_root: Path | None) -> tuple[Sequence[str], ReadBytes] | None:
 def from_pictures(names: Sequence[str], read: ReadBytes) -> tuple[Samples, Sequence[str]]:
     """Pictures whose part and class are the names of the folders that they are in."""
     paths = [PurePosixPath(name) for name in names]
-    found = [path for path in paths if path.suffix in decode.SUFFIXES and len(path.parts) > 2]
+    found = [
+        path for path in paths if path.suffix.lower() in decode.SUFFIXES and len(path.parts) > 2
+    ]
     classes = sorted({path.parent.name for path in found})
     samples = {}
     for part in ("train", "test"):

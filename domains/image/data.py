@@ -14,7 +14,7 @@ from contrastbench.domains.image import SOURCES, own
 from contrastbench.domains.image.binaries import load_stl
 from contrastbench.domains.image.cifar import load_cifar
 from contrastbench.domains.image.imagenet import load_imagenet100, load_tiny
-from contrastbench.domains.image.images import ImageFiles, Images, ImageSet, held_out, on_device
+from contrastbench.domains.image.images import ImageFiles, Images, ImageSet, divided, on_device
 
 
 def load(
@@ -62,11 +62,9 @@ def load_embedded(
     data = load_digits()
     pixels = torch.from_numpy((data.images * (255 / 16)).round().astype(np.uint8))[:, None]
     labels = torch.from_numpy(data.target.astype(np.int64))
-    test = held_out(labels)
-    parts = {
-        name: (pixels[rows], labels[rows]) for name, rows in (("train", ~test), ("test", test))
-    }
-    small, digest = on_device(parts, map(str, data.target_names), torch.device("cpu"))
+    small, digest = on_device(
+        divided(pixels, labels), map(str, data.target_names), torch.device("cpu")
+    )
     train, test_images = (enlarge(part, size, device) for part in (small.train, small.test))
     return ImageSet(train, test_images, None, small.classes), digest
 

@@ -241,3 +241,10 @@ def held_out(labels: Tensor) -> Tensor:
         rows = np.flatnonzero(labels.numpy() == label)
         chosen[rng.permutation(rows)[: max(1, round(HELD_OUT * len(rows)))]] = True
     return torch.from_numpy(chosen)
+
+
+def divided(pixels: Tensor, labels: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
+    """Training and test part of images without one: `held_out` is tested."""
+    test = held_out(labels)
+    parts = {"train": ~test, "test": test}
+    return {name: (pixels[rows], labels[rows]) for name, rows in parts.items()}

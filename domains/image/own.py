@@ -14,7 +14,7 @@ from contrastbench.domains import hub, own
 from contrastbench.domains.declaration import Source
 from contrastbench.domains.image.files import Part, Parts, from_files
 from contrastbench.domains.image.folders import fifth, load_folder
-from contrastbench.domains.image.images import ImageSet, held_out, on_device
+from contrastbench.domains.image.images import ImageSet, divided, on_device
 from contrastbench.domains.reading import UNPACKED, contents, member, names
 from contrastbench.losses.errors import UserError
 
@@ -109,14 +109,6 @@ def pixels(path: Path, key: str, arrays: dict[str, Array]) -> torch.Tensor:
     if images.shape[1] not in COLOURS or min(images.shape[2:]) < 8:
         raise UserError(f"{path}: {key} has shape {arrays[key].shape}: 1 or 3 colours, 8 pixels")
     return torch.from_numpy(np.ascontiguousarray(np.repeat(images, 3 // images.shape[1], axis=1)))
-
-
-def divided(
-    images: torch.Tensor, labels: torch.Tensor
-) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
-    """A seeded fifth of each class is the test part, as of a folder."""
-    test = held_out(labels)
-    return {name: (images[rows], labels[rows]) for name, rows in (("train", ~test), ("test", test))}
 
 
 def check(path: Path, parts: dict[str, tuple[torch.Tensor, torch.Tensor]], classes: int) -> None:
