@@ -51,6 +51,7 @@ class Comparison:
     row: str
     column: str
     domain: str
+    dataset: str = ""
     seeds: tuple[int, ...] = ()  # that both have
     unpaired: int = 0  # seeds that only one has
     baseline: float | None = None  # means over shared seeds
@@ -62,6 +63,7 @@ class Comparison:
     half_width: float | None = None  # of the t-test's interval around the difference
     detectable: float | None = None  # the smallest true difference that these would have found
     seeds_needed: int | None = None  # to find one of the size that is seen; None: no number is
+    seeds_a_point: int | None = None  # to find one of a percent point
     wilcoxon: PValue = UNTESTED
     t: PValue = UNTESTED
     holm: float | None = None
@@ -144,8 +146,8 @@ def compare_cell(
     theirs, mine = on_shared_data(base.ok, ours.ok)
     seeds = tuple(sorted(mine.keys() & theirs.keys()))
     unpaired = len(mine.keys() ^ theirs.keys())
-    domain = ours.work[0].domain
-    comparison = Comparison(row.name, column, domain, seeds, unpaired, failure=ours.failure)
+    about = row.name, column, ours.work[0].domain, ours.work[0].dataset
+    comparison = Comparison(*about, seeds, unpaired, failure=ours.failure)
     if not seeds:
         return without_pairs(comparison, base, ours)
     if same_runs(base.work, ours.work):
@@ -224,6 +226,7 @@ def with_power(comparison: Comparison, splits: Sequence[float], alpha: float) ->
         half_width=half_width(std, n, comparison.ratio, alpha),
         detectable=detectable(std, n, comparison.ratio, alpha),
         seeds_needed=seeds_needed(mean, std, per_seed, comparison.ratio, alpha),
+        seeds_a_point=seeds_needed(1.0, std, per_seed, comparison.ratio, alpha),
     )
 
 

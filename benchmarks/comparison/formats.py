@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,13 @@ from contrastbench.benchmarks.comparison.compare import (
     compare,
     counts,
     ranks,
+)
+from contrastbench.benchmarks.comparison.over_sets import (
+    OverSets,
+    over_sets,
+    over_sets_text,
+    sight_text,
+    sights,
 )
 from contrastbench.benchmarks.comparison.standing import Standing, standings
 from contrastbench.benchmarks.comparison.statistics import ALPHA, Ranking
@@ -64,13 +71,17 @@ def render(
         return comma_separated(table, base, comparisons)
     if format_ == "latex":
         return for_papers(table, base, comparisons, test, alpha)
+    over = over_sets(comparisons, test, alpha)
     return "\n".join(
         [
-            cell(answer(base, comparisons)),
+            cell(answer(base, comparisons, over)),
             "",
             *markdown(table, base, comparisons),
             "",
             legend(comparisons, test, alpha),
+            "",
+            *over_lines(base, over),
+            cell(sight_text(sights(comparisons), over)),
             "",
             *ranked(table, list(entries(table, results)), alpha),
             "",
@@ -78,8 +89,13 @@ def render(
     )
 
 
-def answer(base: str, comparisons: list[Comparison]) -> str:
-    """The comparison in a sentence."""
+def answer(base: str, comparisons: list[Comparison], over: Sequence[OverSets] = ()) -> str:
+    """The comparison in a sentence: over data sets where there are enough, and set by set."""
+    return " ".join(filter(None, (over_sets_text(base, over), by_set(base, comparisons))))
+
+
+def by_set(base: str, comparisons: list[Comparison]) -> str:
+    """On how many data sets which method differs, in a sentence."""
     tested = [comparison for comparison in comparisons if comparison.holm is not None]
     columns = len({comparison.column for comparison in comparisons})
     sets = f"{columns} data set{'s' * (columns > 1)}"
@@ -206,6 +222,33 @@ def legend(comparisons: list[Comparison], test: str, alpha: float) -> str:
     )
 
 
+def over_lines(base: str, over: Sequence[OverSets]) -> Iterator[str]:
+    """Methods over data sets; nothing where there are too few of these."""
+    if not over:
+        return
+    header = ["Method", "Sets", "Won", "Mean difference", "95 %", "Detectable", "p", "Holm p", ""]
+    yield f"Against {base} over data sets, each of which counts once:"
+    yield ""
+    yield from as_table([header, *(over_cells(one) for one in over)])
+    yield ""
+
+
+def over_cells(one: OverSets) -> list[str]:
+    """One method over data sets in words and numbers."""
+    sets = f"{len(one.differences)}" + f" (failed on {one.failed})" * bool(one.failed)
+    return [
+        one.row,
+        sets,
+        str(one.won),
+        signed(one.mean, 2),
+        "-" if one.half_width is None else f"± {one.half_width:.2f}",
+        number(one.detectable, 2),
+        p_text(one.test.p),
+        p_text(one.holm),
+        one.verdict,
+    ]
+
+
 def ranked(table: Table, lines: list[list[Entry]], alpha: float) -> Iterator[str]:
     """Average ranks with Friedman's test and Nemenyi's critical difference."""
     placed = ranks(table, lines, alpha)
@@ -270,7 +313,8 @@ def for_papers(
     interval = f"± half of the {100 * (1 - alpha):g} % interval of the corrected t-test"
     caption = latex.text(
         f"{table.title}. Differences from {base} in percent points {interval}; p of the {test} "
-        f"test after Holm's correction. {answer(base, comparisons)}"
+        f"test after Holm's correction. "
+        + answer(base, comparisons, over_sets(comparisons, test, alpha))
     )
     header = ["Method", "Column", "Seeds", "Difference", "$p$", "Verdict"]
     body = [list(latex_cells(one, table.decimals)) for one in comparisons]

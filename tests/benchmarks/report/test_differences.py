@@ -12,7 +12,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def compared(row: str, column: str, difference: float | None, verdict: str) -> Comparison:
     return Comparison(
-        row, column, "graph", (0, 1), difference=difference, half_width=0.8, verdict=verdict
+        row, column, "graph", seeds=(0, 1), difference=difference, half_width=0.8, verdict=verdict
     )
 
 
