@@ -18,6 +18,7 @@ from contrastbench.benchmarks.comparison.over_sets import (
     OverSets,
     over_sets,
     over_sets_text,
+    set_of,
     sight_text,
     sights,
 )
@@ -97,8 +98,9 @@ def answer(base: str, comparisons: list[Comparison], over: Sequence[OverSets] = 
 def by_set(base: str, comparisons: list[Comparison]) -> str:
     """On how many data sets which method differs, in a sentence."""
     tested = [comparison for comparison in comparisons if comparison.holm is not None]
-    columns = len({comparison.column for comparison in comparisons})
-    sets = f"{columns} data set{'s' * (columns > 1)}"
+    columns = len({one.column for one in comparisons})
+    what = "data set" if columns == len({set_of(one) for one in comparisons}) else "column"
+    sets = f"{columns} {what}{'s' * (columns > 1)}"
     basis = f"{len(tested)} test{'s' * (len(tested) != 1)}, Holm."
     found = {
         words: [f"{row} ({n} of {sets})" for row, n in wins_of(comparisons, verdict).items()]

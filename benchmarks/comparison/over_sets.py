@@ -105,21 +105,23 @@ def over_sets_text(base: str, over: Sequence[OverSets]) -> str:
     sets = f"Over {max(len(one.differences) for one in over)} data sets"
     tests = sum(one.holm is not None for one in over)
     basis = f"({tests} test{'s' * (tests != 1)}, Holm)"
-    found = {
-        words: [mean_text(one) for one in over if one.verdict == verdict]
-        for words, verdict in (("better than", "win"), ("worse than", "loss"))
-    }
-    parts = [f"{words} {base}: {', '.join(rows)}" for words, rows in found.items() if rows]
-    if not parts:
-        parts = [f"nothing differs from {base}; the largest mean is {mean_text(over[0])}"]
-    return f"{sets} {'; '.join(parts)} {basis}."
+    better, worse = (
+        ", ".join(mean_text(one) for one in over if one.verdict == verdict)
+        for verdict in ("win", "loss")
+    )
+    found = (
+        f"better than {base}: {better}"
+        if better
+        else (f"nothing is better than {base}, the best mean is {mean_text(over[0])}")
+    )
+    return f"{sets} {found}{f'; worse: {worse}' * bool(worse)} {basis}."
 
 
 def mean_text(one: OverSets) -> str:
     """A method with its mean difference and the half of its interval.
 
-    >>> mean_text(OverSets("new", (1.0, 2.0), 0, PValue(None), 0.25, None))
-    'new (+1.5 ± 0.2)'
+    >>> mean_text(OverSets("new", (1.0, 2.0), 0, PValue(None), 0.3, None))
+    'new (+1.5 ± 0.3)'
     """
     width = "" if one.half_width is None else f" ± {one.half_width:.1f}"
     return f"{one.row} ({one.mean:+.1f}{width})"

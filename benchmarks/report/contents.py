@@ -16,6 +16,8 @@ from contrastbench.benchmarks.comparison.compare import (
     counts,
     ranks,
 )
+from contrastbench.benchmarks.comparison.over_sets import OverSets, over_sets, sight_text, sights
+from contrastbench.benchmarks.comparison.standing import Standing, standings
 from contrastbench.benchmarks.comparison.statistics import ALPHA, mean_std
 from contrastbench.benchmarks.records import reading
 from contrastbench.benchmarks.records.failures import ORDER, best
@@ -100,7 +102,18 @@ class Shown:
     counts: dict[str, Counter[str]]
     ranks: Ranks | None
     without_failures: str = ""  # the ranks where no method has failed, if some has elsewhere
+    over: Sequence[OverSets] = ()  # methods over data sets, where there are enough
+    sight: str = ""  # what these runs could have seen
+    standings: Sequence[Standing] = ()
     costs: Sequence[tuple[str, float, float]] = ()  # method, seconds of a seed, score
+
+    @property
+    def headline(self) -> str:
+        """What it says, in a sentence: over data sets where there are enough of them."""
+        base = self.baseline or ""
+        if self.compared:
+            return formats.over_sets_text(base, self.over) or formats.by_set(base, self.compared)
+        return "Nothing to compare yet."
 
     @property
     def name(self) -> str:
@@ -147,8 +160,14 @@ def show(table: Table, results: Path, groups: Sequence[Group]) -> Shown:
     legend = formats.legend(found, "t", ALPHA) if found else ""
     ranked = ranks(table, filled)
     rest = formats.without_failures(table, filled, ALPHA) if ranked.failed else ""
-    costs = list(costs_of(lines, groups))
-    return Shown(table, lines, base, found, legend, counts(found), ranked, rest, costs)
+    over = over_sets(found)
+    return Shown(
+        *(table, lines, base, found, legend, counts(found), ranked, rest),
+        over=over,
+        sight=sight_text(sights(found), over),
+        standings=standings(table, ranked),
+        costs=list(costs_of(lines, groups)),
+    )
 
 
 def costs_of(
@@ -196,11 +215,12 @@ def place(
 
 
 def choose(names: Sequence[str], results: Path, groups: Sequence[Group]) -> list[Shown]:
-    """The named tables; or a user's own sweeps, then every table of ours that has a record.
+    """The named tables; or a user's own sweeps, the standing comparison, and tables with records.
 
     Under both selections where both have records.
     """
-    loaded = [load(name) for name in names or [*catalogue.own(results), *catalogue.names()]]
+    ours = sorted(catalogue.names(), key=lambda name: not name.startswith("standard-"))
+    loaded = [load(name) for name in names or [*catalogue.own(results), *ours]]
     shown = [
         (show(table, results, groups), first)
         for one in loaded

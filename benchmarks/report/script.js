@@ -160,7 +160,9 @@ function chart(title, unit, series) {
     ...paths,
   );
   const lines = series.length > 1 ? `${series.length} seeds, one line each` : `seed ${series[0][0]}`;
-  return el("figure", {}, el("figcaption", {}, `${title}, ${lines}`), svg);
+  const figure = el("figure", {}, el("figcaption", {}, `${title}, ${lines}`), svg);
+  savable(figure);
+  return figure;
 }
 
 // Learning curves of a table are drawn once they are seen
@@ -174,6 +176,23 @@ for (const box of document.querySelectorAll("[data-curves]")) {
   box.addEventListener("toggle", () => learning(box));
   learning(box);
 }
+
+// Plots as files, in ink for paper
+
+function save(button) {
+  const drawn = button.closest("figure").querySelector("svg");
+  const copy = drawn.cloneNode(true);
+  copy.setAttribute("font-family", "sans-serif");
+  copy.setAttribute("fill", "currentColor"); // the page's style, which a file has not
+  const text = new XMLSerializer().serializeToString(copy)
+    .replaceAll("currentColor", "#1c2127").replaceAll("var(--accent)", "#1d5fa6");
+  const name = drawn.getAttribute("aria-label").split(/[:,]/)[0].replace(/[^\w.+-]+/g, "-");
+  const address = URL.createObjectURL(new Blob([text], { type: "image/svg+xml" }));
+  el("a", { href: address, download: `${name}.svg` }).click();
+  URL.revokeObjectURL(address);
+}
+
+const savable = (figure) => figure.append(el("button", { type: "button", class: "save", "data-save": "" }, "Save as SVG"));
 
 // The list of all experiments
 
@@ -225,7 +244,9 @@ document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (button?.dataset.sort) sort(button);
   else if (button?.dataset.groups) toggle(button);
+  else if (button && "save" in button.dataset) save(button);
 });
+document.querySelectorAll("main figure:has(svg):not(:has(.save))").forEach(savable);
 for (const control of document.querySelectorAll("[data-filter], [data-only-run]")) {
   const table = document.getElementById(control.dataset.filter ?? control.dataset.onlyRun);
   control.addEventListener("input", () => filter(table));

@@ -242,19 +242,33 @@ def chosen_at_once(table: Table, row: Row) -> list[str]:
 
 
 def choices(table: Table, resolved: Table, results: Path) -> Iterator[str]:
-    """What was chosen for each method, columns alike together; frequencies where folds choose."""
+    """What was chosen for each method, methods and columns alike together.
+
+    Frequencies where folds choose.
+    """
+    alike: dict[tuple[str, str], list[str]] = {}
     for before, row in zip(table.rows, resolved.rows, strict=True):
-        columns: dict[str, list[str]] = {}
-        for column in row.nested:
-            columns.setdefault(by_fold(resolved, row, column, results), []).append(column)
-        for column, why in row.undecided.items():
-            columns.setdefault(why, []).append(column)
-        for column in chosen_at_once(table, before):
-            if column not in row.undecided:
-                text = f"{pairs(row.params_by_column[column])}, the best of "
-                text += str(len(trials(table, before, column)))
-                columns.setdefault(text, []).append(column)
-        yield from (f"{row.name} on {', '.join(some)}: {text}" for text, some in columns.items())
+        for text, columns in choices_of(table, before, resolved, row, results).items():
+            alike.setdefault((", ".join(columns), text), []).append(row.name)
+    for (columns, text), rows in alike.items():
+        yield f"{', '.join(rows)} on {columns}: {text}"
+
+
+def choices_of(
+    table: Table, before: Row, resolved: Table, row: Row, results: Path
+) -> dict[str, list[str]]:
+    """What was chosen for a method, with the columns for which it was."""
+    columns: dict[str, list[str]] = {}
+    for column in row.nested:
+        columns.setdefault(by_fold(resolved, row, column, results), []).append(column)
+    for column, why in row.undecided.items():
+        columns.setdefault(why, []).append(column)
+    for column in chosen_at_once(table, before):
+        if column not in row.undecided:
+            text = f"{pairs(row.params_by_column[column])}, the best of "
+            text += str(len(trials(table, before, column)))
+            columns.setdefault(text, []).append(column)
+    return columns
 
 
 def by_fold(table: Table, row: Row, column: str, results: Path) -> str:
@@ -272,5 +286,7 @@ def pairs(params: dict[str, Any]) -> str:
 
     >>> pairs({"mu": 0.7, "sigma": 1.0})
     'mu=0.7, sigma=1.0'
+    >>> pairs({})
+    'the defaults'
     """
-    return ", ".join(f"{key}={value}" for key, value in params.items())
+    return ", ".join(f"{key}={value}" for key, value in params.items()) or "the defaults"

@@ -47,8 +47,15 @@ def test_signs_decide_who_is_worse() -> None:
     (found,) = over_sets(differences("worse", [-d for d in SEEN]))
     assert found.verdict == "loss"
     assert answer("infonce", [], [found]).startswith(
-        "Over 6 data sets worse than infonce: worse (-1.2 ± 0.3) (1 test, Holm)."
+        "Over 6 data sets nothing is better than infonce, the best mean is worse (-1.2 ± 0.3); "
+        "worse: worse (-1.2 ± 0.3) (1 test, Holm)."
     )
+
+
+def test_the_answer_names_who_is_better_over_sets_then_set_by_set() -> None:
+    text = answer("infonce", BOTH, over_sets(BOTH))
+    assert text.startswith("Over 6 data sets better than infonce: better (+1.2 ± 0.3) (2 tests, ")
+    assert text.endswith("Nothing is tested against infonce on 6 data sets.")
 
 
 def test_two_columns_of_one_set_are_one_set() -> None:
@@ -57,6 +64,7 @@ def test_two_columns_of_one_set_are_one_set() -> None:
         *(replace(one, column="k" + one.column) for one in differences("better", SEEN)),
     ]
     assert over_sets(twice) == over_sets(differences("better", SEEN))
+    assert "on 12 columns" in answer("infonce", twice)
 
 
 def test_few_sets_are_no_sample() -> None:

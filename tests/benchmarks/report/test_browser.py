@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from made_records import add
@@ -17,6 +18,7 @@ from contrastbench.benchmarks.tables.table import Table
 webdriver = pytest.importorskip(
     "selenium.webdriver", reason="selenium is not installed: pip install selenium"
 )
+WebDriverWait = pytest.importorskip("selenium.webdriver.support.wait").WebDriverWait
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(
@@ -233,3 +235,16 @@ for (const e of document.querySelectorAll("body *:not(script):not(style):not(svg
 }
 return wrong;
 """
+
+
+def test_a_plot_is_saved_as_a_file_that_needs_no_page(opened: Any, tmp_path: Path) -> None:
+    where = {"behavior": "allow", "downloadPath": str(tmp_path)}
+    opened.execute_cdp_cmd("Browser.setDownloadBehavior", where)
+    button = opened.find_element("css selector", "figure.differences button.save")
+    opened.execute_script("arguments[0].click()", button)
+    saved = tmp_path / "Differences-from-base.svg"
+    WebDriverWait(opened, 30).until(lambda _: saved.is_file())
+    text = saved.read_text()
+    assert ElementTree.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"
+    assert "currentColor" not in text
+    assert "var(" not in text
