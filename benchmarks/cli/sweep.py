@@ -193,18 +193,28 @@ def plan(
 
 
 def merge(
-    sources: Annotated[list[Path], typer.Argument(help="Folders that hold runs/ with records.")],
+    sources: Annotated[
+        list[Path] | None, typer.Argument(help="Folders that hold runs/ with records.")
+    ] = None,
+    shipped: Annotated[
+        bool, typer.Option("--shipped", help="Also the records that come with contrastbench.")
+    ] = False,
     results: opt.Results = Path("results"),
 ) -> None:
-    """Add the records of other folders.
+    """Add the records of other folders, or those that come with contrastbench.
 
     Equal ones are kept as they are, unequal ones named and left out.
 
     Example: bench merge other/results third/results
-    """
-    from contrastbench.benchmarks.records.merge import merge
 
-    done = merge(sources, results)
+    Example: bench merge --shipped
+    """
+    from contrastbench.benchmarks.records.merge import SHIPPED, merge
+
+    folders = [*(sources or []), *[SHIPPED] * shipped]
+    if not folders:
+        raise UserError("nothing to merge: name folders that hold runs/, or --shipped")
+    done = merge(folders, results)
     for line in done.unequal:
         typer.echo(f"unequal: {line}")
     typer.echo(f"{done.added} added, {done.equal} equal, {len(done.unequal)} unequal")

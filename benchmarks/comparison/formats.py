@@ -66,7 +66,7 @@ def render(
     if not comparisons:
         raise UserError(
             f"{table.name}: no row has a seed in common with {base} under {results}: run more, "
-            "or --baseline"
+            "bench merge --shipped (records that come with contrastbench), or --baseline"
         )
     if format_ == "csv":
         return comma_separated(table, base, comparisons)

@@ -14,6 +14,8 @@ from contrastbench.benchmarks.records.packs import Pack, Row
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.losses.errors import UserError
 
+SHIPPED = Path(__file__).parents[2] / "results"  # an installed package has its records, too
+
 
 @dataclass
 class Merged:

@@ -136,8 +136,8 @@ def read_groups(results: Path) -> list[Group]:
         group.paths.append(path.relative_to(results).as_posix())
     if not groups:
         raise UserError(
-            f"no records under {results / 'runs'}: bench run makes them, --results names another "
-            "folder"
+            f"no records under {results / 'runs'}: bench run makes them, bench merge --shipped "
+            "brings those that come with contrastbench, --results names another folder"
         )
     return list(groups.values())
 

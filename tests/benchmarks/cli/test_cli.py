@@ -67,6 +67,7 @@ MISTAKES = [
     ([*RUN, "--device", "cuda:99"], "device 'cuda:99' is not to be had here"),
     ([*RUN, "--device", "meta"], "device 'meta' is not to be had here"),
     (["perf", "losses", "--only", "infonse"], "did you mean 'infonce'"),
+    (["merge"], "nothing to merge: name folders that hold runs/, or --shipped"),
     (["table", "adnce-table5", "--all"], "--all writes every table: leave adnce-table5 out"),
     (
         ["run", "--domain", "graph", "--loss", "none", "--set", "mu=1"],

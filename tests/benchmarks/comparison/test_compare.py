@@ -329,7 +329,7 @@ def test_the_command_prints_it_without_torch(filled: Path) -> None:
     assert done.stdout == "2 False\n"
     assert done.stderr == (
         f"bench: adnce-table10: no row has a seed in common with ADNCE under {filled}: run more, "
-        "or --baseline\n"
+        "bench merge --shipped (records that come with contrastbench), or --baseline\n"
     )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from contrastbench.benchmarks.records import store
-from contrastbench.benchmarks.records.merge import merge
+from contrastbench.benchmarks.records.merge import SHIPPED, merge
 from contrastbench.benchmarks.records.store import SCHEMA, publish, read
 from contrastbench.losses import UserError
 
@@ -121,3 +121,10 @@ def test_a_failed_try_is_merged_under_its_name(tmp_path: Path) -> None:
     publish(record, tried)
     assert merge([tmp_path / "a"], tmp_path / "b").added == 2
     assert read(tmp_path / "b" / tried.relative_to(tmp_path / "a"))["status"] == "failed"
+
+
+def test_records_come_with_the_package(tmp_path: Path) -> None:
+    done = merge([SHIPPED], tmp_path)
+    assert done.added > 0
+    assert (done.equal, done.unequal) == (0, [])
+    assert merge([SHIPPED], tmp_path).added == 0
