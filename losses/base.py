@@ -132,6 +132,9 @@ class Loss(nn.Module):
     ordered = False  # whether the order of the anchors matters
     needs_classes = False  # whether `prepare` must be told the number of classes
     lr: float | None = None  # learning rate of the loss's own parameters; None: the encoder's
+    # "kl" or "renyi": minus the loss is a lower bound of this divergence between positive and
+    # negative pairs, whatever the scores, with the loss's skew `alpha` and order `gamma`
+    divergence: str | None = None
     _arguments: dict[str, Any]  # what the constructor got
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:

@@ -32,6 +32,7 @@ class CPC(ExponentialLoss):
     tensor(-0.5662)
     """
 
+    divergence = "kl"
     ranges = declare(
         temperature=TEMPERATURE,
         alpha=SKEW,

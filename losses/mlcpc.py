@@ -32,6 +32,7 @@ class MLCPC(ScoreLoss):
     tensor(-0.5662)
     """
 
+    divergence = "kl"
     ranges = declare(
         temperature=TEMPERATURE,
         alpha=SKEW,

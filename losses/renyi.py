@@ -31,6 +31,7 @@ class Renyi(ScoreLoss):
     tensor(-2.)
     """
 
+    divergence = "renyi"
     ranges = declare(
         temperature=TEMPERATURE,
         gamma=ORDER,

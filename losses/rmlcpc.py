@@ -36,6 +36,7 @@ class RMLCPC(ScoreLoss):
     tensor(-0.3375)
     """
 
+    divergence = "renyi"
     ranges = declare(
         temperature=TEMPERATURE,
         alpha=SKEW,

@@ -29,14 +29,14 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from contrastbench.benchmarks.analyses import output
+from contrastbench.benchmarks.analyses import output, score_losses
 from contrastbench.benchmarks.analyses.laboratory import Laboratory, made
 from contrastbench.benchmarks.analyses.plots import figure, legend
 from contrastbench.benchmarks.report.plots import COLORS, MARKERS
 from contrastbench.benchmarks.running.training import Diverged
 from contrastbench.domains.base import generator
 from contrastbench.domains.progress import Progress
-from contrastbench.losses.base import Loss, ScoreLoss, Scores, block_scores, summands
+from contrastbench.losses.base import Loss, Scores, block_scores
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.spec import LossSpec
@@ -109,9 +109,7 @@ def check(laboratory: Laboratory, loss: Loss) -> None:
         raise UserError(
             "the supervised pairing has no false negatives: leave --recipe pairing=supervised out"
         )
-    for _, part in summands(loss):
-        if not isinstance(part, ScoreLoss):
-            raise UserError(f"{part.name} is no loss of scores: its negatives have no weights")
+    score_losses.check(loss)
 
 
 def measure(
@@ -151,23 +149,19 @@ class Thinned(Loss):
         self.loss, self.kept, self.seed = loss, kept, seed
         self.shares: list[Tensor] = []  # of each contrast: weighted, uniform
 
-    @property
-    def hole(self) -> float:
-        """What stands where a key is no negative; finite if a term of the loss needs it so."""
-        return max(cast(ScoreLoss, term).hole for _, term in summands(self.loss))
-
     def forward(self, contrast: Contrast) -> Tensor:
         same = cast(ClassedContrast, contrast).same_class
         assert same is not None, "look made it"
-        scores = block_scores(contrast, slice(None), self.hole)
+        hole = score_losses.hole(self.loss)
+        scores = block_scores(contrast, slice(None), hole)
         false = same & ~scores.hole
         if self.kept < 1:
             rng = generator(false.device, self.seed, len(self.shares))
             drawn = torch.rand(false.shape, generator=rng, device=false.device) < self.kept
-            scores, false = without(scores, false & ~drawn, self.hole), false & drawn
+            scores, false = without(scores, false & ~drawn, hole), false & drawn
         uniform = (false.sum(dim=1, keepdim=True) / scores.count).mean()
         self.shares.append(torch.stack([weighted_share(self.loss, scores, false), uniform]))
-        return value(self.loss, scores)
+        return score_losses.value(self.loss, scores)
 
 
 def without(scores: Scores, dropped: Tensor, hole: float) -> Scores:
@@ -185,23 +179,9 @@ def without(scores: Scores, dropped: Tensor, hole: float) -> Scores:
     return replace(scores, neg=neg, count=count.to(neg.dtype))
 
 
-def value(loss: Loss, scores: Scores) -> Tensor:
-    """The loss of all anchors' scores."""
-    terms = [
-        weight * cast(ScoreLoss, part).combine(cast(ScoreLoss, part).terms(scores))
-        for weight, part in summands(loss)
-    ]
-    return torch.stack(terms).sum()
-
-
 def weighted_share(loss: Loss, scores: Scores, false: Tensor) -> Tensor:
     """Share of the loss's gradient that lies on false negatives, a scalar: mean over anchors."""
-    with torch.enable_grad():
-        neg = scores.neg.detach().requires_grad_()
-        (pull,) = torch.autograd.grad(
-            value(loss, replace(scores, pos=scores.pos.detach(), neg=neg)), neg
-        )
-    pull = pull.abs().masked_fill(scores.hole, 0)
+    pull = score_losses.pulls(loss, scores)[1].abs()
     total = pull.sum(dim=1)
     return (pull.masked_fill(~false, 0).sum(dim=1)[total > 0] / total[total > 0]).mean()
 

@@ -41,6 +41,16 @@ def prepare(out: Path | None, analysis: str, *names: str) -> Path:
     return folder
 
 
+def table(folder: Path, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:
+    """Write and name a CSV; numbers that are not there are empty cells."""
+    path, text = folder / f"{name}.csv", io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(map(files.no_formula, row) for row in rows)
+    files.replace(path, text.getvalue())
+    return path
+
+
 def write(
     folder: Path,
     analysis: str,
@@ -48,14 +58,9 @@ def write(
     rows: Iterable[Sequence[Any]],
     figure: "Figure",
 ) -> Iterator[Path]:
-    """Write both, and name them; numbers that are not there are empty cells."""
-    table, plot, text = folder / f"{analysis}.csv", folder / f"{analysis}.svg", io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(map(files.no_formula, row) for row in rows)
-    files.replace(table, text.getvalue())
-    yield table
-    picture = io.StringIO()
+    """Write a CSV and a plot of one name, and name both."""
+    yield table(folder, analysis, columns, rows)
+    plot, picture = folder / f"{analysis}.svg", io.StringIO()
     figure.savefig(picture, format="svg", metadata={"Date": None, "Creator": None})
     files.replace(plot, picture.getvalue())
     yield plot

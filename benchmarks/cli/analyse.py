@@ -12,6 +12,7 @@ from contrastbench.benchmarks.cli.arguments import (
     check_data_root,
     make_experiment,
     parse_grid,
+    parse_list,
     parse_losses,
     parse_numbers,
     parse_pairs,
@@ -46,6 +47,9 @@ Seed = Annotated[
 Out = Annotated[
     Path | None, typer.Option(help="Default: results/analyses/ANALYSIS-DOMAIN-DATASET.")
 ]
+
+
+ESTIMATORS = [f"{name}(alpha=0.0078125)" for name in ("cpc", "mlcpc", "rmlcpc", "nwj")]
 
 
 @app.command()
@@ -171,6 +175,60 @@ def heatmap(
     from contrastbench.benchmarks.analyses.heatmap import analyse
 
     show(analyse(experiment, values, numbers, results, folder))
+
+
+@app.command("mutual-information")
+def mutual_information(
+    loss: Annotated[
+        list[str], typer.Option(help="A loss that bounds a divergence, or loss(KEY=VALUE, ...).")
+    ] = ESTIMATORS,
+    critic: Annotated[str, typer.Option(help="separable, joint (the paper's), or both.")] = (
+        "separable"
+    ),
+    information: Annotated[str, typer.Option(help="True nats, one after the other.")] = (
+        "2,4,6,8,10"
+    ),
+    steps: Annotated[int, typer.Option(min=2, help="Of training at each.")] = 4000,
+    of_views: Annotated[
+        bool, typer.Option("--of-views", help="Between views in a domain's own training instead.")
+    ] = False,
+    domain: Annotated[str | None, typer.Option(help="Whose views, with --of-views.")] = None,
+    dataset: opt.Dataset = None,
+    set_: Set = None,
+    recipe: opt.Recipe = None,
+    seed: Seed = 0,
+    tiny: opt.Tiny = False,
+    data_root: opt.DataRoot = None,
+    device: opt.Device = "auto",
+    threads: opt.Threads = None,
+    out: Out = None,
+) -> None:
+    """Information as losses estimate it (RényiCL, Figures 1 and 2).
+
+    Of Gaussians, where it is known; or with --of-views in the training of a domain, beside the
+    score. Example: bench analyse mutual-information --loss "mlcpc(alpha=0.01)" --loss dv
+    Example: bench analyse mutual-information --of-views --domain image --loss cpc --loss rmlcpc
+    """
+    methods = losses(loss, set_)
+    if domain is None or not of_views:
+        if of_views or domain or dataset or recipe:
+            raise UserError(
+                "give --of-views and --domain together, and then --dataset or --recipe if you like"
+            )
+        kinds, levels = parse_list("--critic", critic), parse_numbers("--information", information)
+        folder = prepare(out, "mutual-information")
+        with loading():
+            from contrastbench.benchmarks.analyses import mutual_information as gaussians
+        study = gaussians.Study(kinds, levels, 4 if tiny else steps, seed)
+        show(gaussians.analyse(methods, study, Options(device=device, threads=threads), folder))
+        return
+    check_data_root(data_root)
+    experiment = make_experiment(domain, dataset, LossSpec("none"), recipe, tiny)
+    folder = prepare(out, "information-of-views", domain, experiment.dataset)
+    laboratory = open_(experiment, seed, Options(Path("results"), data_root, device, threads))
+    from contrastbench.benchmarks.analyses.views import analyse
+
+    show(analyse(laboratory, methods, folder))
 
 
 def losses(texts: Sequence[str], set_: Iterable[str] | None) -> list[LossSpec]:

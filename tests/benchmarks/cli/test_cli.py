@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from typer.main import get_command
 
 from contrastbench.benchmarks.cli import loading
 from contrastbench.benchmarks.cli import main as cli
@@ -533,7 +534,7 @@ def test_recipes_are_listed_with_defaults_choices_and_presets(bench) -> None:
         make_recipe("tabular", parse_pairs("--recipe", [pair]))
 
 
-ANALYSES = [f"analyse {name}" for name in ("scores", "false-negatives", "tsne", "heatmap")]
+ANALYSES = [f"analyse {name}" for name in get_command(cli.analyse.app).commands]
 
 
 @pytest.mark.parametrize("name", [*cli.COMMANDS, *ANALYSES])

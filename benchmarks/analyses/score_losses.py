@@ -1,0 +1,40 @@
+"""Losses of scores, met without embeddings: their value, and what it pulls at."""
+
+from dataclasses import replace
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from contrastbench.losses.base import Loss, ScoreLoss, Scores, summands
+from contrastbench.losses.errors import UserError
+
+
+def check(loss: Loss) -> None:
+    """Raise unless the loss, or each term of a sum, is a formula of scores."""
+    for _, part in summands(loss):
+        if not isinstance(part, ScoreLoss):
+            raise UserError(f"{part.name} is no loss of scores: it needs embeddings")
+
+
+def hole(loss: Loss) -> float:
+    """What stands where a key is no negative; finite if a term of the loss needs it so."""
+    return max(cast(ScoreLoss, term).hole for _, term in summands(loss))
+
+
+def value(loss: Loss, scores: Scores) -> Tensor:
+    """The loss of all anchors' scores."""
+    terms = [
+        weight * cast(ScoreLoss, part).combine(cast(ScoreLoss, part).terms(scores))
+        for weight, part in summands(loss)
+    ]
+    return torch.stack(terms).sum()
+
+
+def pulls(loss: Loss, scores: Scores) -> tuple[Tensor, Tensor]:
+    """The loss's derivatives by the scores of positives, (a, P), and of negatives, (a, K)."""
+    with torch.enable_grad():
+        pos, neg = scores.pos.detach().requires_grad_(), scores.neg.detach().requires_grad_()
+        found = value(loss, replace(scores, pos=pos, neg=neg))
+        by_pos, by_neg = torch.autograd.grad(found, (pos, neg), materialize_grads=True)
+    return by_pos, by_neg.masked_fill(scores.hole, 0)

@@ -1,0 +1,121 @@
+"""How much a trained encoder knows of one view from the other: Figure 1 of RényiCL.
+
+Lee and Shin, NeurIPS 2022, appendix C.3: the information between the views is estimated at every
+step of a domain's own training by Algorithm 2, `estimates.by_anchor`, with the critic f = s / tau,
+and reported as the mean over the last epoch beside the accuracy. The skew cancels in Algorithm 2,
+so it asks for the temperature of a loss alone. It is an estimate of information in so far as f is
+the critic that the divergence wants; for other losses it is what the formula gives.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from contrastbench.benchmarks.analyses import output
+from contrastbench.benchmarks.analyses.estimates import by_anchor
+from contrastbench.benchmarks.analyses.laboratory import Laboratory, made
+from contrastbench.benchmarks.analyses.plots import figure, legend
+from contrastbench.benchmarks.analyses.scores import ROWS, negatives
+from contrastbench.benchmarks.report.plots import COLORS, MARKERS
+from contrastbench.benchmarks.running.training import Diverged
+from contrastbench.losses.base import Loss, Scores
+from contrastbench.losses.contrast import Contrast
+from contrastbench.losses.errors import UserError
+from contrastbench.losses.spec import LossSpec
+
+
+class Seen(NamedTuple):
+    """What a training has shown."""
+
+    label: str
+    information: list[float]  # nats, of each epoch
+    metric: str
+    score: float
+
+
+def analyse(laboratory: Laboratory, methods: Sequence[LossSpec], folder: Path) -> Iterator[Path]:
+    """Train with every loss, and write the information of each epoch and the score at the end."""
+    losses = [made(method) for method in methods]
+    scales = [temperature(method) for method in methods]
+    found = []
+    for method, loss, scale in zip(methods, losses, scales, strict=True):
+        try:
+            found.append(measure(laboratory, method.label, loss, scale))
+        except Diverged as error:
+            print(f"{method.label}: {error}; it is left out", file=sys.stderr)
+    if not found:
+        raise UserError("every training diverged: give other losses or a smaller --recipe lr")
+    rows = [
+        (label, epoch, nats, score if epoch == len(information) else None)
+        for label, information, _, score in found
+        for epoch, nats in enumerate(information, 1)
+    ]
+    columns = ("loss", "epoch", "information", found[0].metric)
+    title = f"Information between views, {laboratory.title}"
+    yield from output.write(folder, "information-of-views", columns, rows, plot(found, title))
+
+
+def temperature(method: LossSpec) -> float:
+    """What cosines are divided by.
+
+    Raises:
+        UserError: the loss has no temperature, or several.
+    """
+    values = {
+        float(value)
+        for name, value in method.complete.params.items()
+        if name.rpartition(".")[2] == "temperature"
+    }
+    if len(values) != 1:
+        raise UserError(
+            f"{method.label} has {'several temperatures' if values else 'no temperature'}: cosines "
+            "over one temperature are the critic"
+        )
+    return values.pop()
+
+
+def measure(laboratory: Laboratory, label: str, loss: Loss, scale: float) -> Seen:
+    """Train, and score the end."""
+    steps: list[Tensor] = []
+
+    def look(contrasts: Sequence[Contrast], batch: Any) -> Sequence[Contrast]:
+        steps.append(torch.stack([information(c, scale) for c in contrasts]).mean())
+        return contrasts
+
+    evaluation = laboratory.domain.evaluate(laboratory.train(loss, look))
+    by_epoch = torch.stack(steps).view(laboratory.recipe.epochs, -1).mean(dim=1)
+    return Seen(label, by_epoch.tolist(), evaluation.main, evaluation.metrics[evaluation.main])
+
+
+@torch.no_grad()
+def information(contrast: Contrast, scale: float) -> Tensor:
+    """Algorithm 2 over the anchors of a contrast, a scalar in nats; a positive is no negative."""
+    starts = range(0, len(contrast.anchor), ROWS)
+    blocks = (negatives(contrast, slice(start, start + ROWS)) for start in starts)
+    return torch.cat([by_anchor(critic(scores, scale)) for scores in blocks]).mean()
+
+
+def critic(scores: Scores, scale: float) -> Scores:
+    """Cosines over the temperature."""
+    return replace(scores, pos=scores.pos / scale, neg=scores.neg / scale)
+
+
+def plot(found: Sequence[Seen], title: str) -> Figure:
+    """The information against the epoch, and the score against the information at the end."""
+    drawing, (left, right) = figure(title, 2)
+    for k, (label, information, metric, score) in enumerate(found):
+        color, marker = COLORS[k % len(COLORS)], MARKERS[k % len(MARKERS)]
+        epochs = range(1, len(information) + 1)
+        left.plot(epochs, information, color=color, lw=1.2, label=label)
+        right.plot(information[-1], score, color=color, marker=marker, linestyle="")
+        right.set_ylabel(metric, parse_math=False)
+    left.set(xlabel="epoch", ylabel="information between views, nats")
+    right.set_xlabel("information in the last epoch, nats")
+    legend(drawing, left)
+    return drawing
