@@ -39,11 +39,11 @@ class Progress:
     ) -> None:
         self.bar.close()
 
-    def step(self, note: str = "") -> None:
-        """One step is done."""
-        self.done += 1
+    def step(self, note: str = "", size: int = 1) -> None:
+        """A step is done, which may count for several."""
+        self.done += size
         self.bar.set_postfix_str(note, refresh=False)
-        self.bar.update()
+        self.bar.update(size)
         self.line(note)
 
     def show(self, note: str) -> None:

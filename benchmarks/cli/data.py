@@ -15,7 +15,10 @@ ACTIONS = ("list", "fetch", "verify")
 
 def list_(
     what: Annotated[str, typer.Argument(help="losses, domains, datasets, recipes or tables.")],
-    domain: Annotated[str | None, typer.Argument(help="Recipes of this domain alone.")] = None,
+    domain: Annotated[
+        str | None, typer.Argument(help="Datasets or recipes of this domain alone.")
+    ] = None,
+    results: opt.Results = Path("results"),
 ) -> None:
     """What there is to choose from.
 
@@ -26,13 +29,13 @@ def list_(
     lists = {
         "losses": listing.losses,
         "domains": listing.domains,
-        "datasets": listing.datasets,
+        "datasets": lambda: listing.datasets(domain),
         "recipes": lambda: listing.recipes(domain),
-        "tables": listing.tables,
+        "tables": lambda: listing.tables(results),
     }
     if what not in lists:
         raise unknown("list", what, lists)
-    if domain and what != "recipes":
+    if domain and what not in ("datasets", "recipes"):
         raise UserError(f"bench list {what} is of all domains: leave {domain} out")
     for line in lists[what]():
         typer.echo(line)

@@ -7,8 +7,10 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from contrastbench.benchmarks.tables import catalogue
+from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.places import places
 from contrastbench.domains import registry
-from contrastbench.domains.declaration import Source
+from contrastbench.domains.declaration import Declaration, Source
 from contrastbench.domains.download import whereabouts
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.registry import LOSSES, describe
@@ -37,25 +39,29 @@ def domains() -> Iterator[str]:
             yield f"{name:10} {about.summary}; embedded: {about.default}"
 
 
-def datasets() -> Iterator[str]:
+def datasets(domain: str | None = None) -> Iterator[str]:
     """Name, domain, summary."""
-    for domain, about in registry.loaded().items():
+    for name, about in chosen(domain).items():
         for dataset in about.datasets.values():
-            yield f"{dataset.name:20} {domain:9} {dataset.summary}"
+            yield f"{dataset.name:20} {name:9} {dataset.summary}"
         for source in about.sources:
-            yield own(domain, source)
+            yield own(name, source)
 
 
 def recipes(domain: str | None = None) -> Iterator[str]:
     """What --recipe takes, by domain: keys with defaults, choices and meaning, and presets."""
-    names = [domain] if domain else list(registry.loaded())
-    for name in names:
-        recipe = registry.declaration(name).recipe
+    for name, about in chosen(domain).items():
+        recipe = about.recipe
         yield f"{name}: presets {', '.join(recipe.presets) or 'none'}"
         for key, field in recipe.model_fields.items():
             default = field.get_default(call_default_factory=True)
-            about = f"; {field.description}" if field.description else ""
-            yield f"    {key}={value_text(default)} ({kind_text(field.annotation)}{about})"
+            meaning = f"; {field.description}" if field.description else ""
+            yield f"    {key}={value_text(default)} ({kind_text(field.annotation)}{meaning})"
+
+
+def chosen(domain: str | None) -> dict[str, Declaration]:
+    """The declaration of one domain, or all that can be loaded."""
+    return {domain: registry.declaration(domain)} if domain else registry.loaded()
 
 
 def value_text(value: Any) -> str:
@@ -102,8 +108,12 @@ def own(domain: str, source: Source) -> str:
     return f"{source.usage:20} {domain:9} your own: {source.summary}"
 
 
-def tables() -> Iterator[str]:
-    """Name and source."""
-    files = catalogue.files()
-    for name in sorted(files, key=catalogue.by_number):
-        yield f"{name:21} {catalogue.source(files[name])}"
+def tables(results: Path) -> Iterator[str]:
+    """Name, published values, those that can be run here and that have a record, source."""
+    for name in catalogue.names():
+        table = load(name)
+        values = sum(column in table.columns for row in table.rows for column in row.paper)
+        runnable = list(places(table))
+        done = sum(bool(table.records(one.row, one.column, results)) for one in runnable)
+        counts = f"{values:3} values, {len(runnable):2} runnable, {done:2} done" if values else ""
+        yield f"{name:20} {counts:33} {table.source}"

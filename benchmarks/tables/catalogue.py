@@ -102,10 +102,3 @@ def is_ours(path: Path) -> bool:
     """Whether a YAML file has a key that our files have."""
     text = path.read_text(encoding="utf-8", errors="replace")
     return re.search(r"^(losses|extends|columns):", text, re.MULTILINE) is not None
-
-
-def source(path: Path) -> str:
-    """Where a table was published, read from the line of its file that says so."""
-    with path.open(encoding="utf-8") as lines:
-        line = next((line for line in lines if line.startswith("source:")), "")
-    return line.removeprefix("source:").strip().strip("\"'")

@@ -89,18 +89,20 @@ def encode(
     check_head(model)
     distinct = list(dict.fromkeys(sentences))
     ids, odd = tokenized(checkpoint, distinct)
-    batches = by_length([len(row) for row in ids], batch_tokens)
+    lengths = [len(row) for row in ids]
+    batches = by_length(lengths, batch_tokens)
     device = next(model.parameters()).device
     model = for_inference(model, device)
     parts: list[Tensor] = []
-    with Progress(len(batches), "encoding") as progress:
+    # batches of long sentences come first and hold few: tokens are what takes time
+    with Progress(sum(lengths), "encoding tokens") as progress:
         for rows in batches:
             parts.append(
                 model(pad((ids[i] for i in rows), checkpoint.tokenizer.pad_token_id, device))
                 .float()
                 .cpu()
             )
-            progress.step()
+            progress.step(size=sum(lengths[i] for i in rows))
     z = torch.empty(len(ids), parts[0].shape[1])
     z[torch.tensor([*chain.from_iterable(batches)])] = torch.cat(parts)
     return Embeddings({sentence: i for i, sentence in enumerate(distinct)}, z, odd)

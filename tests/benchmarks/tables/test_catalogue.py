@@ -6,7 +6,9 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+from made_records import made
 
+from contrastbench.benchmarks.cli import listing
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.load import load
 from contrastbench.losses import UserError
@@ -33,9 +35,13 @@ def test_tables_are_sorted_by_paper_and_number() -> None:
     assert set(names) == {path.stem for path in OURS.glob("*.yaml")}
 
 
-@pytest.mark.parametrize("name", catalogue.names())
-def test_the_source_is_read_from_its_line_alone(name: str) -> None:
-    assert catalogue.source(catalogue.find(name)) == load(name).source
+def test_the_list_says_what_is_published_what_runs_and_what_is_done(tmp_path: Path) -> None:
+    table = load("adnce-table5")
+    work = table.experiments(next(r for r in table.rows if r.name == "ADNCE"), "NCI1")[0]
+    made(tmp_path, work, 0, metrics={"accuracy": 80.0})
+    line = next(line for line in listing.tables(tmp_path) if line.startswith("adnce-table5 "))
+    assert "36 values, 12 runnable,  1 done" in line
+    assert line.endswith(table.source)
 
 
 def test_packages_announce_tables(announced: Path) -> None:

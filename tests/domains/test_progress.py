@@ -1,0 +1,19 @@
+"""Progress: what is done, and what counts for several."""
+
+import pytest
+
+from contrastbench.domains import progress
+from contrastbench.domains.progress import Progress
+
+
+def test_a_step_may_count_for_several(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0)
+    with Progress(100, "encoding tokens") as bar:
+        bar.step(size=60)
+        bar.step("nearly", size=30)
+    assert capsys.readouterr().err.splitlines() == [
+        "encoding tokens: 60 of 100",
+        "encoding tokens: 90 of 100 nearly",
+    ]
