@@ -216,6 +216,8 @@ class ImageRecipe(Recipe):
             raise ValueError(f"batch_size={self.batch_size} is no multiple of chunk={self.chunk}")
         if self.local_crops and self.pairing != "query_key":
             raise ValueError("local_crops are further queries of pairing=query_key")
+        if self.local_crops and self.local_size > self.size:
+            raise ValueError(f"local_size={self.local_size} is larger than the views' {self.size}")
         if self.positives and self.pairing != "both_views":
             raise ValueError("positives are further views of pairing=both_views")
         if self.asymmetric and (self.positives or self.blur is not None or self.views == "none"):

@@ -21,6 +21,7 @@ BLOCKS: dict[str, tuple[type[BasicBlock | Bottleneck], tuple[int, ...]]] = {
     "resnet50": (Bottleneck, (3, 4, 6, 3)),
 }
 SMALL = 64  # pixels a side up to which the stem keeps the size
+FEW = 16  # channels of a block of oneDNN's, with AVX-512; 8 with AVX2
 
 
 class ResNet(nn.Sequential):
@@ -76,10 +77,25 @@ def residual(
     outputs = planes * block.expansion
     if stride == 1 and channels == outputs:
         return block(channels, planes, norm_layer=BatchNorm2d)
-    shortcut = nn.Sequential(
-        nn.Conv2d(channels, outputs, 1, stride, bias=False), BatchNorm2d(outputs)
-    )
+    shortcut = nn.Sequential(Shortcut(channels, outputs, stride), BatchNorm2d(outputs))
     return block(channels, planes, stride, shortcut, norm_layer=BatchNorm2d)
+
+
+class Shortcut(nn.Conv2d):
+    """nn.Conv2d(channels, outputs, 1, stride, bias=False), safe for few channels.
+
+    For fewer than 16 of them oneDNN writes beyond its memory in the backward pass of a 1x1
+    convolution with a stride (its issue 6035), so that the process dies or hangs. There the same
+    pixels are taken first, which alters no number.
+    """
+
+    def __init__(self, channels: int, outputs: int, stride: int) -> None:
+        self.every = stride if channels < FEW else 1
+        super().__init__(channels, outputs, 1, stride // self.every, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, channels, h, w) to (n, outputs, h / stride, w / stride), rounded up."""
+        return super().forward(x[..., :: self.every, :: self.every] if self.every > 1 else x)
 
 
 def start_as_shortcuts(encoder: nn.Module) -> None:

@@ -377,6 +377,10 @@ def test_a_compiled_encoder_keeps_its_names_and_its_numbers() -> None:
         ({"chunk": 5}, "batch_size=32 is no multiple of chunk=5"),
         ({"local_crops": 2}, "local_crops are further queries of pairing=query_key"),
         (
+            {"local_crops": 2, "pairing": "query_key"},
+            "local_size=96 is larger than the views' 8",
+        ),
+        (
             {"positives": 2, "pairing": "query_key"},
             "positives are further views of pairing=both_views",
         ),

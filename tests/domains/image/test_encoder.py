@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torchvision.models.resnet import BasicBlock, Bottleneck
 
 from contrastbench.domains.image import ImageRecipe
-from contrastbench.domains.image.encoder import ImageModel, ResNet, statistics_kept
+from contrastbench.domains.image.encoder import ImageModel, ResNet, Shortcut, statistics_kept
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import both_views, get_loss
 
@@ -31,6 +31,33 @@ def test_the_network_is_torchvisions_without_its_classifier(name: str) -> None:
     x = torch.randn(2, 3, 64, 64)
     with torch.no_grad():
         assert torch.allclose(ours.eval()(x), theirs.eval()(x), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["resnet18", "resnet50"])
+def test_no_narrow_1x1_convolution_has_a_stride(name: str) -> None:
+    """oneDNN writes beyond its memory in the backward pass of one with less than 16 channels."""
+    for width in (0.0625, 0.125, 0.2, 0.25, 1.0):
+        with torch.device("meta"):
+            convolutions = [m for m in ResNet(name, width).modules() if isinstance(m, nn.Conv2d)]
+        strided = [c for c in convolutions if c.kernel_size == (1, 1) and c.stride != (1, 1)]
+        assert all(c.in_channels >= 16 for c in strided)
+        assert len(strided) > 0
+
+
+@pytest.mark.parametrize("side", [8, 9])
+def test_a_narrow_shortcut_is_torchs_convolution(side: int) -> None:
+    ours = Shortcut(4, 6, 2).double()
+    theirs = nn.Conv2d(4, 6, 1, 2, bias=False).double()
+    theirs.load_state_dict(ours.state_dict())
+    x = torch.randn(3, 4, side, side, dtype=torch.float64)
+    results = []
+    for layer in (ours, theirs):
+        pixels = x.clone().requires_grad_()
+        out = layer(pixels)
+        out.square().sum().backward()
+        results.append((out, pixels.grad, layer.weight.grad))
+    for a, b in zip(*results, strict=True):
+        assert torch.allclose(a, b, rtol=1e-12, atol=1e-12)
 
 
 def test_the_stem_for_small_images_keeps_their_size() -> None:
