@@ -106,6 +106,7 @@ class Shown:
     sight: str = ""  # what these runs could have seen
     standings: Sequence[Standing] = ()
     costs: Sequence[tuple[str, float, float]] = ()  # method, seconds of a seed, score
+    made: str = ""  # the command that makes its records, and what they took
 
     @property
     def headline(self) -> str:
@@ -142,8 +143,8 @@ def read_groups(results: Path) -> list[Group]:
     return list(groups.values())
 
 
-def show(table: Table, results: Path, groups: Sequence[Group]) -> Shown:
-    """A table beside the records, with its comparisons and ranks."""
+def show(name: str, table: Table, results: Path, groups: Sequence[Group]) -> Shown:
+    """A table, by its name or its file's, beside the records, with its comparisons and ranks."""
     by_folder = defaultdict(list)
     for group in groups:
         by_folder[group.folder].append(group)
@@ -167,6 +168,24 @@ def show(table: Table, results: Path, groups: Sequence[Group]) -> Shown:
         sight=sight_text(sights(found), over),
         standings=standings(table, ranked),
         costs=list(costs_of(lines, groups)),
+        made=made(name, table, lines, groups),
+    )
+
+
+def made(
+    name: str, table: Table, lines: Sequence[Sequence[Filled]], groups: Sequence[Group]
+) -> str:
+    """The command that makes the records of a table, how many there are, and what they took."""
+    numbers = {number for line in lines for place in line for number in place.groups}
+    records = [record for number in sorted(numbers) for record in groups[number].records]
+    if not records:
+        return ""
+    option = " --selection validation" * table.selection.startswith("validation")
+    hours = sum(record.get("seconds") or 0.0 for record in records) / 3600
+    devices = sorted({record["environment"]["device"] for record in records})
+    return (
+        f"bench sweep {name}{option} makes these {len(records)} records, which took "
+        f"{hours:.1f} hours, as recorded, on {'; '.join(devices)}."
     )
 
 
@@ -220,11 +239,10 @@ def choose(names: Sequence[str], results: Path, groups: Sequence[Group]) -> list
     Under both selections where both have records.
     """
     ours = sorted(catalogue.names(), key=lambda name: not name.startswith("standard-"))
-    loaded = [load(name) for name in names or [*catalogue.own(results), *ours]]
     shown = [
-        (show(table, results, groups), first)
-        for one in loaded
-        for table, first in variants(one, results)
+        (show(name, table, results, groups), first)
+        for name in names or [*catalogue.own(results), *ours]
+        for table, first in variants(load(name), results)
     ]
     kept = [
         one

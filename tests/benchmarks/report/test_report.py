@@ -437,3 +437,12 @@ def test_a_full_disk_leaves_the_old_page(tmp_path: Path, monkeypatch: pytest.Mon
         report.write([], tmp_path, page)
     assert page.read_text() == "old"
     assert not list(tmp_path.glob(".*"))
+
+
+def test_a_table_names_its_command_and_what_its_records_took(filled: Path) -> None:
+    text = re.sub(r"\s+", " ", page(filled))
+    device = ENVIRONMENT["device"]
+    assert (
+        f"bench sweep small makes these 20 records, which took 0.0 hours, as recorded, on {device}."
+        in text
+    )
