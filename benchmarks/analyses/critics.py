@@ -62,6 +62,6 @@ CRITICS: dict[str, type[nn.Module]] = {"joint": Joint, "separable": Separable}
 def as_scores(critic: Tensor) -> Scores:
     """What a loss meets of an (n, n) matrix: its diagonal are positives, the rest negatives."""
     n = len(critic)
-    apart = ~torch.eye(n, dtype=torch.bool, device=critic.device)
-    count = critic.new_full((n, 1), n - 1)
-    return CriticScores(critic.diagonal().unsqueeze(1), critic[apart].view(n, n - 1), count)
+    # behind the first number every n + 1st is of the diagonal
+    apart = critic.flatten()[1:].view(n - 1, n + 1)[:, :-1].reshape(n, n - 1)
+    return CriticScores(critic.diagonal().unsqueeze(1), apart, critic.new_full((n, 1), n - 1))

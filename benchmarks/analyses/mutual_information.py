@@ -161,7 +161,7 @@ def follow(
         torch.manual_seed(study.seed)
         network = CRITICS[critic](DIMENSIONS).to(device)
     rng = torch.Generator().manual_seed(study.seed)
-    optimizer = torch.optim.Adam(network.parameters(), lr=LR)
+    optimizer = torch.optim.Adam(network.parameters(), lr=LR, fused=True)
     seen: list[Tensor] = []
     for level in study.gaussians:
         for _ in range(study.steps):

@@ -177,6 +177,82 @@ def heatmap(
     show(analyse(experiment, values, numbers, results, folder))
 
 
+@app.command()
+def terms(
+    domain: opt.Domain,
+    loss: Losses,
+    dataset: opt.Dataset = None,
+    set_: Set = None,
+    recipe: opt.Recipe = None,
+    seed: Seed = 0,
+    tiny: opt.Tiny = False,
+    data_root: opt.DataRoot = None,
+    device: opt.Device = "auto",
+    threads: opt.Threads = None,
+    out: Out = None,
+) -> None:
+    """The terms of losses at every step, each apart, in the trainings of all (DASL, Figure 8).
+
+    Example: bench analyse terms --domain image --loss infonce --loss "infonce + 0.5*dar"
+    """
+    methods = losses(loss, set_)
+    check_data_root(data_root)
+    experiment = make_experiment(domain, dataset, LossSpec("none"), recipe, tiny)
+    folder = prepare(out, "terms", domain, experiment.dataset)
+    laboratory = open_(experiment, seed, Options(Path("results"), data_root, device, threads))
+    from contrastbench.benchmarks.analyses.terms import analyse
+
+    show(analyse(laboratory, methods, folder))
+
+
+@app.command("learning-curve")
+def learning_curve(
+    domain: opt.Domain,
+    loss: Losses,
+    dataset: opt.Dataset = None,
+    every: Annotated[int, typer.Option(min=1, help="Epochs between two scores.")] = 1,
+    seeds: Annotated[str, typer.Option(help="0-4 or 0,2,5.")] = "0",
+    set_: Set = None,
+    recipe: opt.Recipe = None,
+    tiny: opt.Tiny = False,
+    results: opt.Results = Path("results"),
+    data_root: opt.DataRoot = None,
+    device: opt.Device = "auto",
+    threads: opt.Threads = None,
+    out: Out = None,
+) -> None:
+    """The score by epoch, mean and deviation over seeds (ADNCE, Figure 4).
+
+    Its cells are those of bench run: what is recorded is not trained again.
+    Example: bench analyse learning-curve --domain image --loss infonce --loss adnce --every 5
+    """
+    methods, numbers = losses(loss, set_), parse_seeds(seeds)
+    check_data_root(data_root)
+    experiment = make_experiment(domain, dataset, LossSpec("none"), recipe, tiny)
+    _ = experiment.full_recipe  # mistakes are named before torch is imported
+    check_needs(domain)
+    folder = prepare(out, "learning-curve", domain, experiment.dataset)
+    with loading():
+        from contrastbench.benchmarks.analyses.learning_curve import analyse
+
+    options = Options(results, data_root, device, threads)
+    show(analyse(experiment, methods, every, numbers, options, folder))
+
+
+@app.command()
+def weights(loss: Losses, set_: Set = None, out: Out = None) -> None:
+    """What a loss's gradient puts on negatives and positives by score (ADNCE, Figure 3).
+
+    Example: bench analyse weights --loss "infonce(temperature=0.2)" --loss "adnce(mu=0.7)"
+    """
+    methods = losses(loss, set_)
+    folder = prepare(out, "weights")
+    with loading():
+        from contrastbench.benchmarks.analyses.weights import analyse
+
+    show(analyse(methods, folder))
+
+
 @app.command("mutual-information")
 def mutual_information(
     loss: Annotated[

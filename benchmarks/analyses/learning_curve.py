@@ -1,0 +1,105 @@
+"""The score by epoch: Figure 4 of ADNCE.
+
+Every cell is one that `bench run` makes, scored on the way; what is recorded is not trained again.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from matplotlib.figure import Figure
+
+from contrastbench.benchmarks.analyses import output
+from contrastbench.benchmarks.analyses.plots import figure, legend
+from contrastbench.benchmarks.comparison.statistics import mean_std
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.report.plots import COLORS, MARKERS
+from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.runner import run
+from contrastbench.losses.errors import UserError
+from contrastbench.losses.spec import LossSpec
+
+
+class Point(NamedTuple):
+    """The scores of some seeds after an epoch; 0 is the untrained encoder."""
+
+    epoch: int
+    scores: list[float]
+
+
+class Curve(NamedTuple):
+    """What a loss has come to, epoch by epoch."""
+
+    label: str
+    points: list[Point]
+
+
+def analyse(
+    work: Experiment,
+    methods: Sequence[LossSpec],
+    every: int,
+    seeds: Sequence[int],
+    options: Options,
+    folder: Path,
+) -> Iterator[Path]:
+    """Train what is not recorded, score after so many epochs each, write and draw.
+
+    Raises:
+        UserError: nothing is trained, or nothing came to its end.
+    """
+    epochs = work.full_recipe.epochs
+    if not work.full_recipe.trainable or epochs == 0:
+        raise UserError("this recipe trains nothing: give it epochs of at least 1")
+    on_the_way = list(range(every, epochs, every))
+    metric, start = measure(replace(work, loss=LossSpec("none")), seeds, options)
+    names = {**{epoch: f"{metric}@{epoch}" for epoch in on_the_way}, epochs: metric}
+    curves = []
+    for method in methods:
+        scored = replace(work, loss=method, recipe={**work.recipe, "score_at": on_the_way})
+        _, found = measure(scored, seeds, options)
+        points = [Point(at, [metrics[key] for metrics in found]) for at, key in names.items()]
+        begin = Point(0, [metrics[metric] for metrics in start])
+        curves += [Curve(method.label, [begin, *points])] if found else []
+    if not curves:
+        raise UserError("no training came to its end: the lines above say why")
+    rows = [
+        (curve.label, point.epoch, *mean_std(point.scores), len(point.scores))
+        for curve in curves
+        for point in curve.points
+    ]
+    columns = ("loss", "epoch", f"{metric}_mean", f"{metric}_std", "n")
+    title = f"{work.domain} {work.dataset}, {len(seeds)} seed{'s' * (len(seeds) > 1)}"
+    yield from output.write(folder, "learning-curve", columns, rows, plot(curves, metric, title))
+
+
+def measure(
+    work: Experiment, seeds: Sequence[int], options: Options
+) -> tuple[str, list[dict[str, float]]]:
+    """The main metric's name, and all metrics of the seeds that came to their end."""
+    known = work.ok_by_seed(options.results)  # scored after these epochs, and perhaps after more
+    records = [known.get(seed) or run(work, seed, options)[0] for seed in seeds]
+    for record in records:
+        if record["status"] != "ok":
+            seed, error = record["seed"], record["details"]["error"]
+            print(f"{work.label} seed {seed}: {record['status']}, {error}", file=sys.stderr)
+    good = [record for record in records if record["status"] == "ok"]
+    return (good[0]["main"] if good else ""), [record["metrics"] for record in good]
+
+
+def plot(curves: Sequence[Curve], metric: str, title: str) -> Figure:
+    """A line for each loss, a band of one standard deviation where there are seeds."""
+    drawing, (axes,) = figure(title, 1)
+    for k, curve in enumerate(curves):
+        color, marker = COLORS[k % len(COLORS)], MARKERS[k % len(MARKERS)]
+        x = [point.epoch for point in curve.points]
+        means, deviations = zip(*(mean_std(point.scores) for point in curve.points), strict=True)
+        axes.plot(x, means, color=color, marker=marker, ms=3, lw=1.2, label=curve.label)
+        low = [mean - (std or 0.0) for mean, std in zip(means, deviations, strict=True)]
+        high = [mean + (std or 0.0) for mean, std in zip(means, deviations, strict=True)]
+        axes.fill_between(x, low, high, color=color, alpha=0.15, lw=0)
+    axes.set_xlabel("epoch")
+    axes.set_ylabel(f"{metric} in percent", parse_math=False)
+    legend(drawing, axes, columns=2)
+    return drawing

@@ -1,0 +1,85 @@
+"""How the terms of losses move in training, each apart: Figure 8 of DASL.
+
+Whatever is a term of one of the losses is followed in the trainings of all: so the cross-total
+variation of `dar` in a training by `infonce` stands beside that in one by `infonce + 0.5*dar`.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from contrastbench.benchmarks.analyses import output
+from contrastbench.benchmarks.analyses.laboratory import Laboratory, made
+from contrastbench.benchmarks.analyses.plots import figure, legend
+from contrastbench.benchmarks.report.plots import COLORS, LINES
+from contrastbench.benchmarks.running.training import Diverged
+from contrastbench.losses.base import Loss, summands
+from contrastbench.losses.contrast import Contrast
+from contrastbench.losses.spec import LossSpec
+
+Terms = Mapping[str, Loss]  # by what tells them apart
+
+
+class Curves(NamedTuple):
+    """The terms at every step of a training."""
+
+    label: str
+    weights: dict[str, float]  # of the terms that it is trained by
+    values: Tensor  # (steps, terms)
+
+
+def analyse(laboratory: Laboratory, methods: Sequence[LossSpec], folder: Path) -> Iterator[Path]:
+    """Train with every loss; write and draw all terms of all of them."""
+    losses = [made(method) for method in methods]
+    terms = {repr(term): term for loss in losses for _, term in summands(loss)}
+    curves = []
+    for method, loss in zip(methods, losses, strict=True):
+        weights = {repr(term): weight for weight, term in summands(loss)}
+        followed = {**terms, **{repr(term): term for _, term in summands(loss)}}
+        curves.append(Curves(method.label, weights, follow(laboratory, method, loss, followed)))
+    rows = (
+        (label, step, name, weights.get(name, 0.0), value)
+        for label, weights, values in curves
+        for step, row in enumerate(values.tolist(), 1)
+        for name, value in zip(terms, row, strict=True)
+    )
+    columns = ("loss", "step", "term", "weight", "value")
+    yield from output.write(
+        folder, "terms", columns, rows, plot(curves, list(terms), laboratory.title)
+    )
+
+
+def follow(laboratory: Laboratory, method: LossSpec, loss: Loss, terms: Terms) -> Tensor:
+    """(steps, terms) without their weights, as the steps' batches have them."""
+    steps: list[Tensor] = []
+
+    def look(contrasts: Sequence[Contrast], batch: Any) -> Sequence[Contrast]:
+        with torch.no_grad():
+            values = [sum(term(contrast) for contrast in contrasts) for term in terms.values()]
+        steps.append(torch.stack([torch.as_tensor(value) for value in values]))
+        return contrasts
+
+    try:
+        laboratory.train(loss, look)
+    except Diverged as error:
+        print(f"{method.label}: {error}; the curve ends there", file=sys.stderr)
+    return torch.stack(steps).cpu()
+
+
+def plot(curves: Sequence[Curves], terms: Sequence[str], title: str) -> Figure:
+    """A panel for each term, a line for each training."""
+    drawing, panels = figure(title, len(terms))
+    for i, (axes, term) in enumerate(zip(panels, terms, strict=True)):
+        for k, (label, _, values) in enumerate(curves):
+            color, line = COLORS[k % len(COLORS)], LINES[k // len(COLORS) % len(LINES)]
+            x = range(1, len(values) + 1)
+            axes.plot(x, values[:, i].tolist(), color=color, ls=line, lw=1.2, label=label)
+        axes.set_title(term, fontsize=8, parse_math=False)
+        axes.set_xlabel("training step")
+    legend(drawing, panels[0], columns=2)
+    return drawing

@@ -1,0 +1,89 @@
+r"""What a loss's gradient puts on a negative, and on a positive, of each score.
+
+ADNCE (Wu et al. 2023), Figure 3, the training weight of negatives by similarity; RényiCL (Lee and
+Shin, NeurIPS 2022), section 5.2, hard negatives and easy positives. Both by autograd, so for any
+loss of scores:
+
+.. math:: w^-(s_j) \propto \sum_i \frac{\partial L}{\partial s_{ij}}, \qquad
+   w^+(s^+_i) \propto -\frac{\partial L}{\partial s^+_i}
+
+with a mean size of 1, positive where a negative is pushed away and a positive pulled near. The
+batch is made up: an anchor for each of `SCORES` as its positive's, and each of them has all of
+these scores as its negatives'. A loss whose weights depend on what else is in the batch has those
+of this one.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from contrastbench.benchmarks.analyses import output, score_losses
+from contrastbench.benchmarks.analyses.laboratory import made
+from contrastbench.benchmarks.analyses.plots import figure, legend
+from contrastbench.benchmarks.report.plots import COLORS, LINES
+from contrastbench.losses.base import Loss, Scores
+from contrastbench.losses.spec import LossSpec
+
+POINTS = 100
+SCORES = (torch.arange(POINTS, dtype=torch.float64) + 0.5) / POINTS * 2 - 1  # none is of length one
+
+
+class Curve(NamedTuple):
+    """The weights of one loss at `SCORES`."""
+
+    label: str
+    negative: Tensor
+    positive: Tensor
+
+
+def analyse(methods: Sequence[LossSpec], folder: Path) -> Iterator[Path]:
+    """Write and draw the weights of every loss.
+
+    Raises:
+        UserError: a loss is none of scores.
+    """
+    losses = [made(method) for method in methods]
+    for loss in losses:
+        score_losses.check(loss)
+    pairs = zip(methods, losses, strict=True)
+    curves = [Curve(method.label, *weights(loss)) for method, loss in pairs]
+    rows = (
+        (curve.label, *numbers)
+        for curve in curves
+        for numbers in zip(*map(Tensor.tolist, (SCORES, *curve[1:])), strict=True)
+    )
+    columns = ("loss", "score", "weight_of_negative", "weight_of_positive")
+    yield from output.write(folder, "weights", columns, rows, plot(curves))
+
+
+def weights(loss: Loss) -> tuple[Tensor, Tensor]:
+    """(POINTS,) weights of negatives and of positives at `SCORES`, each of mean size 1."""
+    count = SCORES.new_full((POINTS, 1), POINTS)
+    scores = Scores(SCORES.unsqueeze(1), SCORES.repeat(POINTS, 1), count)
+    by_pos, by_neg = score_losses.pulls(loss, scores)
+    return scaled(by_neg.sum(dim=0)), scaled(-by_pos.sum(dim=1))
+
+
+def scaled(pull: Tensor) -> Tensor:
+    """Of mean size 1; zeros stay zeros."""
+    size = pull.abs().mean()
+    return pull / size if size > 0 else pull
+
+
+def plot(curves: Sequence[Curve]) -> Figure:
+    """Weights of negatives, and of positives, against the cosine."""
+    drawing, panels = figure("Weights by the loss's gradient, 1 on average", 2)
+    names = ("negative", "positive")
+    for axes, name in zip(panels, names, strict=True):
+        for k, curve in enumerate(curves):
+            color, line = COLORS[k % len(COLORS)], LINES[k % len(LINES)]  # many fall together
+            weight = getattr(curve, name).tolist()
+            axes.plot(SCORES.tolist(), weight, color=color, ls=line, lw=1.2, label=curve.label)
+        axes.set_xlabel(f"cosine of the {name}")
+        axes.set_ylabel(f"weight of the {name}")
+    legend(drawing, panels[0], columns=2)
+    return drawing

@@ -1,0 +1,145 @@
+"""Weights by the gradient against the formulas that papers print, and terms and scores by time."""
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from contrastbench.benchmarks.analyses.weights import POINTS, SCORES, weights
+from contrastbench.losses import get_loss
+from contrastbench.losses.registry import LOSSES
+
+S = [(k + 0.5) / POINTS * 2 - 1 for k in range(POINTS)]
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def scaled(values: list[float]) -> list[float]:
+    return [value / (sum(map(abs, values)) / len(values)) for value in values]
+
+
+def close(found: torch.Tensor, expected: list[float]) -> None:
+    assert found.tolist() == pytest.approx(scaled(expected), rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("gamma", [0.5, 1.5, 3.0])
+def test_renyi_weighs_hard_negatives_and_easy_positives(gamma: float) -> None:
+    """RényiCL, section 5.2: e^{gamma f} of negatives, e^{(gamma - 1) f} of positives."""
+    negative, positive = weights(get_loss("renyi", temperature=0.4, gamma=gamma))
+    close(negative, [math.exp(gamma * s / 0.4) for s in S])
+    close(positive, [math.exp((gamma - 1) * s / 0.4) for s in S])
+
+
+def test_mlcpc_weighs_hard_negatives_and_all_positives_alike() -> None:
+    negative, positive = weights(get_loss("mlcpc", temperature=0.4, alpha=0.0))
+    close(negative, [math.exp(s / 0.4) for s in S])
+    close(positive, [1.0] * POINTS)
+
+
+def test_infonce_weighs_hard_negatives_and_hard_positives() -> None:
+    negative, positive = weights(get_loss("infonce", temperature=0.4))
+    close(negative, [math.exp(s / 0.4) for s in S])
+    total = sum(math.exp(s / 0.4) for s in S)
+    close(positive, [total / (total + math.exp(s / 0.4)) for s in S])
+
+
+def test_adnce_bends_the_weights_around_mu() -> None:
+    """ADNCE, equation 11 and Figure 3."""
+    negative, _ = weights(get_loss("adnce", temperature=0.3, mu=0.1, sigma=0.5))
+    close(negative, [math.exp(s / 0.3 - 0.5 * ((s - 0.1) / 0.5) ** 2) for s in S])
+
+
+@pytest.mark.parametrize("name", [name for name in LOSSES if name != "dar"])
+def test_every_loss_of_scores_has_weights(name: str) -> None:
+    negative, positive = weights(get_loss(name))
+    assert negative.shape == positive.shape == SCORES.shape
+    assert negative.isfinite().all()
+    assert positive.isfinite().all()
+    assert negative.abs().mean().item() == pytest.approx(1)
+    assert (positive >= 0).all(), "positives are pulled near"
+
+
+def test_weights_are_written_for_each_loss_and_score(bench, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(OWN)
+    losses = ["--loss", "adnce", "--loss", "infonce + 0.5*mean_variance", "--loss", "mine.py:Mine"]
+    code, found, error = bench("analyse", "weights", *losses)
+    assert (code, error) == (0, "")
+    assert found.split() == [f"results/analyses/weights/weights.{kind}" for kind in ("csv", "svg")]
+    rows = read(Path(found.split()[0]))
+    assert [row["loss"] for row in rows[::POINTS]] == losses[1::2]
+    assert [float(row["weight_of_negative"]) for row in rows[-POINTS:]] == pytest.approx([1] * 100)
+    code, _, error = bench("analyse", "weights", "--loss", "infonce + dar")
+    assert (code, "dar is no loss of scores" in error) == (2, True)
+
+
+OWN = """
+from contrastbench.losses import Scores, ScoreLoss
+
+
+class Mine(ScoreLoss):
+    def terms(self, scores: Scores):
+        return scores.mean_neg(scores.neg).squeeze(1) - scores.mean_pos(scores.pos)
+"""
+
+
+def test_terms_of_all_losses_are_followed_in_each_training(bench) -> None:
+    losses = ["--loss", "infonce", "--loss", "infonce + 0.5*dar"]
+    words = ["--domain", "graph", "--tiny", "--recipe", "epochs=2", "--out", "out"]
+    code, found, error = bench("analyse", "terms", *words, *losses)
+    assert (code, error) == (0, "")
+    assert found.split() == ["out/terms.csv", "out/terms.svg"]
+    rows = read(Path("out/terms.csv"))
+    infonce, dar = "InfoNCE(temperature=0.5)", "DAR(form='chain', reduction='mean')"
+    half = len(rows) // 2
+    for label, part in (("infonce", rows[:half]), ("infonce + 0.5*dar", rows[half:])):
+        assert {(row["loss"], row["term"]) for row in part} == {(label, infonce), (label, dar)}
+        weight = 0.5 if "dar" in label else 0
+        assert {row["weight"] for row in part if row["term"] == dar} == {f"{weight:.1f}"}
+    first, second = rows[:2], rows[half : half + 2]
+    assert [row["value"] for row in first] == [row["value"] for row in second], "the same start"
+    assert rows[2]["value"] != rows[half + 2]["value"]
+
+
+def test_following_terms_gives_what_the_training_minimises(bench) -> None:
+    words = ["--domain", "graph", "--tiny", "--recipe", "epochs=2"]
+    code, _, _ = bench("analyse", "terms", *words, "--loss", "infonce + 0.5*dar", "--out", "out")
+    assert code == 0
+    rows = read(Path("out/terms.csv"))
+    total = sum(float(row["weight"]) * float(row["value"]) for row in rows) / (len(rows) / 2)
+    code, found, _ = bench("run", *words, "--loss", "infonce + 0.5*dar", "--json")
+    by_epoch = json.loads(found)["details"]["loss_by_epoch"]
+    assert total == pytest.approx(sum(by_epoch) / len(by_epoch), rel=1e-4)
+
+
+def test_a_learning_curve_is_of_records(bench) -> None:
+    words = ["--domain", "tabular", "--tiny", "--recipe", "epochs=3", "--out", "out"]
+    losses = ["--loss", "infonce", "--loss", "adnce"]
+    code, found, _ = bench("analyse", "learning-curve", *words, *losses, "--seeds", "0,1")
+    assert code == 0
+    rows = read(Path("out/learning-curve.csv"))
+    assert [(row["loss"], row["epoch"], row["n"]) for row in rows] == [
+        (loss, str(epoch), "2") for loss in ("infonce", "adnce") for epoch in range(4)
+    ]
+    assert rows[0]["accuracy_mean"] == rows[4]["accuracy_mean"], "the untrained encoder"
+    records = list(Path("results/runs").rglob("*.json"))
+    assert len(records) == 6
+    written = {path: path.stat().st_mtime_ns for path in records}
+    again = bench("analyse", "learning-curve", *words, *losses, "--seeds", "0,1", "--every", "2")
+    assert again[:2] == (0, found)
+    assert [row["epoch"] for row in read(Path("out/learning-curve.csv"))] == ["0", "2", "3"] * 2
+    assert written == {path: path.stat().st_mtime_ns for path in Path("results").rglob("*.json")}
+
+
+def test_a_learning_curve_needs_a_training(bench) -> None:
+    words = ["--domain", "tabular", "--tiny", "--recipe", "epochs=0", "--loss", "infonce"]
+    code, _, error = bench("analyse", "learning-curve", *words)
+    assert (code, error) == (
+        2,
+        "bench: this recipe trains nothing: give it epochs of at least 1\n",
+    )
