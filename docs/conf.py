@@ -12,9 +12,9 @@ from torch import Tensor
 from typer.main import get_command
 
 from contrastbench.benchmarks.cli.main import app as bench
-from contrastbench.losses import LOSSES, ScoreLoss, get_loss
+from contrastbench.losses import ScoreLoss, get_loss
 from contrastbench.losses.base import Scores
-from contrastbench.losses.registry import describe
+from contrastbench.losses.registry import OURS, describe
 
 project = "contrastbench"
 version = release = installed("contrastbench")
@@ -44,7 +44,7 @@ def setup(app: Sphinx) -> None:
 
 def losses() -> str:
     """A section for each registered loss."""
-    return "\n\n".join(section(name, target) for name, target in LOSSES.items())
+    return "\n\n".join(section(name, target) for name, target in OURS.items())
 
 
 def section(name: str, target: str) -> str:

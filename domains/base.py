@@ -141,6 +141,15 @@ class HasClasses(Protocol):
         """What the reported score is measured on, with classes."""
 
 
+@runtime_checkable
+class PairsByClass(HasClasses, Protocol):
+    """A domain whose contrasts have classes as ids where its recipe's `pairs_by_class` is true."""
+
+    @property
+    def dim(self) -> int:
+        """Dimensions of the embeddings that meet."""
+
+
 def generator(device: torch.device, *key: int) -> torch.Generator:
     """Random numbers by the key alone, such as (seed, epoch, step), whatever was interrupted."""
     state = np.random.SeedSequence(key).generate_state(1, np.uint64)[0]

@@ -117,8 +117,8 @@ class Loss(nn.Module):
     A loss may have parameters and buffers of its own. Whoever trains with it has to
 
     - seed torch before making the loss, if its parameters are drawn,
-    - call `loss.prepare(classes)` once if `loss.needs_classes`, with the number of classes,
-      before the optimizer is made,
+    - call `loss.prepare(classes, dim)` once if `loss.needs_classes`, with the number of classes
+      and the embeddings' dimensions, before the optimizer is made,
     - move it: `loss.to(device)`,
     - give the optimizer `loss.parameter_groups()` beside the encoder's parameters: a group has
       the key "lr" where the loss wants its own rate, and the encoder's rate otherwise,
@@ -156,8 +156,8 @@ class Loss(nn.Module):
         """The loss of one contrast, a scalar."""
         raise NotImplementedError
 
-    def prepare(self, classes: int) -> None:
-        """Make what depends on the number of classes, such as a proxy for each.
+    def prepare(self, classes: int, dim: int) -> None:
+        """Make what depends on the number of classes, such as a proxy of `dim` numbers for each.
 
         In the supervised pairings, `same_class` and `both_views` with labels, the ids of a contrast
         are the classes.
@@ -236,9 +236,9 @@ class Sum(Loss):
         values = [w * loss(contrast) for w, loss in zip(self.weights, self.losses, strict=True)]
         return torch.stack(values).sum()
 
-    def prepare(self, classes: int) -> None:
+    def prepare(self, classes: int, dim: int) -> None:
         for _, loss in summands(self):
-            loss.prepare(classes)
+            loss.prepare(classes, dim)
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         return [group for _, loss in summands(self) for group in loss.parameter_groups()]

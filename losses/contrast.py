@@ -148,24 +148,27 @@ def both_views(
     return Contrast(keys, positive, keys, ids, ids, negatives=negatives)
 
 
-def same_class(z1: Tensor, z2: Tensor, labels: Tensor) -> Contrast:
+def same_class(z1: Tensor, z2: Tensor | None, labels: Tensor) -> Contrast:
     """The supervised pairing: the other embeddings of an anchor's class are its positives.
 
     The rest are its negatives. Reproduces AttentionNCE's supervised setting (Liu et al. 2025,
     section 4.4) and, with InfoNCE, supervised contrastive learning with one denominator for each
-    positive. The ids of anchors and keys are the classes.
+    positive. Of one view it is metric learning's pairing: another sample of each class has to be
+    there. The ids of anchors and keys are the classes.
 
     Args:
         z1, z2: (N, D) embeddings of two views, row i of both from sample i; need not be normalised.
+            None in place of the second: there is one view.
         labels: (N,) classes, from 0.
 
     >>> contrast = same_class(torch.eye(3), torch.eye(3), torch.tensor([0, 0, 1]))
     >>> contrast.positives().shape, (~contrast.padding).sum(dim=1).tolist()
     (torch.Size([6, 3, 3]), [3, 3, 1, 3, 3, 1])
     """
-    same_shape(z1, z2)
-    z1, ids = labelled(z1, labels)
-    keys, ids = unit(torch.cat([widen(z1), widen(z2)])), ids.repeat(2)
+    views = [z1] if z2 is None else [z1, z2]
+    same_shape(*views)
+    views[0], ids = labelled(z1, labels)
+    keys, ids = unit(torch.cat([widen(z) for z in views])), ids.repeat(len(views))
     positive_key, padding = classmates(ids)
     return Contrast(keys, None, keys, ids, ids, padding=padding, positive_key=positive_key)
 

@@ -52,6 +52,11 @@ LOSSES: Mapping[str, str] = {  # name -> "module:Class", the module inside contr
     "npair": "npair:NPair",
     "dar": "dar:DAR",
 }
+# of the classes of a supervised training: no other contrast will do, so `all` leaves them out
+SUPERVISED: Mapping[str, str] = {
+    "proxy_anchor": "proxy_anchor:ProxyAnchor",
+}
+OURS: Mapping[str, str] = {**LOSSES, **SUPERVISED}
 ALIASES: Mapping[str, tuple[str, str]] = {  # name -> its name in LOSSES, a note on it
     "dcl": (
         "debiased",
@@ -80,7 +85,7 @@ class Term:
     @property
     def registered(self) -> bool:
         """Whether it is one of ours."""
-        return self.name in LOSSES
+        return self.name in OURS
 
     @cached_property
     def factory(self) -> Any:
@@ -91,7 +96,7 @@ class Term:
     def title(self) -> Title:
         """The loss's name in records, and its class's."""
         if self.registered:
-            return Title(self.name, LOSSES[self.name].partition(":")[2])
+            return Title(self.name, OURS[self.name].partition(":")[2])
         from contrastbench.losses.base import title
 
         return title(self.factory)
@@ -125,7 +130,7 @@ def get_loss(name: str, **params: Any) -> "Loss":
     """The loss of that name with those parameters.
 
     Args:
-        name: a key of `LOSSES`, the name of an entry point of the group `contrastbench.losses`,
+        name: a key of `OURS`, the name of an entry point of the group `contrastbench.losses`,
             `file.py:Class`, or a weighted sum of these such as `infonce + 0.5*dar`.
         params: the parameters of the loss by name; see `bench list losses`. In a sum a plain name
             goes to every term that has such a parameter, `dar.form` to the one term; of two terms
@@ -238,7 +243,7 @@ def check(name: str, params: Mapping[str, Any]) -> None:
 def is_registered(name: str) -> bool:
     """Whether the loss, and each term of a sum, is one of ours."""
     names = [term for _, term in split_sum(name)] if is_sum(name) else [name]
-    return all(term in LOSSES or term in ALIASES for term in names)
+    return all(term in OURS or term in ALIASES for term in names)
 
 
 def losses() -> dict[str, EntryPoint]:
@@ -249,7 +254,7 @@ def losses() -> dict[str, EntryPoint]:
     """
     known = {
         name: EntryPoint(name, f"contrastbench.losses.{target}", ENTRY_POINTS)
-        for name, target in LOSSES.items()
+        for name, target in OURS.items()
     }
     taken = {name: entry.value for name, entry in known.items()}
     taken |= dict.fromkeys([*ALIASES, "all", "none"], "a word of contrastbench's own")
@@ -263,8 +268,8 @@ def losses() -> dict[str, EntryPoint]:
 
 def loss_class(name: str) -> Any:
     """The class behind a name of the registry, an entry point or `file.py:Class`."""
-    if name in LOSSES:
-        module, attribute = LOSSES[name].split(":")
+    if name in OURS:
+        module, attribute = OURS[name].split(":")
         return getattr(importlib.import_module(f"contrastbench.losses.{module}"), attribute)
     if own := file_and_class(name):
         return class_in_file(*own)
@@ -300,7 +305,7 @@ def describe(name: str) -> Description:
 @cache
 def describe_source(name: str) -> Description:
     """Summary, defaults and ranges of a registered loss, from the text of its module."""
-    module, attribute = LOSSES[name].split(":")
+    module, attribute = OURS[name].split(":")
     tree = ast.parse(Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8"))
     node = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == attribute)
     init = next(n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")

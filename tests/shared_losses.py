@@ -26,7 +26,7 @@ def gradients() -> Gradients:
     for name in NAMES:
         torch.manual_seed(1)
         loss = get_loss(name)
-        loss.prepare(SAMPLES)
+        loss.prepare(SAMPLES, 8)
         for part in loss.double().modules():
             part.block_elements = BLOCK  # type: ignore[assignment]
         for pair, pairing in PAIRINGS.items():

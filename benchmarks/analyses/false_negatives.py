@@ -106,9 +106,7 @@ def check(laboratory: Laboratory, loss: Loss) -> None:
     """Raise unless there can be false negatives, and the loss can say what they weigh."""
     _ = laboratory.with_classes
     if laboratory.recipe.pairs_by_class:
-        raise UserError(
-            "the supervised pairing has no false negatives: leave --recipe pairing=supervised out"
-        )
+        raise UserError("a pairing by class has no false negatives: leave --recipe pairing out")
     score_losses.check(loss)
 
 

@@ -13,14 +13,14 @@ from contrastbench.domains import registry
 from contrastbench.domains.declaration import Declaration, Source
 from contrastbench.domains.download import whereabouts
 from contrastbench.losses.errors import UserError
-from contrastbench.losses.registry import LOSSES, describe
+from contrastbench.losses.registry import OURS, describe
 from contrastbench.losses.registry import losses as registered_losses
 
 
 def losses() -> Iterator[str]:
     """Name, parameters with defaults, summary, ranges; of a package's loss where it stands."""
     for name, entry in registered_losses().items():
-        if name not in LOSSES:  # to describe it would import it, and torch with it
+        if name not in OURS:  # to describe it would import it, and torch with it
             yield f"{name}\n    Of a package: {entry.value}"
             continue
         loss = describe(name)

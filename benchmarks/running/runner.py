@@ -24,7 +24,7 @@ from contrastbench.benchmarks.running.devices import PeakMemory, open_device
 from contrastbench.benchmarks.running.environment import environment
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.training import AnyDomain, Diverged, train
-from contrastbench.domains.base import Evaluation, Exports, HasClasses
+from contrastbench.domains.base import Evaluation, Exports, PairsByClass
 from contrastbench.domains.registry import domain_class
 from contrastbench.losses.base import Loss
 from contrastbench.losses.distributed import ProcessLost
@@ -122,7 +122,7 @@ def make_loss(cell: Cell, domain: AnyDomain) -> Loss | None:
     """The loss on the domain's device, what it draws drawn by the seed.
 
     Raises:
-        UserError: it asks for the number of classes, and the domain has none.
+        UserError: it asks for classes, and this recipe does not pair by them.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(cell.seed)
@@ -130,12 +130,12 @@ def make_loss(cell: Cell, domain: AnyDomain) -> Loss | None:
         if loss is None:
             return None
         if loss.needs_classes:
-            if not isinstance(domain, HasClasses):
+            if not (domain.recipe.pairs_by_class and isinstance(domain, PairsByClass)):
                 raise UserError(
-                    f"{cell.experiment.loss.name} needs classes, which domain "
-                    f"{cell.experiment.domain} has not: try graph, image or tabular"
+                    f"{cell.experiment.loss.name} needs a training by class: "
+                    "--domain image --recipe pairing=balanced --recipe positives=3"
                 )
-            loss.prepare(domain.class_count)
+            loss.prepare(domain.class_count, domain.dim)
         return loss.to(domain.device)
 
 

@@ -53,6 +53,11 @@ PARTS = {
     "ImageNet-100": Parts(126_689, 126_689, 5_000),
     "CoverType": Parts(15_120, 15_120, 565_892),
     "Higgs-100K": Parts(100_000, 100_000, 500_000),
+    "CUB": Parts(5_864, 0, 5_924),
+    "CUB-50": Parts(1_402, 0, 1_487),
+    "CAR": Parts(8_054, 0, 8_131),
+    "Cars196": Parts(4_052, 0, 4_092),
+    "SOP": Parts(59_551, 0, 60_502),
     "sts": Parts(1_000_000, 3_000, 37_700),
 }
 
@@ -122,8 +127,8 @@ def sample_of(domain: str, dataset: str, recipe: Recipe) -> Sample | None:
 def stand_in(domain: str, kind: type[Recipe], values: str) -> Sample:
     """Operations of a sample of the domain's embedded set by this recipe, with InfoNCE's pairs."""
     recipe = kind.model_validate_json(values).model_copy(update=FEW[domain])
-    if recipe.pairs_by_class:  # two images may be of one class, which leaves no negatives
-        recipe = recipe.model_copy(update={"pairing": "both_views"})
+    if recipe.pairs_by_class:
+        recipe = recipe.model_copy(update=few_by_class(recipe))
     adapter = domain_class(domain)(declaration(domain).default, recipe, 0, None, CPU)
     model, loss = adapter.model(), get_loss("infonce")
     batch = next(iter(adapter.batches(0)))
@@ -137,6 +142,16 @@ def stand_in(domain: str, kind: type[Recipe], values: str) -> Sample:
     embedded: list[Any] = []
     forward = counted(lambda: embedded.append(adapter.embeddings(model)))
     return Sample(training, forward / len(embedded[0].y))
+
+
+def few_by_class(recipe: Any) -> dict[str, Any]:
+    """Of two images both may be of one class, which leaves no negatives; a balanced batch has two.
+
+    In a balanced one each image is seen once, in the others twice.
+    """
+    if recipe.pairing == "balanced":
+        return {"batch_size": 2 * (1 + recipe.positives)}
+    return {"pairing": "both_views"}
 
 
 @cache

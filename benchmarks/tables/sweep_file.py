@@ -6,7 +6,7 @@ It becomes a table without a paper.
     domains:
       graph: {datasets: [MUTAG, NCI1: {limit: 1000}], recipe: {augmentation: random4}}
       tabular: {}                      # the domain's embedded dataset, its default recipe
-    losses: [all, none, {mine.py:Mine: {margin: 0.2}}]   # all: every one; mine.py lies beside
+    losses: [all, none, {mine.py:Mine: {margin: 0.2}}]   # all: every one of any pairing
     grid: {temperature: [0.1, 0.2]}    # for every loss that has the parameter
     tune: {trials: 4}                  # choose among them by validation data; without a grid
                                        # among its defaults and points of its declared ranges
@@ -35,7 +35,7 @@ from contrastbench.domains.registry import (
     make_recipe,
 )
 from contrastbench.losses.errors import UserError, unknown
-from contrastbench.losses.registry import losses
+from contrastbench.losses.registry import SUPERVISED, losses
 from contrastbench.losses.spec import LossSpec
 
 Params = dict[str, Any]
@@ -210,7 +210,8 @@ def listed(entry: str | dict[str, Params], document: Document, i: int) -> Iterat
             if name == "all":
                 if params:
                     raise UserError("all takes no parameters: name the loss that has them")
-                yield from (Listed(loss, LossSpec(loss)) for loss in losses())
+                every = (name for name in losses() if name not in SUPERVISED)
+                yield from (Listed(loss, LossSpec(loss)) for loss in every)
                 continue
             loss = LossSpec(beside(name, document.path), params)
             _ = loss.complete  # an unknown name or parameter is an error of this line

@@ -1,4 +1,4 @@
-"""Images: SimCLR, MoCo v3 and multi-crop, scored by linear probes and nearest neighbours.
+"""Images: SimCLR, MoCo v3, multi-crop and metric learning; probes, neighbours and retrieval.
 
 This is the domain's face: its recipe and its datasets. Importing it imports no numerics; the
 adapter is in `domain.py`.
@@ -31,6 +31,23 @@ SIMCLR: dict[str, Any] = {
     "stem_init": "pytorch",
     "probe": "paper",
     "knn_temperature": "loss",
+    "validation": 0.0,
+}
+# DASL's, on crops and flips: what it does not print is ours
+METRIC: dict[str, Any] = {
+    "size": 224,
+    "min_scale": 0.08,
+    "flip": 0.5,
+    "views": "none",
+    "pairing": "balanced",
+    "positives": 3,
+    "batch_size": 512,
+    "epochs": 500,
+    "lr": 1e-3,
+    "encoder": "resnet50",
+    "width": 1.0,
+    "projection": (512,),
+    "probe": "retrieval",
     "validation": 0.0,
 }
 # of linear classifiers trained on views, as evaluation.py has them
@@ -70,11 +87,13 @@ class ImageRecipe(Recipe):
 
     Presets: `cpu` is a narrow network for real images. `adnce` is Wu et al. 2023 by the released
     code, which is that of DCL and HCL too, with Gaussian blur of every second image; `attentionnce`
-    adds four further views as positives. `renyicl-cifar` (Lee and Shin 2022, appendix B.4, which
-    lists no blur) leaves open the batch size (256) and the schedule (cosine); `renyicl-imagenet`
-    (B.3: 100 epochs, six local crops, learning rate 0.15 times the root of the batch size) the
-    warm-up and the rates of blur and solarisation (5 epochs and MoCo v3's, as in the released code,
-    whose heads, first weights and order of operations it has, too). RandAugment of both is timm's.
+    adds four further views as positives. `metric` is metric learning (Chen et al. 2024, section 5):
+    a linear embedding, one view each of four images of a class. `renyicl-cifar` (Lee and Shin 2022,
+    appendix B.4, which lists no blur) leaves open the batch size (256) and the schedule (cosine);
+    `renyicl-imagenet` (B.3: 100 epochs, six local crops, learning rate 0.15 times the root of the
+    batch size) the warm-up and the rates of blur and solarisation (5 epochs and MoCo v3's, as in
+    the released code, whose heads, first weights and order of operations it has, too). RandAugment
+    of both is timm's.
 
     >>> ImageRecipe(encoder="resnet50").width
     0.25
@@ -82,6 +101,7 @@ class ImageRecipe(Recipe):
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "small": {},
+        "metric": METRIC,
         "cpu": {**CIFAR, "epochs": 12, "batch_size": 128, "lr": 2e-3, "precision": "bf16"},
         "adnce": SIMCLR,
         "attentionnce": {**SIMCLR, "positives": 4},
@@ -173,8 +193,13 @@ class ImageRecipe(Recipe):
     )
     local_crops: int = Field(0, ge=0, description="small crops, further queries of query_key")
     local_size: int = Field(96, ge=8)
-    positives: int = Field(0, ge=0, description="further views, the positives of both_views")
-    pairing: Literal["both_views", "query_key", "supervised"] = "both_views"
+    positives: int = Field(
+        0, ge=0, description="further views of both_views, other images of a class of balanced"
+    )
+    pairing: Literal["both_views", "query_key", "supervised", "balanced"] = Field(
+        "both_views",
+        description="supervised: two views of each image; balanced: one, of metric learning",
+    )
     ema: float = Field(0.99, ge=0, le=1, description="of query_key's target network; rises to 1")
     predictor: bool = Field(True, description="query_key's prediction head")
     predictor_bias: bool = Field(True, description="of that head's last layer")
@@ -188,8 +213,12 @@ class ImageRecipe(Recipe):
     zero_init_residual: bool = Field(
         False, description="every residual block starts as its shortcut (Goyal et al. 2017)"
     )
-    projection: tuple[Width, Width] = Field(
-        (512, 128), strict=False, description="hidden and last width"
+    projection: tuple[Width, ...] = Field(
+        (512, 128),
+        strict=False,
+        min_length=1,
+        max_length=2,
+        description="hidden and last width; one width: a linear layer",
     )
     projection_norm: bool = Field(
         False, description="batch norm without weights behind the projection, as MoCo v3"
@@ -201,7 +230,9 @@ class ImageRecipe(Recipe):
         None, ge=2, description="images embedded at once; the batch is contrasted whole"
     )
     compile: bool = Field(False, description="the encoder by torch.compile")
-    probe: Literal["lbfgs", "knn", "paper", "strict", "renyicl", "renyicl-imagenet"] = "lbfgs"
+    probe: Literal[
+        "lbfgs", "knn", "retrieval", "paper", "strict", "renyicl", "renyicl-imagenet"
+    ] = Field("lbfgs", description="retrieval: none is fitted, test images find their class")
     probe_lr: float | None = Field(
         None, gt=0, description="of the probes that are trained on views, in place of their own"
     )
@@ -218,12 +249,17 @@ class ImageRecipe(Recipe):
             raise ValueError("local_crops are further queries of pairing=query_key")
         if self.local_crops and self.local_size > self.size:
             raise ValueError(f"local_size={self.local_size} is larger than the views' {self.size}")
-        if self.positives and self.pairing != "both_views":
-            raise ValueError("positives are further views of pairing=both_views")
+        if self.positives and self.pairing not in ("both_views", "balanced"):
+            raise ValueError("positives are of pairing=both_views and pairing=balanced")
+        if self.pairing == "balanced" and not self.positives:
+            raise ValueError("pairing=balanced needs other images of each class: positives=3")
+        if self.pairing == "balanced" and self.batch_size % (alike := 1 + self.positives):
+            fix = f"is no multiple of the {alike} images of each class"
+            raise ValueError(f"batch_size={self.batch_size} {fix}")
         if self.asymmetric and (self.positives or self.blur is not None or self.views == "none"):
             others = "leave out positives, blur, views=none"
             raise ValueError(f"asymmetric views are two with a blur of their own: {others}")
-        if self.probe_lr and self.probe in ("lbfgs", "knn"):
+        if self.probe_lr and self.probe not in PROBES:
             raise ValueError(f"probe_lr is of probes that are trained on views, not {self.probe}")
         if self.eval_every and not self.validation:
             raise ValueError("eval_every chooses by validation images: give validation=0.1")
@@ -253,7 +289,11 @@ class ImageRecipe(Recipe):
     @property
     def evaluation(self) -> dict[str, Any]:
         """How the classifier of `probe` is fitted and scored."""
-        settings = {"features": "before the projection", "accuracy": "of the test images"}
+        features = "the embedding" if self.embeds else "before the projection"
+        if self.probe == "retrieval":
+            ranking = "of test images among each other, by cosine"
+            return {"features": features, "recall": ranking, "clusters": "k-means"}
+        settings = {"features": features, "accuracy": "of the test images"}
         if self.probe not in PROBES:
             return settings
         probe = PROBES[self.probe] | ({"lr": self.probe_lr} if self.probe_lr else {})
@@ -269,7 +309,7 @@ class ImageRecipe(Recipe):
             idle.add("predictor_bias")
         if self.size <= SMALL:
             idle.add("whole_pictures")
-        if self.pairing != "both_views":
+        if self.pairing not in ("both_views", "balanced"):
             idle.add("positives")
         return idle if self.local_crops else {*idle, "local_size"}
 
@@ -285,8 +325,13 @@ class ImageRecipe(Recipe):
 
     @property
     def pairs_by_class(self) -> bool:
-        """The supervised pairing."""
-        return self.pairing == "supervised"
+        """Two views of each image, or one in a balanced batch."""
+        return self.pairing in ("supervised", "balanced")
+
+    @property
+    def embeds(self) -> bool:
+        """Whether the projection is what is scored, as in metric learning."""
+        return self.pairing == "balanced"
 
     @property
     def trainable(self) -> bool:
@@ -302,6 +347,23 @@ def images(
     return Dataset(name, summary, url, sha256, file, citation, content=content, places=places)
 
 
+def class_disjoint(
+    name: str,
+    summary: str,
+    url: str,
+    places: tuple[str, ...],
+    sizes: tuple[int, int, int],
+    citation: str,
+    content: str = "",
+) -> Dataset:
+    """A set of metric learning: classes, training and test images are counted."""
+    return Dataset(
+        name, summary, url, "", places[0], citation, sizes=sizes, content=content, places=places
+    )
+
+
+BIRDS = "Wah et al., The Caltech-UCSD Birds-200-2011 Dataset, 2011"
+CARS = "Krause et al., 3D Object Representations for Fine-Grained Categorization, 2013"
 PICTURES = ("cifar10.zip", "cifar10/cifar10.zip", "cifar10")  # CIFAR-10's, below a data root
 CIFAR_10 = (
     "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
@@ -360,6 +422,48 @@ DATASETS = by_name(
         "",
         "imagenet",
         "Russakovsky et al., ImageNet Large Scale Visual Recognition Challenge, 2015",
+    ),
+    class_disjoint(
+        "CUB",
+        "11,788 photographs of 200 kinds of birds; the first 100 train, the others are tested",
+        "https://data.caltech.edu/records/65de6-vp158",
+        ("CUB_200_2011", "CUB_200_2011/CUB_200_2011"),
+        (200, 5864, 5924),
+        BIRDS,
+    ),
+    class_disjoint(
+        "CUB-50",
+        "the first 50 kinds of CUB, 2,889 photographs of 112 pixels; 25 train, 25 are tested",
+        "https://data.caltech.edu/records/65de6-vp158",
+        ("cub50.zip", "cub50/cub50.zip", "CUB_200_2011_50"),
+        (50, 1402, 1487),
+        BIRDS,
+        "6826bf74de63534a85395fb1deaeaf8cd775192e62f5ae64d087a010a5d988ad",
+    ),
+    class_disjoint(
+        "CAR",
+        "16,185 photographs of 196 models of cars; the first 98 train, the others are tested",
+        "https://ai.stanford.edu/~jkrause/cars/car_dataset.html",
+        ("cars196", "stanford_cars"),
+        (196, 8054, 8131),
+        CARS,
+    ),
+    class_disjoint(
+        "Cars196",
+        "the 8,144 photographs of CAR's own training part, cut to the car, of 72 pixels",
+        "https://ai.stanford.edu/~jkrause/cars/car_dataset.html",
+        ("cars196.zip", "cars196/cars196.zip", "cars196"),
+        (196, 4052, 4092),
+        CARS,
+        "7b68fc6d9cc6931be665e089354cd67a166bde1a1234d2210c95493ec973f49f",
+    ),
+    class_disjoint(
+        "SOP",
+        "120,053 photographs of 22,634 products; 11,318 train, the others are tested",
+        "https://cvgl.stanford.edu/projects/lifted_struct",
+        ("Stanford_Online_Products",),
+        (22634, 59551, 60502),
+        "Oh Song et al., Deep Metric Learning via Lifted Structured Feature Embedding, 2016",
     ),
 )
 

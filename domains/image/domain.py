@@ -1,4 +1,4 @@
-"""Images: SimCLR, MoCo v3 and multi-crop with any registered loss, linear and kNN evaluation."""
+"""Images: SimCLR, MoCo v3, multi-crop and metric learning with any registered loss."""
 
 import os
 import sys
@@ -26,12 +26,13 @@ from contrastbench.domains.image.evaluation import (
     split,
     trained_probe,
 )
-from contrastbench.domains.image.images import ImageFiles, Images
+from contrastbench.domains.image.images import ImageFiles, Images, ImageSet
 from contrastbench.domains.image.views import Policy, pair, policy, with_blur
 from contrastbench.domains.model import Raw, together
 from contrastbench.domains.scoring.classifiers import Classifier, Labelled, accuracy
 from contrastbench.domains.scoring.logistic import regularised
 from contrastbench.domains.scoring.neighbours import neighbours
+from contrastbench.domains.scoring.retrieval import retrieval
 from contrastbench.losses.contrast import Contrast, both_views, query_key, same_class
 from contrastbench.losses.distributed import world
 from contrastbench.losses.errors import UserError
@@ -81,6 +82,8 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         self.threads = 1 if recipe.size <= TINY_SIZE else os.cpu_count() or 1
         self.preprocessing = Preprocessing(data.mean, data.std, recipe.test_size or recipe.size)
         self.image_notes = data.notes
+        if recipe.probe != "retrieval":
+            check_fits_classifiers(dataset, data)
         train, validation = split(data.train, recipe.validation, seed, recipe.limit)
         test, _ = split(data.test, 0.0, seed, recipe.limit)
         self.splits = {
@@ -88,11 +91,11 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
             **({"validation": validation} if validation else {}),
             "test": test,
         }
-        unlabelled = (
-            [] if data.unlabelled is None or recipe.pairing == "supervised" else [data.unlabelled]
-        )
+        unlabelled = [] if data.unlabelled is None or recipe.pairs_by_class else [data.unlabelled]
         self.pool = Pool([train, *unlabelled])
         check_batch(len(self.pool), recipe)
+        if recipe.pairing == "balanced":
+            check_balance(train.labels, recipe)
 
     def data_hash(self, trained: bool) -> str:
         """Training and test images are of one set."""
@@ -116,10 +119,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 
     def batches(self, epoch: int) -> Iterator[Batch]:
         """The images in an order of the epoch's; a last batch that is not full is left out."""
-        rng = generator(self.device, self.seed, epoch, 0)
-        order = torch.randperm(len(self.pool), generator=rng, device=self.device)
-        full = order[: self.steps() * self.recipe.batch_size].view(-1, self.recipe.batch_size)
-        rows, sizes = self.pool.arranged(full)
+        rows, sizes = self.pool.arranged(self.order(generator(self.device, self.seed, epoch, 0)))
         if self.recipe.pairing == "supervised":
             check_classes(self.splits["train"].labels[rows], len(self.pool))
         rngs = [generator(self.device, self.seed, epoch, k + 1) for k in range(self.steps())]
@@ -127,26 +127,40 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         for step, rng in enumerate(rngs):
             yield Batch(rows[step], sizes[step], rng, partial(images, step))
 
+    def order(self, rng: torch.Generator) -> Tensor:
+        """(steps, batch) numbers of images: of all in turn, or balanced over classes."""
+        size, steps = self.recipe.batch_size, self.steps()
+        if self.recipe.pairing == "balanced":
+            labels, alike = self.splits["train"].labels, 1 + self.recipe.positives
+            return torch.stack([balanced(labels, size // alike, alike, rng) for _ in range(steps)])
+        order = torch.randperm(len(self.pool), generator=rng, device=self.device)
+        return order[: steps * size].view(-1, size)
+
     def steps(self) -> int:
         """Number of batches in an epoch."""
         return len(self.pool) // self.recipe.batch_size
 
     def contrasts(self, model: Model, batch: Batch) -> list[Contrast]:
-        """SimCLR's pairing, AttentionNCE's with further positives, MoCo v3's, or by class."""
+        """SimCLR's pairing, AttentionNCE's with further positives, MoCo v3's, or two by class."""
         images = batch.images()
         views = self.views(images, batch.rng)
         if self.recipe.pairing == "query_key":
             assert isinstance(model, ImageModel), "pixels as they are have no weights to train"
             return moco(model, views)
-        one, two, *positives = [together(model, view) for view in views]
-        if self.recipe.pairing == "supervised":
-            return [same_class(one, two, images.labels)]
-        return [both_views(one, two, positives)]
+        one, *others = [together(model, view) for view in views]
+        if self.recipe.pairs_by_class:
+            return [same_class(one, others[0] if others else None, images.labels)]
+        return [both_views(one, others[0], others[1:])]
 
     @property
     def class_count(self) -> int:
         """Classes are numbered 0, 1, ..."""
         return int(self.splits["train"].labels.max()) + 1
+
+    @property
+    def dim(self) -> int:
+        """That of the last layer."""
+        return self.recipe.projection[-1]
 
     def classes(self, batch: Batch) -> Tensor:
         """The class of each image; -1 where it has none."""
@@ -173,7 +187,12 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         return self.features(model, "test")
 
     def evaluate(self, model: Model) -> Evaluation:
-        """Accuracies in percent on the test images of classifiers fitted on the training images."""
+        """Accuracies in percent on the test images of classifiers fitted on the training images.
+
+        Or how the test images find each other.
+        """
+        if self.recipe.probe == "retrieval":
+            return self.retrieval(model)
         rows = {name: self.features(model, name) for name in self.splits}
         fitted = {
             "lbfgs": regularised(rows["train"], rows.get("validation")),
@@ -189,6 +208,26 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
             for name in held_out:
                 scores[name][self.recipe.probe] = by_epoch[name][-1]
         return self.evaluation(scores, fitted, by_epoch)
+
+    def retrieval(self, model: Model) -> Evaluation:
+        """Recalls, MAP at R and NMI of the test images; validation images choose by the first."""
+        held_out = [name for name in self.splits if name != "train"]
+        scores = {name: retrieval(self.features(model, name)) for name in held_out}
+        return Evaluation(
+            scores["test"],
+            "recall_at_1",
+            validation=scores["validation"]["recall_at_1"] if "validation" in scores else None,
+            samples=self.samples,
+            details={
+                "training_images": len(self.pool),
+                "validation_scores": scores.get("validation"),
+            },
+        )
+
+    @property
+    def samples(self) -> dict[str, int]:
+        """How many images each part has."""
+        return {name: len(part) for name, part in self.splits.items()}
 
     def probe_by_epoch(self, model: Model, rows: dict[str, Labelled]) -> dict[str, list[float]]:
         """Accuracies on held-out parts of the probe that sees views, after each of its epochs.
@@ -226,7 +265,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
             {"accuracy": scores["test"][self.recipe.probe], **scores["test"], **best},
             "accuracy",
             validation=validation[self.recipe.probe] if validation else None,
-            samples={name: len(part) for name, part in self.splits.items()},
+            samples=self.samples,
             details={
                 "training_images": len(self.pool),
                 "largest_class": 100 * test.bincount().max().item() / len(test),
@@ -306,6 +345,8 @@ def policies(recipe: ImageRecipe) -> list[Policy]:
     kind = published(recipe)
     if recipe.local_crops:
         kind = replace(kind, erasing=0.0)
+    if recipe.pairing == "balanced":
+        return [kind]
     first, second = pair(kind) if recipe.asymmetric else (kind, kind)
     local = replace(
         second, size=recipe.local_size, scale=LOCAL_SCALE, randaugment=None, solarise=0.0
@@ -320,6 +361,39 @@ def published(recipe: ImageRecipe) -> Policy:
     if recipe.randaugment is None:
         return kind
     return replace(kind, randaugment=recipe.randaugment if recipe.randaugment[0] else None)
+
+
+def balanced(labels: Tensor, classes: int, alike: int, rng: torch.Generator) -> Tensor:
+    """(alike * classes,) numbers of images: so many of each of some classes, which take turns.
+
+    A class with fewer images gives some of them twice.
+    """
+    noise = torch.rand(len(labels), generator=rng, device=labels.device, dtype=torch.float64)
+    shuffled = (labels + noise).argsort()  # one class after the other, each in a random order
+    kinds, sizes = labels.unique(return_counts=True)
+    chosen = torch.randperm(len(kinds), generator=rng, device=labels.device)[:classes]
+    start, turn = sizes.cumsum(0) - sizes, torch.arange(alike, device=labels.device)[:, None]
+    return shuffled[(start[chosen] + turn % sizes[chosen]).flatten()]
+
+
+def check_balance(labels: Tensor, recipe: ImageRecipe) -> None:
+    """Raise unless there are as many classes as a balanced batch has, and two at least."""
+    alike, there = 1 + recipe.positives, len(labels.unique())
+    if not 2 <= recipe.batch_size // alike <= there:
+        raise UserError(
+            f"{recipe.batch_size} images, {alike} of each class, are of "
+            f"{recipe.batch_size // alike} classes, and 2 to {there} are there: "
+            f"--recipe batch_size={there * alike}"
+        )
+
+
+def check_fits_classifiers(dataset: str, data: ImageSet) -> None:
+    """Raise if no test image is of a class that a classifier could have seen."""
+    if not bool(torch.isin(data.test.labels, data.train.labels).any()):
+        raise UserError(
+            f"{dataset} tests other classes than it trains, which no classifier has seen: "
+            "--recipe probe=retrieval, or preset=metric"
+        )
 
 
 def check_classes(labels: Tensor, images: int) -> None:

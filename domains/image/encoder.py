@@ -106,6 +106,20 @@ def start_as_shortcuts(encoder: nn.Module) -> None:
             nn.init.zeros_(last.weight)
 
 
+def perceptron(inputs: int, widths: tuple[int, ...]) -> nn.Sequential:
+    """A head of two layers, or of one if that is all that has a width."""
+    *hidden, outputs = widths
+    return head(inputs, hidden[0], outputs) if hidden else nn.Sequential(nn.Linear(inputs, outputs))
+
+
+def without_bias(network: nn.Sequential) -> nn.Sequential:
+    """The network with another last layer."""
+    last = network[-1]
+    assert isinstance(last, nn.Linear), "heads end so"
+    network[-1] = nn.Linear(last.in_features, last.out_features, bias=False)
+    return network
+
+
 class ImageModel(ContrastiveModel):
     """A ResNet with its heads, in the recipe's precision; channels are last in memory.
 
@@ -122,16 +136,16 @@ class ImageModel(ContrastiveModel):
         encoder = ResNet(recipe.encoder, recipe.width, recipe.size <= SMALL, recipe.stem_init)
         if recipe.zero_init_residual:
             start_as_shortcuts(encoder)
-        hidden, outputs = recipe.projection
-        projector = head(encoder.features, hidden, outputs)
+        outputs = recipe.projection[-1]
+        projector = perceptron(encoder.features, recipe.projection)
         if recipe.projection_norm:
-            projector = nn.Sequential(*projector[:-1], nn.Linear(hidden, outputs, bias=False))
-            projector.append(BatchNorm1d(outputs, affine=False))
+            without_bias(projector).append(BatchNorm1d(outputs, affine=False))
         moco = recipe.pairing == "query_key"
-        predictor = head(outputs, hidden, outputs) if moco and recipe.predictor else None
+        predictor = perceptron(outputs, recipe.projection) if moco and recipe.predictor else None
         if predictor is not None and not recipe.predictor_bias:
-            predictor[-1] = nn.Linear(hidden, outputs, bias=False)
+            without_bias(predictor)
         super().__init__(encoder, projector, predictor, recipe.ema if moco else None, steps)
+        self.embeds = recipe.embeds
         self.bf16 = recipe.precision == "bf16"
         self.chunk, self.batch_size = recipe.chunk, recipe.batch_size
         self.to(memory_format=torch.channels_last)
@@ -152,7 +166,7 @@ class ImageModel(ContrastiveModel):
     def features(self, x: Tensor) -> Tensor:
         """(n, features) what is scored."""
         with self.autocast(x):
-            return self.encoder(x).float()
+            return (self.online if self.embeds else self.encoder)(x).float()
 
     def in_chunks(self, network: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
         """What the network makes of images, as many at a time as the recipe says."""

@@ -17,6 +17,7 @@ from contrastbench.losses.laws.assertions import Build, Check
 from contrastbench.losses.registry import get_loss
 
 CLASSES = 64  # the largest batch of the battery has as many samples, and so no more classes
+DIM = 8  # of most of its batches
 
 BLOCK = (
     "terms sees a block of anchors with all keys, never the whole batch: what is over anchors "
@@ -103,7 +104,7 @@ def prepared(name: str, params: dict[str, Any]) -> Loss:
         torch.manual_seed(0)
         loss = get_loss(name, **params)
         if loss.needs_classes:
-            loss.prepare(CLASSES)
+            loss.prepare(CLASSES, DIM)
     return loss.double()
 
 

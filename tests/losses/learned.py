@@ -41,13 +41,13 @@ class Proxy(Loss):
 
     needs_classes = True
 
-    def __init__(self, temperature: float = 0.5, dim: int = 8) -> None:
+    def __init__(self, temperature: float = 0.5) -> None:
         super().__init__()
-        self.temperature, self.dim = in_range("temperature", temperature, low=0), dim
-        self.proxies = nn.Parameter(torch.empty(0, dim))
+        self.temperature = in_range("temperature", temperature, low=0)
+        self.proxies = nn.Parameter(torch.empty(0, 0))
 
-    def prepare(self, classes: int) -> None:
-        self.proxies = nn.Parameter(torch.randn(classes, self.dim))
+    def prepare(self, classes: int, dim: int) -> None:
+        self.proxies = nn.Parameter(torch.randn(classes, dim))
 
     def forward(self, contrast: Contrast) -> Tensor:
         scores = contrast.anchor @ nn.functional.normalize(self.proxies, dim=1).T

@@ -28,7 +28,7 @@ def test_a_sum_of_a_learned_loss_passes_the_battery() -> None:
 
 def test_a_loss_of_proxies_has_the_gradients_and_the_state_that_the_battery_asks_for() -> None:
     """Laws of negatives, and batches of other dimensions than its proxies', are not for it."""
-    results = {result.name: result for result in check_loss(f"{FILE}:Proxy", seeds=[0], dim=8)}
+    results = {result.name: result for result in check_loss(f"{FILE}:Proxy", seeds=[0])}
     for name in ("scalar", "batch size", "learning", "state", "tiles", "float32"):
         assert results[name].passed, results[name]
 
@@ -90,7 +90,7 @@ def test_groups_have_the_rates_that_losses_want() -> None:
 def test_classes_reach_the_terms_that_need_them() -> None:
     loss = get_loss(f"infonce + {FILE}:Proxy")
     assert loss.needs_classes
-    loss.prepare(7)
+    loss.prepare(7, 8)
     assert loss.losses[1].proxies.shape == (7, 8)
     assert not get_loss("infonce + 0.5*dar").needs_classes
 

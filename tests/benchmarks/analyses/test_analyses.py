@@ -363,7 +363,7 @@ MISTAKES = [
             "--recipe",
             "pairing=supervised",
         ],
-        "the supervised pairing has no false negatives",
+        "a pairing by class has no false negatives",
     ),
     (
         ["false-negatives", "--domain", "sentence", "--tiny", "--loss", "infonce"],

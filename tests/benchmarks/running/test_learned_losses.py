@@ -11,7 +11,7 @@ from contrastbench.benchmarks.running.optimizers import make_optimizer
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run
 from contrastbench.benchmarks.running.training import train
-from contrastbench.domains.registry import domain_class, make_recipe
+from contrastbench.domains.registry import declaration, domain_class, make_recipe
 from contrastbench.losses import UserError, get_loss
 from contrastbench.losses.spec import LossSpec
 
@@ -36,8 +36,8 @@ class Learned(ScoreLoss):
 class Proxies(Loss):
     needs_classes = True
 
-    def prepare(self, classes: int) -> None:
-        self.proxies = torch.nn.Parameter(torch.randn(classes, 96))
+    def prepare(self, classes: int, dim: int) -> None:
+        self.proxies = torch.nn.Parameter(torch.randn(classes, dim))
 
     def forward(self, contrast):
         unit = torch.nn.functional.normalize(self.proxies, dim=1).to(contrast.anchor)
@@ -99,7 +99,8 @@ def test_resume_equals_no_interruption_for_the_loss_too(
 
 
 def test_proxies_are_drawn_by_the_seed_for_each_class(file: Path, tmp_path: Path) -> None:
-    experiment = Experiment("graph", "motifs", LossSpec(f"{file}:Proxies"), RECIPE)
+    recipe = {**declaration("image").tiny, "pairing": "supervised"}
+    experiment = Experiment("image", "digits", LossSpec(f"{file}:Proxies"), recipe)
     first, second = (
         run(experiment, 0, Options(tmp_path / name, device="cpu"))[0] for name in ("a", "b")
     )
@@ -107,11 +108,13 @@ def test_proxies_are_drawn_by_the_seed_for_each_class(file: Path, tmp_path: Path
     assert first["details"]["loss_by_epoch"] == second["details"]["loss_by_epoch"]
 
 
-def test_a_domain_without_classes_is_named(file: Path, tmp_path: Path) -> None:
-    pytest.importorskip("transformers")
-    recipe = {"epochs": 1, "limit": 32, "batch_size": 16}
-    experiment = Experiment("sentence", "graded", LossSpec(f"{file}:Proxies"), recipe)
-    with pytest.raises(UserError, match=r"Proxies needs classes, which domain sentence has not"):
+@pytest.mark.parametrize("loss", ["{file}:Proxies", "proxy_anchor", "npair + 0.1*proxy_anchor"])
+@pytest.mark.parametrize(("domain", "dataset"), [("graph", "motifs"), ("image", "digits")])
+def test_a_self_supervised_training_has_no_classes_for_it(
+    domain: str, dataset: str, loss: str, file: Path, tmp_path: Path
+) -> None:
+    experiment = Experiment(domain, dataset, LossSpec(loss.format(file=file)), {"epochs": 1})
+    with pytest.raises(UserError, match=r"needs a training by class: .* --recipe pairing=balanced"):
         run(experiment, 0, Options(tmp_path, device="cpu"))
 
 

@@ -1,0 +1,131 @@
+"""Sets of metric learning: the classes of the test images are not those of the training images.
+
+Classes stand in the order of their names or numbers; the first half trains, the second is tested.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from io import BytesIO
+from pathlib import Path, PurePosixPath
+
+import torch
+
+from contrastbench.domains import download
+from contrastbench.domains.image import DATASETS, decode
+from contrastbench.domains.image.decode import ReadBytes
+from contrastbench.domains.image.files import Part, Parts, from_files
+from contrastbench.domains.image.imagenet import IMAGENET_MEAN, IMAGENET_STD
+from contrastbench.domains.image.images import ImageSet
+from contrastbench.domains.own import files_below
+from contrastbench.domains.reading import reading
+from contrastbench.losses.errors import UserError
+
+Classes = dict[str, list[str]]  # image files by class, in the order of classes
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Files of a set, in a folder or in a zip."""
+
+    names: Sequence[str]
+    read: ReadBytes
+
+
+def load_disjoint(
+    name: str, size: int, data_root: Path | None, device: torch.device, whole: bool
+) -> tuple[ImageSet, str]:
+    """A declared set of class-disjoint parts, from the data root.
+
+    Raises:
+        UserError: it is not there, or is something else.
+    """
+    about = DATASETS[name]
+    path = download.kept(about, data_root) or download.fetch(about)
+    kept, again = opened(path), f"get {about.url} again"
+    with reading(path, again):
+        parts = LAYOUTS[name](kept)
+    found = len(parts.classes), len(parts.train.names), len(parts.test.names)
+    if found != about.sizes:
+        raise UserError(f"{path} has {counts(found)}, {name} {counts(about.sizes)}: {again}")
+    images, digest = from_files(parts, kept.read, {}, size, device, whole)
+    if about.content and digest != about.content:
+        raise UserError(f"what is kept as {name} in {path} is something else: {again}")
+    return replace(images, mean=IMAGENET_MEAN, std=IMAGENET_STD), digest
+
+
+def counts(sizes: Sequence[int]) -> str:
+    """A set's sizes in words."""
+    return "{} classes, {} training and {} test images".format(*sizes)
+
+
+def opened(path: Path) -> Kept:
+    """The files of a folder, or those in the one folder that a zip has."""
+    if path.is_dir():
+        return Kept(files_below(path), decode.folder_reader(path))
+    read, names = decode.zip_reader(path, decode.REPLACE), decode.zip_names(path, decode.REPLACE)
+    top = names[0].partition("/")[0] + "/" if names else ""
+    below = [name.removeprefix(top) for name in names if not name.endswith("/")]
+    return Kept(below, lambda name: read(top + name))
+
+
+def by_folder(kept: Kept) -> Parts:
+    """A folder for each class, as CUB has them in a folder `images`."""
+    classes: Classes = {}
+    for path in sorted(map(PurePosixPath, kept.names)):
+        if path.suffix.lower() in decode.SUFFIXES and len(path.parts) > 1:
+            classes.setdefault(path.parent.name, []).append(str(path))
+    return halves(classes)
+
+
+def by_annotations(kept: Kept) -> Parts:
+    """Cars196's: `cars_annos.mat` of its authors names each image's file and class."""
+    from scipy.io import loadmat
+
+    found = loadmat(BytesIO(kept.read("cars_annos.mat")), squeeze_me=True)["annotations"]
+    pairs = zip(found["class"].tolist(), found["relative_im_path"].tolist(), strict=True)
+    classes: Classes = {}
+    for number, file in sorted(pairs):
+        classes.setdefault(f"{number:03}", []).append(str(file))
+    return halves(classes)
+
+
+def by_lists(kept: Kept) -> Parts:
+    """SOP's: two lists with lines of image number, class, kind of product and file."""
+    return two_parts(*(listed(kept.read(f"Ebay_{part}.txt")) for part in ("train", "test")))
+
+
+def listed(text: bytes) -> Classes:
+    """The classes of one of SOP's lists, and their files."""
+    classes: Classes = {}
+    for line in text.decode().splitlines()[1:]:
+        _, label, _, name = line.split()
+        classes.setdefault(label, []).append(name)
+    return classes
+
+
+def halves(classes: Classes) -> Parts:
+    """The first half of the classes trains, the rest is tested."""
+    items = list(classes.items())
+    half = len(items) // 2
+    return two_parts(dict(items[:half]), dict(items[half:]))
+
+
+def two_parts(train: Classes, test: Classes) -> Parts:
+    """The images of the parts, with classes numbered through both."""
+    classes = (*train, *test)
+    number = {label: k for k, label in enumerate(classes)}
+
+    def part(files: Classes) -> Part:
+        pairs = [(name, number[label]) for label, names in files.items() for name in names]
+        return Part(tuple(name for name, _ in pairs), tuple(k for _, k in pairs))
+
+    return Parts(part(train), part(test), classes)
+
+
+LAYOUTS: dict[str, Callable[[Kept], Parts]] = {
+    "CUB": by_folder,
+    "CUB-50": by_folder,
+    "CAR": by_annotations,
+    "Cars196": by_folder,
+    "SOP": by_lists,
+}

@@ -1,0 +1,68 @@
+"""Retrieval: whether rows find others of their class, as metric learning is scored."""
+
+import torch
+from sklearn.cluster import KMeans
+from sklearn.metrics import normalized_mutual_info_score
+from torch import Tensor
+
+from contrastbench.domains.scoring.classifiers import Labelled
+from contrastbench.losses.contrast import unit
+from contrastbench.losses.errors import UserError
+
+RECALLS = (1, 2, 4, 8, 10, 100)  # those of CUB, CAR and SOP
+ROWS = 1024  # whose neighbours are looked for at once
+
+
+def retrieval(rows: Labelled) -> dict[str, float]:
+    """Recall at 1, 2, 4, 8, 10 and 100, MAP at R and NMI, in percent.
+
+    Each row is a query among all others, by cosine. Its recall at k is whether one of its k nearest
+    is of its class (Oh Song et al. 2016); its AP at R, with R others of its class, is the mean over
+    the R nearest of the precision up to each that is of its class, and zero for those that are not
+    (Musgrave et al. 2020). Queries whose class has no other row are left out of both. NMI is that
+    of the classes and as many clusters by k-means, with the arithmetic mean of their entropies.
+
+    Raises:
+        UserError: no class has two rows.
+
+    >>> x = torch.tensor([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]])
+    >>> retrieval(Labelled(x, torch.tensor([0, 0, 1, 1])))["recall_at_1"]
+    100.0
+    """
+    x, y = unit(rows.x), rows.y.unique(return_inverse=True)[1]
+    others = y.bincount()[y] - 1
+    queries = others.nonzero().squeeze(1)
+    if not len(queries):
+        raise UserError("no class has two samples to score: there is nothing to retrieve")
+    deepest = min(max(*RECALLS, int(others.max())), len(y) - 1)
+    found = torch.cat([of_one_class(x, y, part, deepest) for part in queries.split(ROWS)])
+    recalls = {f"recall_at_{k}": percent(found[:, :k].any(dim=1)) for k in RECALLS}
+    map_at_r = percent(average_precision(found, others[queries]))
+    return {**recalls, "map_at_r": map_at_r, "nmi": 100 * mutual_information(x, y)}
+
+
+def of_one_class(x: Tensor, y: Tensor, queries: Tensor, k: int) -> Tensor:
+    """(n, k) whether each query's k nearest others, the nearest first, are of its class."""
+    cosine = x[queries] @ x.T
+    cosine[torch.arange(len(queries), device=x.device), queries] = -torch.inf
+    return y[cosine.topk(k).indices] == y[queries, None]
+
+
+def average_precision(found: Tensor, relevant: Tensor) -> Tensor:
+    """(n,) of the first R places, R the number of relevant others."""
+    place = torch.arange(1, found.shape[1] + 1, device=found.device)
+    hits = found & (place <= relevant[:, None])
+    precision = hits.cumsum(dim=1).double() / place
+    return (precision * hits).sum(dim=1) / relevant
+
+
+def percent(x: Tensor) -> float:
+    """The mean, in percent."""
+    return 100 * x.double().mean().item()
+
+
+def mutual_information(x: Tensor, y: Tensor) -> float:
+    """Of classes and of as many clusters, normalised; its seed is fixed."""
+    points = x.cpu().numpy()
+    clusters = KMeans(int(y.max()) + 1, random_state=0).fit_predict(points)
+    return float(normalized_mutual_info_score(y.cpu().numpy(), clusters))

@@ -1,0 +1,92 @@
+"""Retrieval against a loop, and against pytorch-metric-learning's figures."""
+
+import pytest
+import torch
+from torch.nn.functional import normalize
+
+from contrastbench.domains.scoring import retrieval as scoring
+from contrastbench.domains.scoring.classifiers import Labelled
+from contrastbench.domains.scoring.retrieval import RECALLS, mutual_information, retrieval
+from contrastbench.losses import UserError
+
+
+def rows(seed: int = 0, n: int = 150, classes: int = 7) -> Labelled:
+    """Classes that overlap; one has a single row."""
+    generator = torch.Generator().manual_seed(seed)
+    y = torch.cat([torch.randint(0, classes, (n - 1,), generator=generator), torch.tensor([99])])
+    centres = torch.randn(100, 5, generator=generator)
+    return Labelled(centres[y] + 1.5 * torch.randn(n, 5, generator=generator), y)
+
+
+def by_loop(data: Labelled) -> dict[str, float]:
+    """As the docstring says it, query by query."""
+    x, y = normalize(data.x, dim=1).double(), data.y.tolist()
+    hits: dict[int, list[bool]] = {k: [] for k in RECALLS}
+    precisions = []
+    for q, label in enumerate(y):
+        ranking = sorted((i for i in range(len(y)) if i != q), key=lambda i: -float(x[q] @ x[i]))
+        right = [y[i] == label for i in ranking]
+        relevant = sum(right)
+        if not relevant:
+            continue
+        for k in RECALLS:
+            hits[k].append(any(right[:k]))
+        at = [sum(right[: i + 1]) / (i + 1) for i in range(relevant) if right[i]]
+        precisions.append(sum(at) / relevant)
+    found = {f"recall_at_{k}": 100 * sum(h) / len(h) for k, h in hits.items()}
+    return {**found, "map_at_r": 100 * sum(precisions) / len(precisions)}
+
+
+@pytest.mark.parametrize("block", [1000, 32])
+def test_recalls_and_map_are_those_of_the_loop(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scoring, "ROWS", block)
+    for seed in range(3):
+        found = retrieval(rows(seed))
+        for name, value in by_loop(rows(seed)).items():
+            assert found[name] == pytest.approx(value, rel=1e-12), name
+
+
+def test_the_figures_are_those_of_pytorch_metric_learning() -> None:
+    pytest.importorskip("pytorch_metric_learning", reason='pip install "[perf]"')
+    from pytorch_metric_learning.distances import CosineSimilarity
+    from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator
+    from pytorch_metric_learning.utils.inference import CustomKNN
+    from sklearn.cluster import KMeans
+
+    class Recalls(AccuracyCalculator):
+        """Recall at 8 beside its own figures."""
+
+        def calculate_recall_at_8(self, knn_labels, query_labels, not_lone_query_mask, **_):
+            right = knn_labels[:, :8] == query_labels[:, None]
+            return right.any(dim=1)[not_lone_query_mask].double().mean().item()
+
+        def requires_knn(self):
+            return [*super().requires_knn(), "recall_at_8"]
+
+    def clusters(x, count):
+        return torch.from_numpy(KMeans(count, random_state=0).fit_predict(x.numpy()))
+
+    data = rows(3)
+    calculator = Recalls(
+        include=("precision_at_1", "mean_average_precision_at_r", "NMI", "recall_at_8"),
+        knn_func=CustomKNN(CosineSimilarity()),
+        kmeans_func=clusters,
+        device=torch.device("cpu"),
+    )
+    theirs = calculator.get_accuracy(normalize(data.x, dim=1), data.y)
+    ours = retrieval(data)
+    assert ours["recall_at_1"] == pytest.approx(100 * theirs["precision_at_1"], rel=1e-12)
+    assert ours["recall_at_8"] == pytest.approx(100 * theirs["recall_at_8"], rel=1e-12)
+    assert ours["map_at_r"] == pytest.approx(100 * theirs["mean_average_precision_at_r"], rel=1e-12)
+    assert ours["nmi"] == pytest.approx(100 * theirs["NMI"], rel=1e-12)
+
+
+def test_clusters_that_are_the_classes_share_all_information() -> None:
+    y = torch.arange(4).repeat_interleave(5)
+    assert mutual_information(torch.eye(4)[y], y) == pytest.approx(1)
+    assert retrieval(Labelled(torch.eye(4)[y], 10 * y))["map_at_r"] == 100
+
+
+def test_nothing_to_retrieve_is_one_line() -> None:
+    with pytest.raises(UserError, match="no class has two samples"):
+        retrieval(Labelled(torch.eye(3), torch.arange(3)))
