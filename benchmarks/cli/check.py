@@ -97,10 +97,10 @@ def check_device(
     report = new_report(opened)
     versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     typer.echo(f"{report.device['name']}; {versions}")
+    path = json_ or place(results, report.name)
     for line in run(Work(opened, small=tiny), report):
         typer.echo(line)
-    path = json_ or place(results, report.name)
-    report.write(path)
+        report.write(path)  # as it stands, for who has no time to wait for the end
     passed = sum(check["ok"] for check in report.checks.values())
     typer.echo(f"{passed} of {len(report.checks)} checks passed ({path})")
     if not report.ok:

@@ -67,6 +67,7 @@ MISTAKES = [
     ([*RUN, "--data-root", "nowhere"], "data root nowhere does not exist"),
     ([*RUN, "--device", "cuda:99"], "device 'cuda:99' is not to be had here"),
     ([*RUN, "--device", "meta"], "device 'meta' is not to be had here"),
+    (["check-device", "meta"], "device 'meta' is not to be had here"),
     (["perf", "losses", "--only", "infonse"], "did you mean 'infonce'"),
     (["merge"], "nothing to merge: name folders that hold runs/, or --shipped"),
     (["table", "adnce-table5", "--all"], "--all writes every table: leave adnce-table5 out"),

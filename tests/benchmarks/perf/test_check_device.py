@@ -81,6 +81,27 @@ def test_a_failure_is_told_and_the_next_check_follows(
     assert device_report.read(tmp_path / "it.json").checks["one"]["said"] == "ValueError: wrong"
 
 
+def test_the_report_is_written_as_it_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(work: Work) -> Any:
+        raise KeyboardInterrupt
+
+    right = lambda work: check_device.Found("fine")  # noqa: E731
+    monkeypatch.setattr(check_device, "CHECKS", {"one": right, "two": stop})
+    words = ["check-device", "cpu", "--json", str(tmp_path / "it.json")]
+    assert CliRunner().invoke(main.app, words).exit_code == 130
+    assert list(device_report.read(tmp_path / "it.json").checks) == ["one"]
+
+
+def test_speeds_of_a_busy_machine_are_said_to_be_too_low(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_device, "cpu_count", lambda: 2)
+    monkeypatch.setattr(check_device.torch, "set_num_threads", lambda n: None)
+    for load, said in ((2.0, False), (6.0, True)):
+        monkeypatch.setattr(check_device.os, "getloadavg", lambda load=load: (load, 0, 0))
+        passed, found = outcome(CHECKS["throughput"], ON_SHADOW)
+        assert passed
+        assert ("too low where 2.5 other processes want each CPU" in found.said) is said
+
+
 def test_no_check_is_begun_after_ten_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check_device, "MINUTES", -1)
     report = new_report(CPU)

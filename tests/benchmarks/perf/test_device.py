@@ -1,6 +1,6 @@
 """Every domain on the shadow device: the CPU's numbers, no operand left behind, no wait."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,17 +11,28 @@ import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+import senteval
+from contrastbench.benchmarks.analyses import (
+    false_negatives,
+    mutual_information,
+    scores,
+    tsne,
+    views,
+)
+from contrastbench.benchmarks.analyses.laboratory import Laboratory
 from contrastbench.benchmarks.perf import device as perf_device
 from contrastbench.benchmarks.perf.shadow import counting, shadow
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
+from contrastbench.benchmarks.running import devices
 from contrastbench.benchmarks.running.domain_laws import interrupt
+from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import make_loss, open_domain
 from contrastbench.benchmarks.running.training import AnyDomain, History, Look, train
 from contrastbench.domains.base import Evaluation
 from contrastbench.domains.image import evaluation as image_evaluation
 from contrastbench.domains.registry import declaration
 from contrastbench.domains.scoring import linear
-from contrastbench.domains.sentence import encoding
+from contrastbench.domains.sentence import encoding, transfer
 from contrastbench.losses import LOSSES, LossSpec, UserError
 from contrastbench.losses.base import Loss
 
@@ -51,12 +62,17 @@ class Trained:
 
 
 def opened(
-    domain: str, loss: str, recipe: Mapping[str, Any], device: torch.device
+    domain: str,
+    loss: str,
+    recipe: Mapping[str, Any],
+    device: torch.device,
+    dataset: str | None = None,
+    data_root: Path | None = None,
 ) -> tuple[AnyDomain, Loss]:
     about = declaration(domain)
     values = {**about.tiny, **TINY[domain], **recipe}
-    experiment = Experiment(domain, about.default, LossSpec(loss), values)
-    ready = open_domain(experiment, 0, None, device)
+    experiment = Experiment(domain, dataset or about.default, LossSpec(loss), values)
+    ready = open_domain(experiment, 0, data_root, device)
     made = make_loss(Cell(experiment, 0, "", {}), ready)
     assert made is not None
     return ready, made
@@ -205,10 +221,93 @@ def test_poolers_score_as_on_the_cpu(pooler: str) -> None:
     assert ours == theirs
 
 
-def scored(domain: str, recipe: Mapping[str, Any], device: torch.device) -> Evaluation:
+def scored(
+    domain: str,
+    recipe: Mapping[str, Any],
+    device: torch.device,
+    dataset: str | None = None,
+    data_root: Path | None = None,
+) -> Evaluation:
     """An untrained model's."""
-    ready, _ = opened(domain, "infonce", recipe, device)
+    ready, _ = opened(domain, "infonce", recipe, device, dataset, data_root)
     return ready.evaluate(ready.model())
+
+
+def test_transfer_tasks_score_as_on_the_cpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_sets: None
+) -> None:
+    monkeypatch.setattr(transfer, "FOLDS", 2)
+    senteval.make(tmp_path, [])
+    ours, theirs = (
+        scored("sentence", {"limit": 8}, device, "transfer", tmp_path) for device in (SHADOW, CPU)
+    )
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("pooler", ["avg", "cls"])
+def test_an_exported_encoder_has_the_bytes_of_the_cpus(pooler: str, tmp_path: Path) -> None:
+    for device in (SHADOW, CPU):
+        ready, _ = opened("sentence", "infonce", {"pooler": pooler}, device)
+        ready.export(ready.model(), tmp_path / device.type)
+    ours, theirs = (contents(tmp_path / device.type) for device in (SHADOW, CPU))
+    assert len(theirs) > 5
+    assert ours == theirs
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder): path.read_bytes() for path in files}
+
+
+# Looks inside a training
+
+
+ANALYSES: dict[str, tuple[str, Callable[[Laboratory, Path], Iterable[Path]]]] = {
+    "scores": ("graph", lambda there, to: scores.analyse(there, METHODS, to)),
+    "scores of sentences": ("sentence", lambda there, to: scores.analyse(there, METHODS, to)),
+    "false negatives": (
+        "graph",
+        lambda there, to: false_negatives.analyse(there, LossSpec("adnce"), (0.5, 1), (0.5,), to),
+    ),
+    "t-SNE": ("tabular", lambda there, to: tsne.analyse(there, METHODS, 40, to)),
+    "views": ("tabular", lambda there, to: views.analyse(there, METHODS, to)),
+}
+METHODS = [LossSpec("infonce"), LossSpec("adnce")]
+FEW: dict[str, dict[str, Any]] = {
+    "graph": {"limit": 40, "batch_size": 20, "folds": 2, "epochs": 1},
+    "sentence": {"limit": 32, "epochs": 1},
+    "tabular": {"limit": 60},
+}
+
+
+@pytest.mark.parametrize("name", ANALYSES)
+def test_an_analysis_writes_the_numbers_of_the_cpu(name: str, tmp_path: Path) -> None:
+    domain, analyse = ANALYSES[name]
+    tables = []
+    for device in (SHADOW, CPU):
+        ready, _ = opened(domain, "infonce", FEW[domain], device)
+        folder = tmp_path / device.type
+        folder.mkdir()
+        path, *_ = analyse(Laboratory(ready, 0, name), folder)
+        tables.append(path.read_text())
+    assert tables[0] == tables[1]
+    assert len(tables[0].splitlines()) > 2
+
+
+def test_information_of_gaussians_is_the_cpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(devices, "set_up", lambda *_: None)
+    study = mutual_information.Study(["separable", "joint"], [2.0], 2, 0)
+    bounds = [LossSpec("mlcpc", {"alpha": 0.1})]
+    tables = []
+    for device in (SHADOW, CPU):
+        folder = tmp_path / device.type
+        folder.mkdir()
+        found = mutual_information.analyse(bounds, study, Options(device=str(device)), folder)
+        tables.append([path.read_text() for path in found if path.suffix == ".csv"])
+    assert tables[0] == tables[1]
+    assert len(tables[0]) == 2
 
 
 # What a step asks for
