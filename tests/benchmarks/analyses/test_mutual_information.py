@@ -17,6 +17,7 @@ from contrastbench.benchmarks.analyses.gaussians import Gaussians
 from contrastbench.benchmarks.analyses.score_losses import pulls, value
 from contrastbench.domains.progress import Progress
 from contrastbench.losses import both_views, get_loss, whole_row
+from contrastbench.losses.registry import LOSSES, loss_class
 from contrastbench.losses.spec import LossSpec
 
 SKEW = 1 / 128
@@ -71,6 +72,14 @@ def test_a_loss_meets_a_critic_of_any_size_as_the_paper_has_it(
     assert found.item() == pytest.approx(expected.item(), rel=1e-10)
     gradients = [torch.autograd.grad(x, f, retain_graph=True)[0] for x in (found, expected)]
     assert torch.allclose(*gradients, rtol=1e-8, atol=1e-12)
+
+
+def test_what_declares_a_divergence_can_estimate_it() -> None:
+    assert {name for name in LOSSES if loss_class(name).divergence} == set(BOUNDS)
+    for name in BOUNDS:
+        found = mi.estimator(LossSpec(name))
+        assert (found.gamma is None) == ("gamma" not in BOUNDS[name])
+        assert (found.alpha > 0) == ("alpha" in BOUNDS[name])
 
 
 def test_corrections_are_those_of_the_paper() -> None:
