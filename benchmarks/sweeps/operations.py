@@ -129,6 +129,8 @@ def stand_in(domain: str, kind: type[Recipe], values: str) -> Sample:
     recipe = kind.model_validate_json(values).model_copy(update=FEW[domain])
     if recipe.pairs_by_class:
         recipe = recipe.model_copy(update=few_by_class(recipe))
+    if drawn := getattr(recipe, "pretrained", ""):  # weights of any value cost the same
+        recipe = recipe.model_copy(update={"encoder": drawn})
     adapter = domain_class(domain)(declaration(domain).default, recipe, 0, None, CPU)
     model, loss = adapter.model(), get_loss("infonce")
     batch = next(iter(adapter.batches(0)))

@@ -16,6 +16,7 @@ from contrastbench.domains.recipe import Recipe, Width
 SMALL = 96  # pixels a side up to which the published sets of photographs are kept as they are
 Operations = Annotated[int, Field(ge=0)]
 Magnitude = Annotated[float, Field(ge=0, le=10)]
+STEM = 64  # pixels a side of views up to which a network's stem keeps the size
 TEMPERATURE = 0.5  # of the neighbours' votes
 CIFAR: dict[str, Any] = {"size": 32, "min_scale": 0.08, "flip": 0.5, "knn_k": 200}
 # for small images, as DCL's, HCL's, ADNCE's and AttentionNCE's code has it
@@ -203,9 +204,15 @@ class ImageRecipe(Recipe):
     ema: float = Field(0.99, ge=0, le=1, description="of query_key's target network; rises to 1")
     predictor: bool = Field(True, description="query_key's prediction head")
     predictor_bias: bool = Field(True, description="of that head's last layer")
-    encoder: Literal["resnet18", "resnet34", "resnet50", "raw"] = Field(
-        "resnet18", description="raw: pixels"
-    )
+    encoder: Literal[
+        "resnet18",
+        "resnet34",
+        "resnet50",
+        "torchvision:resnet18",
+        "torchvision:resnet34",
+        "torchvision:resnet50",
+        "raw",
+    ] = Field("resnet18", description="torchvision: with the weights of its ImageNet; raw: pixels")
     width: float = Field(0.25, gt=0, le=4, description="times the published number of channels")
     stem_init: Literal["kaiming", "pytorch"] = Field(
         "kaiming", description="pytorch: the first convolution as nn.Conv2d draws it"
@@ -261,6 +268,9 @@ class ImageRecipe(Recipe):
             raise ValueError(f"asymmetric views are two with a blur of their own: {others}")
         if self.probe_lr and self.probe not in PROBES:
             raise ValueError(f"probe_lr is of probes that are trained on views, not {self.probe}")
+        if self.pretrained and (self.width != 1 or self.size <= STEM):
+            fix = f"needs width=1.0 and a size of more than {STEM} pixels"
+            raise ValueError(f"{self.encoder} {fix}")
         if self.eval_every and not self.validation:
             raise ValueError("eval_every chooses by validation images: give validation=0.1")
         return self
@@ -311,6 +321,10 @@ class ImageRecipe(Recipe):
             idle.add("whole_pictures")
         if self.pairing not in ("both_views", "balanced"):
             idle.add("positives")
+        if self.probe == "retrieval" and not self.eval_every:
+            idle |= {"knn_k", "knn_temperature"}
+        if self.pretrained:
+            idle |= {"stem_init", "zero_init_residual"}
         return idle if self.local_crops else {*idle, "local_size"}
 
     @property
@@ -327,6 +341,11 @@ class ImageRecipe(Recipe):
     def pairs_by_class(self) -> bool:
         """Two views of each image, or one in a balanced batch."""
         return self.pairing in ("supervised", "balanced")
+
+    @property
+    def pretrained(self) -> str:
+        """The network whose weights are taken over from torchvision; empty: they are drawn."""
+        return self.encoder.partition(":")[2]
 
     @property
     def embeds(self) -> bool:

@@ -112,7 +112,8 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
             return Raw()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            model = ImageModel(recipe, recipe.epochs * self.steps()).to(self.device)
+            steps = recipe.epochs * self.steps()
+            model = ImageModel(recipe, steps, self.data_root).to(self.device)
         if recipe.compile and world() == 1:  # what processes say to each other is not compiled
             model.encoder.compile()
         return model

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +12,8 @@ from torch.utils.checkpoint import checkpoint
 from torchvision.models.resnet import BasicBlock, Bottleneck
 
 from contrastbench.domains.batch_norm import BatchNorm1d, BatchNorm2d
-from contrastbench.domains.image import ImageRecipe
+from contrastbench.domains.image import STEM, ImageRecipe
+from contrastbench.domains.image.pretrained import load_weights
 from contrastbench.domains.model import ContrastiveModel, head
 from contrastbench.losses.distributed import own_sizes, world
 
@@ -20,7 +22,6 @@ BLOCKS: dict[str, tuple[type[BasicBlock | Bottleneck], tuple[int, ...]]] = {
     "resnet34": (BasicBlock, (3, 4, 6, 3)),
     "resnet50": (Bottleneck, (3, 4, 6, 3)),
 }
-SMALL = 64  # pixels a side up to which the stem keeps the size
 FEW = 16  # channels of a block of oneDNN's, with AVX-512; 8 with AVX2
 
 
@@ -130,12 +131,16 @@ class ImageModel(ContrastiveModel):
     Args:
         recipe: names the network, heads, pairing and precision.
         steps: training steps until the target network's momentum is 1.
+        data_root: a folder that may hold the weights that it starts from.
     """
 
-    def __init__(self, recipe: ImageRecipe, steps: int) -> None:
-        encoder = ResNet(recipe.encoder, recipe.width, recipe.size <= SMALL, recipe.stem_init)
+    def __init__(self, recipe: ImageRecipe, steps: int, data_root: Path | None = None) -> None:
+        name, small = recipe.pretrained or recipe.encoder, recipe.size <= STEM
+        encoder = ResNet(name, recipe.width, small, recipe.stem_init)
         if recipe.zero_init_residual:
             start_as_shortcuts(encoder)
+        if recipe.pretrained:
+            load_weights(encoder, recipe.pretrained, data_root)
         outputs = recipe.projection[-1]
         projector = perceptron(encoder.features, recipe.projection)
         if recipe.projection_norm:
