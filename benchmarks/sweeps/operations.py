@@ -139,7 +139,7 @@ def stand_in(domain: str, kind: type[Recipe], values: str) -> Sample:
         contrasts = adapter.contrasts(model, batch)
         torch.stack([loss(contrast) for contrast in contrasts]).sum().backward()
 
-    training = counted(step) / recipe.batch_size
+    training = counted(step) / recipe.batch_size if recipe.trainable else 0.0
     assert isinstance(adapter, HasClasses)
     embedded: list[Any] = []
     forward = counted(lambda: embedded.append(adapter.embeddings(model)))

@@ -41,6 +41,9 @@ class GraphRecipe(Recipe):
     features: Literal["labels", "degree"] = Field(
         "labels", description="node labels or 1 where there are none; degree"
     )
+    encoder: Literal["gin", "raw"] = Field(
+        "gin", description="raw: degrees and labels counted and projected, for --loss none"
+    )
     layers: int = Field(3, ge=1)
     hidden: int = Field(32, ge=1)
     folds: int = Field(10, ge=2)
@@ -49,6 +52,11 @@ class GraphRecipe(Recipe):
     def protocol(self) -> str:
         """GraphCL's unsupervised_TU; degree features make it another protocol."""
         return "graphcl-unsupervised-tu/1" + ("+degree" if self.features == "degree" else "")
+
+    @property
+    def trainable(self) -> bool:
+        """Counts of degrees and labels have no weights."""
+        return self.encoder != "raw"
 
     @property
     def nested(self) -> bool:

@@ -11,7 +11,7 @@ from torch.nn.functional import one_hot
 from contrastbench.domains.base import Domain, Evaluation, generator
 from contrastbench.domains.graph import DATASETS, GraphRecipe
 from contrastbench.domains.graph.data import MAX_DEGREE, Graphs
-from contrastbench.domains.graph.encoder import GraphModel
+from contrastbench.domains.graph.encoder import GraphModel, Raw
 from contrastbench.domains.graph.own import load
 from contrastbench.domains.graph.views import add_loops, augment
 from contrastbench.domains.model import together
@@ -19,11 +19,12 @@ from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.svm import check_folds, svm_folds
 from contrastbench.losses.contrast import Contrast, other_view
 
+Model = GraphModel | Raw
 # views are made for so many edges at once: small sets in one pass, large ones in bounded memory
 CHUNK_EDGES = 2**22
 
 
-class GraphDomain(Domain[GraphRecipe, GraphModel, tuple[Graphs, Graphs]]):
+class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
     """A graph dataset under GraphCL's protocol (You et al. 2020, unsupervised_TU).
 
     The first view is the graph itself, the second an augmented one. The set is permuted once by the
@@ -57,12 +58,14 @@ class GraphDomain(Domain[GraphRecipe, GraphModel, tuple[Graphs, Graphs]]):
         notes = self.data_notes | ({"copy": copy} if copy else {})
         return {"data": notes} if notes else {}
 
-    def model(self) -> GraphModel:
-        """GIN and projection, initialised by the seed."""
-        recipe = self.recipe
+    def model(self) -> Model:
+        """GIN and projection, or a projection of histograms of its width, by the seed."""
+        recipe, features = self.recipe, self.graphs.x.shape[1]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            return GraphModel(self.graphs.x.shape[1], recipe.hidden, recipe.layers).to(self.device)
+            if recipe.encoder == "raw":
+                return Raw(features, recipe.hidden * recipe.layers).to(self.device)
+            return GraphModel(features, recipe.hidden, recipe.layers).to(self.device)
 
     def batches(self, epoch: int) -> Iterator[tuple[Graphs, Graphs]]:
         """Consecutive graphs and their augmented views."""
@@ -79,7 +82,7 @@ class GraphDomain(Domain[GraphRecipe, GraphModel, tuple[Graphs, Graphs]]):
         full, rest = divmod(len(self.graphs), self.recipe.batch_size)
         return full + (rest > 1)
 
-    def contrasts(self, model: GraphModel, batch: tuple[Graphs, Graphs]) -> list[Contrast]:
+    def contrasts(self, model: Model, batch: tuple[Graphs, Graphs]) -> list[Contrast]:
         """GraphCL's pairing."""
         graphs, views = batch
         return [other_view(together(model, graphs), together(model, views, symmetric=False))]
@@ -94,13 +97,13 @@ class GraphDomain(Domain[GraphRecipe, GraphModel, tuple[Graphs, Graphs]]):
         return batch[0].y
 
     @torch.no_grad()
-    def embeddings(self, model: GraphModel) -> Labelled:
+    def embeddings(self, model: Model) -> Labelled:
         """The embeddings of all graphs, before the projection."""
         encoder = model.encoder.eval()
         x = torch.cat([encoder(part) for part in self.graphs.split(self.recipe.batch_size)])
         return Labelled(x, self.graphs.y)
 
-    def evaluate(self, model: GraphModel) -> Evaluation:
+    def evaluate(self, model: Model) -> Evaluation:
         """Stratified k-fold accuracy of an SVM on the embeddings."""
         x, y = self.embeddings(model)
         scores = svm_folds(x.cpu().numpy(), y.cpu().numpy(), self.recipe.folds, self.seed)

@@ -1,4 +1,4 @@
-"""GIN with sum-pooled layers concatenated, and GraphCL's projection."""
+"""GIN with sum-pooled layers concatenated, GraphCL's projection, and histograms in its place."""
 
 import warnings
 from itertools import pairwise
@@ -6,9 +6,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import one_hot
 
 from contrastbench.domains.batch_norm import BatchNorm1d
-from contrastbench.domains.graph.data import Graphs, occurrences, pointers
+from contrastbench.domains.graph.data import MAX_DEGREE, Graphs, occurrences, pointers
 
 
 class Neighbours:
@@ -104,3 +105,36 @@ class GraphModel(nn.Module):
         """(graphs, layers * hidden) projections, which losses compare."""
         projection: Tensor = self.projector(self.encoder(graphs, symmetric))
         return projection
+
+
+class Histograms(nn.Module):
+    """How many nodes of each degree and of each label a graph has, projected at random.
+
+    What a graph encoder must beat: it has no weights to train and sees no two nodes together.
+
+    Args:
+        features: columns of the node features.
+        width: of the projection, which is normal with variance 1 / width, so that lengths are kept
+            on average (Johnson and Lindenstrauss).
+    """
+
+    def __init__(self, features: int, width: int) -> None:
+        super().__init__()
+        projection = torch.randn(MAX_DEGREE + 1 + features, width) / width**0.5
+        self.register_buffer("projection", projection)
+
+    def forward(self, graphs: Graphs) -> Tensor:
+        """(graphs, width) embeddings; loops are no edges."""
+        source, target = graphs.edge_index
+        degree = occurrences(source[source != target], len(graphs.x)).clamp_max(MAX_DEGREE)
+        nodes = torch.cat([one_hot(degree, MAX_DEGREE + 1).to(graphs.x.dtype), graphs.x], dim=1)
+        counts = torch.segment_reduce(nodes, "sum", offsets=graphs.node_ptr, axis=0)
+        return counts @ self.projection
+
+
+class Raw(nn.Module):
+    """Histograms in a model's place, for no loss."""
+
+    def __init__(self, features: int, width: int) -> None:
+        super().__init__()
+        self.encoder = Histograms(features, width)

@@ -10,8 +10,9 @@ from made_records import made
 from contrastbench.benchmarks.records.device_report import DeviceReport, place
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.sweeps import estimates, operations
-from contrastbench.benchmarks.sweeps.operations import Sample, encoder_sample
+from contrastbench.benchmarks.sweeps.operations import Sample, encoder_sample, stand_in
 from contrastbench.domains.image import ImageRecipe
+from contrastbench.domains.registry import make_recipe
 from contrastbench.domains.tabular import TabularRecipe
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
@@ -82,6 +83,13 @@ def test_images_are_counted_on_a_few_and_cost_alike() -> None:
 def units(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sample costs 30 to train on and 5 to embed."""
     monkeypatch.setattr(operations, "sample_of", lambda *_: Sample(30.0, 5.0))
+
+
+@pytest.mark.parametrize("domain", ["graph", "tabular"])
+def test_what_has_no_weights_takes_no_step(domain: str) -> None:
+    recipe = make_recipe(domain, {"encoder": "raw"})
+    found = stand_in(domain, type(recipe), recipe.model_dump_json())
+    assert found.training == 0
 
 
 def test_a_cell_is_its_steps_and_the_samples_that_are_embedded(units: None) -> None:

@@ -1,12 +1,20 @@
 """The encoder against torch-geometric's GINConv, and rows that match their graphs."""
 
+import dataclasses
+
 import pytest
 import torch
 
 from contrastbench.domains.base import generator
 from contrastbench.domains.graph import GraphRecipe
 from contrastbench.domains.graph.data import Graphs, load, union
-from contrastbench.domains.graph.encoder import GIN, GraphModel, Neighbours, NeighbourSum
+from contrastbench.domains.graph.encoder import (
+    GIN,
+    GraphModel,
+    Histograms,
+    Neighbours,
+    NeighbourSum,
+)
 from contrastbench.domains.graph.views import add_loops, augment
 
 
@@ -79,3 +87,24 @@ def test_a_batch_is_its_graphs_one_by_one(graphs: Graphs) -> None:
     model = GraphModel(4, hidden=8, layers=2).eval()
     alone = torch.cat([model(graphs[i : i + 1]) for i in range(len(graphs))])
     assert torch.allclose(model(graphs), alone, atol=1e-4)
+
+
+def test_histograms_count_degrees_and_features_graph_by_graph(graphs: Graphs) -> None:
+    encoder = Histograms(4, 8).double()
+    rows = []
+    for i in range(len(graphs)):
+        one = graphs[i : i + 1]
+        counts = torch.zeros(len(encoder.projection), dtype=torch.float64)
+        for node in range(len(one.x)):
+            edges = [(a, b) for a, b in one.edge_index.T.tolist() if a == node != b]
+            counts[len(edges)] += 1
+            counts[-4:] += one.x[node].double()
+        rows.append(counts @ encoder.projection)
+    doubled = dataclasses.replace(graphs, x=graphs.x.double())
+    assert (graphs.edge_index[0] == graphs.edge_index[1]).any(), "there are loops to leave out"
+    assert torch.allclose(encoder(doubled), torch.stack(rows), rtol=1e-12, atol=1e-12)
+
+
+def test_a_projection_keeps_lengths_on_average() -> None:
+    lengths = [Histograms(0, 96).projection.square().sum(1).mean() for _ in range(5)]
+    assert all(0.9 < float(length) < 1.1 for length in lengths)
