@@ -1,4 +1,5 @@
-"""What papers show beside tables.
+"""What papers show beside tables, as CSV and plot.
 
-Scores in training, false negatives, t-SNE panels, heatmaps as CSV and plot.
+Scores, terms and accuracies in training, false negatives, weights by the gradient, mutual
+information, t-SNE panels, heatmaps.
 """
