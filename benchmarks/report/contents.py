@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -107,6 +108,7 @@ class Shown:
     standings: Sequence[Standing] = ()
     costs: Sequence[tuple[str, float, float]] = ()  # method, seconds of a seed, score
     made: str = ""  # the command that makes its records, and what they took
+    unseen: Sequence[str] = ()  # columns in which there is nothing yet, which are left out
 
     @property
     def headline(self) -> str:
@@ -154,6 +156,7 @@ def show(name: str, table: Table, results: Path, groups: Sequence[Group]) -> Sho
         [place(table, *one, results, by_folder) for one in zip(line, best, strict=True)]
         for line in filled
     ]
+    lines, unseen = without_empty_columns(lines)
     if not any(entry.run for line in filled for entry in line):
         return Shown(table, lines, None, [], "", {}, None)
     found = compare(table, results)
@@ -169,7 +172,18 @@ def show(name: str, table: Table, results: Path, groups: Sequence[Group]) -> Sho
         standings=standings(table, ranked),
         costs=list(costs_of(lines, groups)),
         made=made(name, table, lines, groups),
+        unseen=unseen,
     )
+
+
+def without_empty_columns(lines: list[list[Filled]]) -> tuple[list[list[Filled]], list[str]]:
+    """The lines without columns that say nothing, and these; all of them where none says more."""
+    columns = list(zip(*lines, strict=True))
+    told = [any(place.groups or place.sorted_by for place in column) for column in columns]
+    if not any(told):
+        return lines, []
+    unseen = [column[0].entry.column for column, one in zip(columns, told, strict=True) if not one]
+    return [list(compress(line, told)) for line in lines], unseen
 
 
 def made(

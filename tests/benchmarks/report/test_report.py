@@ -446,3 +446,15 @@ def test_a_table_names_its_command_and_what_its_records_took(filled: Path) -> No
         f"bench sweep small makes these 20 records, which took 0.0 hours, as recorded, on {device}."
         in text
     )
+
+
+def test_columns_that_say_nothing_are_named_and_left_out(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = {**TABLE.model_dump()["columns"], "C": {"dataset": "NCI1"}}
+    wider = Table(**{**TABLE.model_dump(exclude_unset=True), "columns": columns})
+    monkeypatch.setattr(contents, "load", lambda name: wider)
+    text = page(filled)
+    assert "Not run yet: C." in text
+    assert 'data-sort="number">B</button>' in text
+    assert 'data-sort="number">C</button>' not in text
