@@ -26,7 +26,7 @@ def list_(
     """
     from contrastbench.benchmarks.cli import listing
 
-    lists = {
+    lists: dict[str, Callable[[], Iterator[str]]] = {
         "losses": listing.losses,
         "domains": listing.domains,
         "datasets": lambda: listing.datasets(domain),

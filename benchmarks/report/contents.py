@@ -17,7 +17,13 @@ from contrastbench.benchmarks.comparison.compare import (
     counts,
     ranks,
 )
-from contrastbench.benchmarks.comparison.over_sets import OverSets, over_sets, sight_text, sights
+from contrastbench.benchmarks.comparison.over_sets import (
+    OverSets,
+    over_sets,
+    over_sets_text,
+    sight_text,
+    sights,
+)
 from contrastbench.benchmarks.comparison.standing import Standing, standings
 from contrastbench.benchmarks.comparison.statistics import ALPHA, mean_std
 from contrastbench.benchmarks.records import reading
@@ -115,7 +121,7 @@ class Shown:
         """What it says, in a sentence: over data sets where there are enough of them."""
         base = self.baseline or ""
         if self.compared:
-            return formats.over_sets_text(base, self.over) or formats.by_set(base, self.compared)
+            return over_sets_text(base, self.over) or formats.by_set(base, self.compared)
         return "Nothing to compare yet."
 
     @property

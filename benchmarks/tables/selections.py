@@ -250,8 +250,8 @@ def choices(table: Table, resolved: Table, results: Path) -> Iterator[str]:
     for before, row in zip(table.rows, resolved.rows, strict=True):
         for text, columns in choices_of(table, before, resolved, row, results).items():
             alike.setdefault((", ".join(columns), text), []).append(row.name)
-    for (columns, text), rows in alike.items():
-        yield f"{', '.join(rows)} on {columns}: {text}"
+    for (where, text), rows in alike.items():
+        yield f"{', '.join(rows)} on {where}: {text}"
 
 
 def choices_of(

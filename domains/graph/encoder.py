@@ -118,6 +118,8 @@ class Histograms(nn.Module):
             on average (Johnson and Lindenstrauss).
     """
 
+    projection: Tensor  # (degrees and features, width)
+
     def __init__(self, features: int, width: int) -> None:
         super().__init__()
         projection = torch.randn(MAX_DEGREE + 1 + features, width) / width**0.5
