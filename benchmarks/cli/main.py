@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from contrastbench.benchmarks.cli import analyse, check, data, perf, run, sweep, tables
+from contrastbench.benchmarks.running import launch
 from contrastbench.losses.errors import UserError
 
 # by its version typer carries a click of its own or uses the installed one; this is the right one's
@@ -25,7 +26,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-INTERRUPTED = 130
+INTERRUPTED, TERMINATED = 130, 143
+STOPPED = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
 COMMANDS: dict[str, Callable[..., None]] = {
     "run": run.run,
     "sweep": sweep.sweep,
@@ -83,7 +85,7 @@ def usage(error: Exception) -> str:
 def main() -> None:
     """Run the command line; a user's mistake is one line on standard error and exit code 2."""
     warnings.formatwarning = lambda message, *_: f"bench: {message}\n"
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     try:
         code = app(standalone_mode=False)
     except (UserError, UsageError) as error:
@@ -92,7 +94,11 @@ def main() -> None:
         typer.echo(f"bench: {message}", err=True)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
-    if code == INTERRUPTED:  # which typer makes of Ctrl-C, or does not, by its version
+    except SystemExit as stop:
+        if stop.code != TERMINATED:
+            raise
+        code = TERMINATED
+    if code in STOPPED and not launch.started():  # typer makes 130 of Ctrl-C, or does not
         kept = "what is finished is kept, the same command goes on with the rest"
-        typer.echo(f"interrupted: {kept}", err=True)
+        typer.echo(f"{STOPPED[code]}: {kept}", err=True)
     sys.exit(code)

@@ -23,6 +23,11 @@ def launched() -> bool:
     return told and int(os.environ.get("WORLD_SIZE", 1)) > 1
 
 
+def started() -> bool:
+    """Whether `launch` started this process, and says how all ended."""
+    return MEETING in os.environ
+
+
 def launch(devices: int, output: IO[str]) -> int:
     """Run this command line on so many devices; its exit code.
 

@@ -18,7 +18,7 @@ import torch.distributed as dist
 
 from contrastbench.benchmarks.running import environment
 from contrastbench.benchmarks.running.devices import choose_device, device_name
-from contrastbench.benchmarks.running.launch import LOST, MEETING, launched
+from contrastbench.benchmarks.running.launch import LOST, MEETING, launched, started
 from contrastbench.losses.distributed import ProcessLost, process_lost
 from contrastbench.losses.errors import UserError
 
@@ -105,7 +105,7 @@ def joined(device: str) -> Iterator[None]:
     if not launched():
         yield
         return
-    loud, ours = sys.stderr, MEETING in os.environ
+    loud, ours = sys.stderr, started()
     if os.environ["RANK"] != "0":
         fall_silent()
     if ours:

@@ -104,10 +104,20 @@ def begin(work: Callable[[int], None], count: int) -> Callable[[], None]:
     begun = [pool().submit(some, start) for start in range(0, count, FEW)]
 
     def wait() -> None:
-        for part in begun:
-            part.result()
+        try:
+            for part in begun:
+                part.result()
+        except BaseException:  # an error, or Ctrl-C
+            forget()
+            raise
 
     return wait
+
+
+def forget() -> None:
+    """Nothing is decoded that no thread has begun: whoever ends need not wait for it."""
+    pool().shutdown(wait=False, cancel_futures=True)
+    pool.cache_clear()
 
 
 class Ahead(Generic[T]):

@@ -16,6 +16,7 @@ from torch.nn.functional import one_hot
 from contrastbench.domains.base import Domain, Evaluation, generator
 from contrastbench.domains.image import ImageRecipe
 from contrastbench.domains.image.data import load
+from contrastbench.domains.image.decode import forget
 from contrastbench.domains.image.encoder import ImageModel
 from contrastbench.domains.image.evaluation import (
     PROBES,
@@ -125,8 +126,12 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
             check_classes(self.splits["train"].labels[rows], len(self.pool))
         rngs = [generator(self.device, self.seed, epoch, k + 1) for k in range(self.steps())]
         images = self.pool.ahead(rows.unbind(), sizes, policies(self.recipe), rngs)
-        for step, rng in enumerate(rngs):
-            yield Batch(rows[step], sizes[step], rng, partial(images, step))
+        try:
+            for step, rng in enumerate(rngs):
+                yield Batch(rows[step], sizes[step], rng, partial(images, step))
+        except GeneratorExit:  # the training ends before the epoch
+            forget()
+            raise
 
     def order(self, rng: torch.Generator) -> Tensor:
         """(steps, batch) numbers of images: of all in turn, or balanced over classes."""

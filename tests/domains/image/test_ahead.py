@@ -12,6 +12,7 @@ pytest.importorskip("PIL")
 
 from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.image import decode, files
+from contrastbench.domains.image import domain as image_domain
 from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.domains.image.evaluation import PROBES
 from contrastbench.domains.image.images import ImageFiles
@@ -42,6 +43,40 @@ def large(root: Path) -> Path:
 def domain(root: Path, **recipe: object) -> ImageDomain:
     made = make_recipe("image", {**RECIPE, **recipe})
     return ImageDomain(f"folder:{root}", made, 0, None, CPU)
+
+
+def test_an_error_leaves_what_no_thread_has_begun() -> None:
+    """As Ctrl-C does, so that nobody waits for hundreds of pictures."""
+    over, done = threading.Event(), []
+
+    def work(number: int) -> None:
+        if number == 0:
+            raise KeyboardInterrupt
+        over.wait()
+        done.append(number)
+
+    threads = decode.pool()
+    wait = decode.begin(work, 10_000)
+    with pytest.raises(KeyboardInterrupt):
+        wait()
+    over.set()
+    threads.shutdown()
+    assert len(done) <= 17 * decode.FEW, "at most 16 threads, and one that goes on after the error"
+    assert decode.pool() is not threads
+
+
+def test_a_training_that_ends_in_an_epoch_leaves_what_no_thread_has_begun(
+    tmp_path: Path, unread: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches = domain(large(tmp_path)).batches(0)
+    next(batches).images()
+    left: list[bool] = []
+    monkeypatch.setattr(image_domain, "forget", lambda: left.append(True))
+    del batches
+    assert left == [True]
+    for _ in domain(tmp_path).batches(0):
+        pass
+    assert left == [True], "an epoch that ends has nothing left"
 
 
 def test_the_next_ones_are_begun_when_one_is_asked_for() -> None:
