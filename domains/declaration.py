@@ -89,3 +89,5 @@ class Declaration:
     needs: tuple[str, ...] = ()  # modules of the extra without which nothing runs
     corpora: Datasets = field(default_factory=dict)  # to train on, not to score
     sources: tuple[Source, ...] = ()  # what users bring themselves
+    protocols: tuple[str, ...] = ()  # by which `bench score` scores any encoder
+    scorer: str = ""  # "module:function" of encoder, dataset, protocol, seed, data root and device

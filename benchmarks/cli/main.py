@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from contrastbench.benchmarks.cli import analyse, check, data, perf, run, sweep, tables
+from contrastbench.benchmarks.cli import analyse, check, data, perf, run, score, sweep, tables
 from contrastbench.benchmarks.running import launch
 from contrastbench.losses.errors import UserError
 
@@ -30,6 +30,7 @@ INTERRUPTED, TERMINATED = 130, 143
 STOPPED = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
 COMMANDS: dict[str, Callable[..., None]] = {
     "run": run.run,
+    "score": score.score,
     "sweep": sweep.sweep,
     "check": sweep.check,
     "plan": sweep.plan,

@@ -502,4 +502,6 @@ DECLARATION = Declaration(
     extra="contrastbench[image]",
     needs=("PIL", "torchvision"),
     sources=SOURCES,
+    protocols=("linear", "knn", "transfer", "few-shot", "retrieval"),
+    scorer="contrastbench.domains.image.protocols:score",
 )

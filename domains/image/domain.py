@@ -18,6 +18,7 @@ from contrastbench.domains.image import ImageRecipe
 from contrastbench.domains.image.data import load
 from contrastbench.domains.image.decode import forget
 from contrastbench.domains.image.encoder import ImageModel
+from contrastbench.domains.image.encoders import export
 from contrastbench.domains.image.evaluation import (
     PROBES,
     Croppable,
@@ -234,6 +235,16 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
     def samples(self) -> dict[str, int]:
         """How many images each part has."""
         return {name: len(part) for name, part in self.splits.items()}
+
+    def check_export(self) -> None:
+        """Raise UserError unless there is a network."""
+        if not self.recipe.trainable:
+            raise UserError("pixels are no encoder: leave --export out")
+
+    def export(self, model: Model, folder: Path) -> None:
+        """Write the encoder for `bench score`."""
+        assert isinstance(model, ImageModel), "pixels have been refused"
+        export(model, self.recipe, self.preprocessing, folder)
 
     def probe_by_epoch(self, model: Model, rows: dict[str, Labelled]) -> dict[str, list[float]]:
         """Accuracies on held-out parts of the probe that sees views, after each of its epochs.

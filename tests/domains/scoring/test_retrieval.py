@@ -8,6 +8,7 @@ from contrastbench.domains.scoring import retrieval as scoring
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.retrieval import RECALLS, mutual_information, retrieval
 from contrastbench.losses import UserError
+from contrastbench.losses.contrast import unit
 
 
 def rows(seed: int = 0, n: int = 150, classes: int = 7) -> Labelled:
@@ -73,7 +74,7 @@ def test_the_figures_are_those_of_pytorch_metric_learning() -> None:
         kmeans_func=clusters,
         device=torch.device("cpu"),
     )
-    theirs = calculator.get_accuracy(normalize(data.x, dim=1), data.y)
+    theirs = calculator.get_accuracy(unit(data.x), data.y)
     ours = retrieval(data)
     assert ours["recall_at_1"] == pytest.approx(100 * theirs["precision_at_1"], rel=1e-12)
     assert ours["recall_at_8"] == pytest.approx(100 * theirs["recall_at_8"], rel=1e-12)

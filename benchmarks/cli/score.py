@@ -1,0 +1,47 @@
+"""`bench score`: any frozen encoder on any set, by the protocols of its domain."""
+
+import importlib
+import json
+from typing import Annotated
+
+import typer
+
+from contrastbench.benchmarks.cli import options as opt
+from contrastbench.benchmarks.cli.arguments import check_data_root
+from contrastbench.benchmarks.cli.loading import loading
+from contrastbench.domains.registry import check_dataset, check_needs, declaration
+from contrastbench.losses.errors import UserError, unknown
+
+
+def score(
+    encoder: Annotated[
+        str, typer.Option(help="A folder that bench run --export wrote, or torchvision:resnet50.")
+    ],
+    by: Annotated[str, typer.Option(help="linear, knn, transfer, few-shot or retrieval.")],
+    domain: opt.Domain = "image",
+    dataset: opt.Dataset = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of validation parts and episodes.")] = 0,
+    data_root: opt.DataRoot = None,
+    device: opt.Device = "auto",
+) -> None:
+    """A frozen encoder on a set of its domain, yours or torchvision's, as one line of JSON.
+
+    Example: bench score --encoder torchvision:resnet50 --dataset CUB --by retrieval
+    """
+    about = declaration(domain)
+    if not about.protocols:
+        raise UserError(f"domain {domain} scores no encoder but its own: bench run does")
+    if by not in about.protocols:
+        raise unknown("protocol", by, about.protocols)
+    dataset = dataset or about.default
+    check_dataset(domain, dataset)
+    check_needs(domain)
+    check_data_root(data_root)
+    with loading():
+        from contrastbench.benchmarks.running.devices import open_device
+
+        module, _, function = about.scorer.partition(":")
+        scorer = getattr(importlib.import_module(module), function)
+    metrics = scorer(encoder, dataset, by, seed, data_root, open_device(device))
+    about_it = {"domain": domain, "encoder": encoder, "dataset": dataset, "by": by, "seed": seed}
+    typer.echo(json.dumps({**about_it, "metrics": metrics}))

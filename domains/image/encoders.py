@@ -1,0 +1,81 @@
+"""Trained encoders as folders, ours and torchvision's, ready to be scored."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from contrastbench.domains.image import ImageRecipe
+from contrastbench.domains.image.encoder import ImageModel
+from contrastbench.domains.image.evaluation import Preprocessing
+from contrastbench.domains.image.imagenet import IMAGENET_MEAN, IMAGENET_STD
+from contrastbench.domains.reading import contents, reading
+from contrastbench.losses.errors import UserError
+
+WEIGHTS, CONFIG = "model.safetensors", "config.json"
+TORCHVISION = "torchvision:"
+SIZE = 224  # pixels a side that torchvision's see
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """A frozen network, and how images become its input."""
+
+    model: ImageModel
+    preprocessing: Preprocessing
+
+
+def export(
+    model: ImageModel, recipe: ImageRecipe, preprocessing: Preprocessing, folder: Path
+) -> None:
+    """Write what is scored: its weights, and the recipe and the normalisation as JSON."""
+    parts = ("encoder.", "projector.") if recipe.embeds else ("encoder.",)
+    weights = {
+        k: v.cpu().contiguous() for k, v in model.state_dict().items() if k.startswith(parts)
+    }
+    config = {
+        "domain": "image",
+        "recipe": recipe.model_dump(mode="json"),
+        "mean": preprocessing.mean,
+        "std": preprocessing.std,
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(weights, folder / WEIGHTS)
+    (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+
+
+def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Encoder:
+    """A folder that `export` wrote, or `torchvision:NAME`.
+
+    Raises:
+        UserError: there is none, or it is damaged.
+    """
+    if name.startswith(TORCHVISION):
+        recipe = ImageRecipe.of("image", {"encoder": name, "width": 1.0, "size": SIZE})
+        seen = Preprocessing(IMAGENET_MEAN, IMAGENET_STD, SIZE)
+        return Encoder(ImageModel(recipe, 0, data_root).to(device), seen)
+    if not (Path(name) / CONFIG).is_file():
+        raise UserError(
+            f"{name} is no encoder: give a folder that bench run --export wrote, or "
+            f"{TORCHVISION}resnet50"
+        )
+    return exported(Path(name), device)
+
+
+def exported(folder: Path, device: torch.device) -> Encoder:
+    """What `export` wrote."""
+    with reading(folder, "export it again"):
+        config = json.loads(contents(folder / CONFIG))
+        recipe = ImageRecipe(**config["recipe"])
+        drawn = recipe.model_copy(update={"encoder": recipe.pretrained or recipe.encoder})
+        model = ImageModel(drawn, 0)
+        result = model.load_state_dict(load_file(folder / WEIGHTS), strict=False)
+        scored = ("encoder.", "projector.") if recipe.embeds else ("encoder.",)
+        missing = [key for key in result.missing_keys if key.startswith(scored)]
+        if missing or result.unexpected_keys:
+            raise ValueError(f"weights do not fit: {[*missing, *result.unexpected_keys][0]}")
+        size = recipe.test_size or recipe.size
+        seen = Preprocessing(tuple(config["mean"]), tuple(config["std"]), size)
+    return Encoder(model.to(device), seen)

@@ -1,0 +1,61 @@
+"""Few-shot classification: classes that are told apart by a few rows of each."""
+
+import math
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from contrastbench.domains.progress import Progress
+from contrastbench.domains.scoring.classifiers import Labelled
+from contrastbench.domains.scoring.logistic import unconverged
+from contrastbench.losses.contrast import unit
+from contrastbench.losses.errors import UserError
+
+WAYS, SHOTS, QUERIES, EPISODES = 5, (1, 5), 15, 2000
+ITERATIONS = 1000
+
+
+def few_shot(rows: Labelled, seed: int = 0, episodes: int = EPISODES) -> dict[str, float]:
+    """Accuracy in percent of 5-way episodes of 1 and 5 shots, each with its interval's half width.
+
+    An episode draws five classes, so many rows of each to fit and fifteen others (or all there are)
+    to test: logistic regression (C = 1) on rows of length one. The interval is 1.96 standard errors
+    of the mean over episodes. RényiCL (Lee and Shin 2022, appendix B) has 2,000 episodes and
+    logistic regression; queries and lengths are open there.
+
+    Raises:
+        UserError: fewer than five classes have a row more than the shots.
+    """
+    found = {}
+    x, y = unit(rows.x).cpu().numpy(), rows.y.cpu().numpy()
+    for shots in SHOTS:
+        members = [np.flatnonzero(y == label) for label in np.unique(y)]
+        members = [own for own in members if len(own) > shots]
+        if len(members) < WAYS:
+            raise UserError(
+                f"{WAYS} classes with {shots + 1} samples each are too few to draw from"
+            )
+        rng, name = np.random.default_rng(seed), f"{WAYS}-way_{shots}-shot"
+        with Progress(episodes, name) as progress:
+            scores = []
+            for _ in range(episodes):
+                scores.append(episode(x, members, shots, rng))
+                progress.step()
+        found[name] = 100 * float(np.mean(scores))
+        found[f"{name}_interval"] = 196 * float(np.std(scores, ddof=1)) / math.sqrt(episodes)
+    return found
+
+
+def episode(
+    x: np.ndarray, members: list[np.ndarray], shots: int, rng: np.random.Generator
+) -> float:
+    """The accuracy of one episode, the mean over its queries."""
+    chosen = rng.choice(len(members), WAYS, replace=False)
+    drawn = [rng.permutation(members[label])[: shots + QUERIES] for label in chosen]
+    fit = np.concatenate([rows[:shots] for rows in drawn])
+    test = np.concatenate([rows[shots:] for rows in drawn])
+    truth = np.repeat(np.arange(WAYS), [len(rows) - shots for rows in drawn])
+    with unconverged():
+        model = LogisticRegression(max_iter=ITERATIONS)
+        model.fit(x[fit], np.repeat(np.arange(WAYS), shots))
+    return float((model.predict(x[test]) == truth).mean())
