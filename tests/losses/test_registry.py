@@ -241,7 +241,7 @@ def test_none_is_a_spec_without_a_loss() -> None:
 def test_losses_of_packages_come_after_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     theirs = EntryPoint("theirs", "package.module:Loss", "contrastbench.losses")
     monkeypatch.setattr(registry, "entry_points", lambda group: [theirs])
-    assert list(registry.losses()) == [*LOSSES, "theirs"]
+    assert list(registry.losses()) == [*registry.OURS, "theirs"]
     assert registry.losses()["dar"].load().__name__ == "DAR"
 
 
