@@ -382,7 +382,7 @@ def test_a_compiled_encoder_keeps_its_names_and_its_numbers() -> None:
         ),
         (
             {"positives": 2, "pairing": "query_key"},
-            "positives are further views of pairing=both_views",
+            "positives are of pairing=both_views and pairing=balanced",
         ),
         ({"eval_every": 2, "validation": 0.0}, "give validation=0.1"),
         ({"asymmetric": True, "blur": 0.5}, "asymmetric views are two with a blur of their own"),
