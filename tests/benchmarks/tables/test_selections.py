@@ -254,7 +254,7 @@ def test_where_folds_turn_each_chooses_for_itself(tmp_path: Path) -> None:
     assert len(asked.tasks()) == 2 * 2 * 2
     assert asked.undecided() == 0
     text = render(resolve(TURNING, "validation", tmp_path), tmp_path, "md")
-    assert "- base on A: no seed has all 2 trials yet\n" in text
+    assert "- base, new on A: no seed has all 2 trials yet\n" in text
     inner = {0.1: [60.0, 70.0], 0.2: [65.0, 50.0]}
     for seed in (0, 1):
         for trial in trials(TURNING, BASE, "A"):

@@ -92,7 +92,7 @@ def test_seeds_are_a_number_a_range_or_a_list(load, given: str, seeds: list[int]
 
 
 def test_a_published_table_is_loaded_by_name() -> None:
-    assert load_table("adnce-table5").rows[0].name == "node2vec"
+    assert next(row.name for row in load_table("adnce-table5").rows if not row.loss) == "node2vec"
 
 
 @pytest.mark.parametrize(
