@@ -1,0 +1,74 @@
+"""Numbers of every loss in every domain: the first step of a training.
+
+A module of its own, so that a process can be started with it on instructions that every CPU has.
+`python tests/tiny_runs.py` writes the file that tests/attack/test_numbers.py compares with: do so
+where a protocol has another version, or a domain or a loss is new, and look at what has changed.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from contrastbench.domains.registry import DOMAINS
+
+KNOWN = Path(__file__).with_name("attack") / "numbers.json"
+PLAIN = {
+    "ATEN_CPU_CAPABILITY": "default",
+    "MKL_CBWR": "COMPATIBLE",
+    "ONEDNN_MAX_CPU_ISA": "SSE41",
+    "OMP_NUM_THREADS": "1",
+}
+SMALL = {"limit": 48, "batch_size": 16}
+
+
+def measure(domain: str) -> dict[str, Any]:
+    """The protocol, and each loss's value and the length of its gradient on the first batch.
+
+    Further steps tell rounding from meaning no more: on graphs they part by percents.
+    """
+    import torch
+
+    from contrastbench.benchmarks.records.experiment import Cell, Experiment
+    from contrastbench.benchmarks.running.runner import make_loss, open_domain
+    from contrastbench.domains.registry import declaration
+    from contrastbench.losses.registry import LOSSES
+    from contrastbench.losses.spec import LossSpec
+
+    torch.set_num_threads(1)
+    about, steps = declaration(domain), {}
+    works = {
+        name: Experiment(domain, about.default, LossSpec(name), {**about.tiny, **SMALL})
+        for name in LOSSES
+    }
+    opened = open_domain(works["infonce"], 0, None, torch.device("cpu"))
+    for name, work in works.items():
+        model = opened.model().train()
+        loss = make_loss(Cell(work, 0, "", {}), opened)
+        contrasts = opened.contrasts(model, next(iter(opened.batches(0))))
+        value = torch.stack([loss(contrast) for contrast in contrasts]).sum()
+        value.backward()
+        gradients = [p.grad.flatten() for p in model.parameters() if p.grad is not None]
+        steps[name] = [value.item(), torch.cat(gradients).norm().item()]
+    return {"protocol": work.full_recipe.protocol, "losses": steps}
+
+
+def measured() -> dict[str, Any]:
+    """The same of all domains, in a process with plain instructions."""
+    done = subprocess.run(
+        [sys.executable, __file__, "--print"],
+        env={**os.environ, **PLAIN},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        print(json.dumps({domain: measure(domain) for domain in DOMAINS}))
+    else:
+        KNOWN.write_text(json.dumps(measured(), indent=1) + "\n")
