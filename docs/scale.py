@@ -40,10 +40,10 @@ CPU that fits classifiers: there several workers a card help (`--jobs-per-device
 ("products") it is the network, and twice the cards take half the time until only the longest cell
 is left.
 
-How low: on a CPU that `bench check-device` had measured, the graph tables' records took 5 (DD) to
-50 times (MUTAG) their forecast, in which there is no SVM, and their training alone 2 (NCI1) to 20
-times; others ran on that machine too. For images and sentences there is no record to hold a
-forecast against.
+How low: held against what `bench check-device` measured of one CPU, the graph tables' records (some
+of another machine, most of a busy one) took 5 (DD) to 50 times (MUTAG) their forecast, in which
+there is no SVM, and their training alone 2 (NCI1) to 20 times. For images and sentences there is no
+record to hold a forecast against.
 
 A record takes {record:.0f} kB, the median of those in results/runs, and is kept; a cell in
 training has one checkpoint, its weights and the optimizer's moments: {checkpoint:.0f} MB for
