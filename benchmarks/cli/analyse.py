@@ -18,7 +18,6 @@ from contrastbench.benchmarks.cli.arguments import (
     parse_pairs,
 )
 from contrastbench.benchmarks.cli.loading import loading
-from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.domains.registry import check_needs
@@ -48,7 +47,7 @@ Out = Annotated[
     Path | None, typer.Option(help="Default: results/analyses/ANALYSIS-DOMAIN-DATASET.")
 ]
 
-
+Words = tuple[str, str | None, list[str] | None, bool]  # domain, dataset, recipe and tiny
 ESTIMATORS = [f"{name}(alpha=0.0078125)" for name in ("cpc", "mlcpc", "rmlcpc", "nwj")]
 
 
@@ -72,10 +71,8 @@ def scores(
     "infonce(temperature=0.8)"
     """
     methods = losses(loss, set_)
-    check_data_root(data_root)
-    experiment = make_experiment(domain, dataset, LossSpec("none"), recipe, tiny)
-    folder = prepare(out, "scores", domain, experiment.dataset)
-    laboratory = open_(experiment, seed, Options(Path("results"), data_root, device, threads))
+    options = Options(Path("results"), data_root, device, threads)
+    laboratory, folder = begin("scores", (domain, dataset, recipe, tiny), seed, out, options)
     from contrastbench.benchmarks.analyses.scores import analyse
 
     show(analyse(laboratory, methods, folder))
@@ -111,10 +108,10 @@ def false_negatives(
     (method,) = losses([loss], set_)
     if "temperature" in method.params:
         raise UserError("the temperature is --temperatures: leave it out of the loss")
-    check_data_root(data_root)
-    experiment = make_experiment(domain, dataset, LossSpec("none"), recipe, tiny)
-    folder = prepare(out, "false-negatives", domain, experiment.dataset)
-    laboratory = open_(experiment, seed, Options(Path("results"), data_root, device, threads))
+    options = Options(Path("results"), data_root, device, threads)
+    laboratory, folder = begin(
+        "false-negatives", (domain, dataset, recipe, tiny), seed, out, options
+    )
     from contrastbench.benchmarks.analyses.false_negatives import analyse
 
     show(analyse(laboratory, method, shares, taus, folder))
@@ -140,10 +137,8 @@ def tsne(
     Example: bench analyse tsne --domain image --loss infonce --loss adnce
     """
     methods = losses(loss, set_)
-    check_data_root(data_root)
-    experiment = make_experiment(domain, dataset, LossSpec("none"), recipe, tiny)
-    folder = prepare(out, "tsne", domain, experiment.dataset)
-    laboratory = open_(experiment, seed, Options(Path("results"), data_root, device, threads))
+    options = Options(Path("results"), data_root, device, threads)
+    laboratory, folder = begin("tsne", (domain, dataset, recipe, tiny), seed, out, options)
     from contrastbench.benchmarks.analyses.tsne import analyse
 
     show(analyse(laboratory, methods, points, folder))
@@ -196,10 +191,8 @@ def terms(
     Example: bench analyse terms --domain image --loss infonce --loss "infonce + 0.5*dar"
     """
     methods = losses(loss, set_)
-    check_data_root(data_root)
-    experiment = make_experiment(domain, dataset, LossSpec("none"), recipe, tiny)
-    folder = prepare(out, "terms", domain, experiment.dataset)
-    laboratory = open_(experiment, seed, Options(Path("results"), data_root, device, threads))
+    options = Options(Path("results"), data_root, device, threads)
+    laboratory, folder = begin("terms", (domain, dataset, recipe, tiny), seed, out, options)
     from contrastbench.benchmarks.analyses.terms import analyse
 
     show(analyse(laboratory, methods, folder))
@@ -298,10 +291,10 @@ def mutual_information(
         study = gaussians.Study(kinds, levels, 4 if tiny else steps, seed)
         show(gaussians.analyse(methods, study, Options(device=device, threads=threads), folder))
         return
-    check_data_root(data_root)
-    experiment = make_experiment(domain, dataset, LossSpec("none"), recipe, tiny)
-    folder = prepare(out, "information-of-views", domain, experiment.dataset)
-    laboratory = open_(experiment, seed, Options(Path("results"), data_root, device, threads))
+    options = Options(Path("results"), data_root, device, threads)
+    laboratory, folder = begin(
+        "information-of-views", (domain, dataset, recipe, tiny), seed, out, options
+    )
     from contrastbench.benchmarks.analyses.views import analyse
 
     show(analyse(laboratory, methods, folder))
@@ -314,14 +307,20 @@ def losses(texts: Sequence[str], set_: Iterable[str] | None) -> list[LossSpec]:
     return parse_losses(texts, parse_pairs("--set", set_))
 
 
-def open_(experiment: Experiment, seed: int, options: Options) -> "Laboratory":
-    """Where the losses are trained; brings torch."""
+def begin(
+    analysis: str, words: Words, seed: int, out: Path | None, options: Options
+) -> tuple["Laboratory", Path]:
+    """Where the losses are trained, and the folder for what is found; brings torch."""
+    check_data_root(options.data_root)
+    domain, dataset, recipe, tiny = words
+    experiment = make_experiment(domain, dataset, LossSpec("none"), recipe, tiny)
+    folder = prepare(out, analysis, domain, experiment.dataset)
     _ = experiment.full_recipe  # mistakes are named before torch is imported
-    check_needs(experiment.domain)
+    check_needs(domain)
     with loading():
         from contrastbench.benchmarks.analyses.laboratory import open_laboratory
 
-    return open_laboratory(experiment, seed, options)
+    return open_laboratory(experiment, seed, options), folder
 
 
 def show(found: Iterable[Path | str]) -> None:

@@ -28,6 +28,7 @@ app = typer.Typer(
 )
 INTERRUPTED, TERMINATED = 130, 143
 STOPPED = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
+KEEPING = (["run"], ["sweep"], ["merge"], ["pack"], ["data"], ["check-device"])  # as they go
 COMMANDS: dict[str, Callable[..., None]] = {
     "run": run.run,
     "score": score.score,
@@ -100,6 +101,6 @@ def main() -> None:
             raise
         code = TERMINATED
     if code in STOPPED and not launch.started():  # typer makes 130 of Ctrl-C, or does not
-        kept = "what is finished is kept, the same command goes on with the rest"
-        typer.echo(f"{STOPPED[code]}: {kept}", err=True)
+        kept = ": what is finished is kept, the same command goes on with the rest"
+        typer.echo(STOPPED[code] + kept * (sys.argv[1:2] in KEEPING), err=True)
     sys.exit(code)
