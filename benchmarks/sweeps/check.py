@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps.costs import Costs
@@ -50,9 +51,15 @@ def check(plan: Plan, options: Options, jobs: int = 1, per_device: bool = False)
 
 
 def distinct(tasks: Iterable[Task]) -> Iterator[Task]:
-    """Tasks that together have each dataset with each recipe, and each loss in each domain."""
+    """Tasks that together have each dataset with each recipe, and each loss in each domain.
+
+    One dataset after another: a worker keeps the last one that it has read.
+    """
     seen = set[tuple[str, str]]()
+    by_data: dict[tuple[str, str], list[Task]] = {}
     for task in tasks:
+        by_data.setdefault((task.experiment.domain, task.experiment.dataset), []).append(task)
+    for task in chain.from_iterable(by_data.values()):
         loss = task.experiment.loss
         names = {
             ("data", scope(task.experiment, no_data=True)),

@@ -1,4 +1,8 @@
-"""GraphCL's scorer: stratified folds of an RBF SVM whose C each training part chooses."""
+"""GraphCL's scorer: stratified folds of an RBF SVM whose C each training part chooses.
+
+scikit-learn is imported where it scores: its import takes as long as torch's, and `bench check` has
+tried every first step by then.
+"""
 
 import warnings
 from collections.abc import Iterator
@@ -7,8 +11,6 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, cpu_count, delayed
-from sklearn.model_selection import StratifiedKFold
-from sklearn.svm import SVC
 
 from contrastbench.domains.progress import Progress
 from contrastbench.losses.errors import UserError
@@ -78,6 +80,8 @@ def svm_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScores:
     >>> svm_folds(x, y, folds=2).mean
     100.0
     """
+    from sklearn.model_selection import StratifiedKFold
+
     check_folds(y, folds)
     x = np.asarray(x, dtype=np.float64)
     if not np.isfinite(x).all():
@@ -112,6 +116,8 @@ def score_fold(
     Percent there is the mean over the inner folds, and chose C: it says nothing of new samples, but
     knows none of the test part.
     """
+    from sklearn.model_selection import StratifiedKFold
+
     inner = StratifiedKFold(INNER_FOLDS).split(train, y[train])
     parts = ((train[fit], train[held]) for fit, held in inner)
     table = np.array([list(accuracies(x, y, distance, fit, held, C_GRID)) for fit, held in parts])
@@ -125,6 +131,8 @@ def accuracies(
     x: Array, y: Array, distance: Array, train: Array, test: Array, grid: Any
 ) -> Iterator[float]:
     """Share of the test part that an SVM fitted on the training part gets right, for each C."""
+    from sklearn.svm import SVC
+
     gamma = 1 / (x.shape[1] * x[train].var()) if x[train].var() > 0 else 1.0
     fit_kernel = np.exp(-gamma * distance[np.ix_(train, train)])
     test_kernel = np.exp(-gamma * distance[np.ix_(test, train)])

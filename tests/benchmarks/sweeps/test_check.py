@@ -1,5 +1,7 @@
 """`bench check`: what would fail hours later fails in seconds, and nothing is tried twice."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,18 @@ def test_each_dataset_and_each_loss_is_tried_once() -> None:
         ("MUTAG", "none"),
         ("DD", "none"),
     ]
+
+
+def test_a_dataset_is_read_once_however_a_plan_turns() -> None:
+    cells = [task(loss, data) for loss in ("none", "infonce", "dv") for data in ("MUTAG", "DD")]
+    tried = [one.experiment.dataset for one in distinct(cells)]
+    assert tried == ["MUTAG", "MUTAG", "MUTAG", "DD"]
+
+
+def test_a_first_step_on_graphs_needs_no_scikit_learn() -> None:
+    """Its import takes as long as torch's."""
+    ask = "import sys, contrastbench.domains.graph.domain; sys.exit('sklearn' in sys.modules)"
+    assert subprocess.run([sys.executable, "-P", "-c", ask]).returncode == 0
 
 
 BROKEN = """
