@@ -229,7 +229,8 @@ def learning_curve(
         from contrastbench.benchmarks.analyses.learning_curve import analyse
 
     options = Options(results, data_root, device, threads)
-    show(analyse(experiment, methods, every, numbers, options, folder))
+    kept = f"trainings that came to their end are kept under {results}, the rest comes next time"
+    show(analyse(experiment, methods, every, numbers, options, folder), kept)
 
 
 @app.command()
@@ -323,11 +324,11 @@ def begin(
     return open_laboratory(experiment, seed, options), folder
 
 
-def show(found: Iterable[Path | str]) -> None:
-    """A line for each."""
+def show(found: Iterable[Path | str], kept: str = "nothing was written") -> None:
+    """A line for each; Ctrl-C ends with what is kept."""
     try:
         for line in found:
             typer.echo(line)
     except KeyboardInterrupt:
-        typer.echo("interrupted: nothing was written", err=True)
+        typer.echo(f"interrupted: {kept}", err=True)
         raise SystemExit(130) from None  # main has more to say of typer's own exit

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from contrastbench.benchmarks.comparison.statistics import (
     ALPHA,
+    DIGITS,
     PValue,
     Ranking,
     corrected_t,
@@ -33,6 +34,7 @@ from contrastbench.losses.errors import UserError, unknown
 
 TESTS = ("t", "wilcoxon")
 UNTESTED = PValue(None)
+SAME = 10.0**-DIGITS  # points: what quotients of equal counts may differ by
 NO_BASE = "the baseline"  # before how that failed
 
 
@@ -58,6 +60,8 @@ class Comparison:
     ours: float | None = None
     difference: float | None = None
     std: float | None = None  # of the difference over seeds, ddof 1
+    won: int = 0  # shared seeds in which the row is above the baseline
+    effect: float | None = None  # difference / std (Cohen's d of pairs); None without a spread
     n: int = 0  # differences of the t-test: folds of all seeds, or seeds
     ratio: float = 0.0
     half_width: float | None = None  # of the t-test's interval around the difference
@@ -193,8 +197,17 @@ def same_runs(a: list[Experiment], b: list[Experiment]) -> bool:
 def with_means(comparison: Comparison, values: Sequence[tuple[float, float]]) -> Comparison:
     """Means over the shared seeds."""
     baseline, ours = (fmean(column) for column in zip(*values, strict=True))
-    difference, std = mean_std([b - a for a, b in values])
-    return replace(comparison, baseline=baseline, ours=ours, difference=difference, std=std)
+    differences = [b - a for a, b in values]
+    difference, std = mean_std(differences)
+    return replace(
+        comparison,
+        baseline=baseline,
+        ours=ours,
+        difference=difference,
+        std=std,
+        won=sum(d > SAME for d in differences),
+        effect=difference / std if std and std > SAME else None,
+    )
 
 
 def with_tests(

@@ -36,6 +36,8 @@ Pairs are the seeds that both have. Wilcoxon: signed-rank over seeds; {wilcoxon}
 t: over the same folds of the same seeds, or over seeds where there are no folds, corrected for
 overlapping training sets by the ratio of test to training size (Nadeau and Bengio 2003; ratio 0:
 all seeds share one split).
+Won: in how many of the pairs ours is above. Effect: the difference over its standard deviation over
+seeds (Cohen's d of pairs).
 Detectable: the smallest true difference that this t-test finds with a chance of 80 % at level
 {alpha}, before Holm's correction. Seeds needed: so that it finds one of the size that is seen; no
 number is enough where folds overlap too much for it.
@@ -137,6 +139,8 @@ def markdown(table: Table, base: str, comparisons: list[Comparison]) -> Iterator
         "Baseline",
         "Ours",
         "Difference",
+        "Won",
+        "Effect",
         "Detectable",
         "Seeds needed",
         "Wilcoxon p",
@@ -170,6 +174,8 @@ def cells(comparison: Comparison, decimals: int) -> list[str]:
         number(comparison.baseline, decimals),
         number(comparison.ours, decimals),
         "-" if comparison.difference is None else signed(comparison.difference, decimals) + spread,
+        "-" if comparison.difference is None else str(comparison.won),
+        "-" if comparison.effect is None else signed(comparison.effect, 1),
         number(comparison.detectable, decimals),
         seeds_text(comparison),
         p_text(comparison.wilcoxon.p),
@@ -357,6 +363,8 @@ def as_dict(table: Table, base: str, comparison: Comparison) -> dict[str, Any]:
         "method_mean": rounded(comparison.ours),
         "difference": rounded(comparison.difference),
         "difference_std": rounded(comparison.std),
+        "won": "" if comparison.difference is None else comparison.won,
+        "effect": rounded(comparison.effect),
         "difference_half_width": rounded(comparison.half_width),
         "detectable": rounded(comparison.detectable),
         "seeds_needed": comparison.seeds_needed or "",

@@ -13,6 +13,7 @@ from contrastbench.benchmarks.comparison.formats import (
     answer,
     p_text,
     ranks_text,
+    seeds_text,
     signed,
 )
 from contrastbench.benchmarks.comparison.statistics import ALPHA
@@ -81,7 +82,12 @@ def environment(folder: Path | None) -> Environment:
         ),
         "colors": plots.COLORS,
     }
-    made.filters |= {"signed": with_minus, "p": p_text, "commit": short_commit}
+    made.filters |= {
+        "signed": with_minus,
+        "p": p_text,
+        "seeds_needed": seeds_text,
+        "commit": short_commit,
+    }
     return made
 
 

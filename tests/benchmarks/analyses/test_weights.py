@@ -4,11 +4,15 @@ import csv
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+from contrastbench.benchmarks.analyses import learning_curve
 from contrastbench.benchmarks.analyses.weights import POINTS, SCORES, weights
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.running.runner import run
 from contrastbench.losses import get_loss
 from contrastbench.losses.registry import LOSSES
 
@@ -134,6 +138,22 @@ def test_a_learning_curve_is_of_records(bench) -> None:
     assert again[:2] == (0, found)
     assert [row["epoch"] for row in read(Path("out/learning-curve.csv"))] == ["0", "2", "3"] * 2
     assert written == {path: path.stat().st_mtime_ns for path in Path("results").rglob("*.json")}
+
+
+def test_an_interrupted_learning_curve_says_that_its_trainings_are_kept(
+    bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run_the_untrained(work: Experiment, *rest: Any) -> Any:
+        if work.loss.name == "infonce":
+            raise KeyboardInterrupt
+        return run(work, *rest)
+
+    monkeypatch.setattr(learning_curve, "run", run_the_untrained)
+    words = ["--domain", "tabular", "--tiny", "--loss", "infonce"]
+    code, _, error = bench("analyse", "learning-curve", *words)
+    assert code == 130
+    assert "trainings that came to their end are kept under results" in error.splitlines()[-1]
+    assert len(list(Path("results/runs").rglob("*.json"))) == 1
 
 
 def test_a_learning_curve_needs_a_training(bench) -> None:
