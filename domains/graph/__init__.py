@@ -100,6 +100,7 @@ def tu(
     sizes: tuple[int, ...],
     node_labels: bool = False,
     converted: str = "",
+    content: str = "",
 ) -> Dataset:
     """A set of the TU collection; the hash is that of the server's zip.
 
@@ -110,6 +111,7 @@ def tu(
         sizes: graphs, nodes, directed edges, as far as they are known.
         node_labels: whether it has them.
         converted: data hash of a conversion that goes round, if there is one.
+        content: data hash of what that zip holds, where it was at hand.
     """
     return Dataset(
         name,
@@ -121,6 +123,7 @@ def tu(
         node_labels=node_labels,
         folder="tudataset",
         copies={converted: CONVERTED} if converted else {},
+        content=content,
     )
 
 
@@ -206,6 +209,7 @@ DATASETS = by_name(
         "0ca7125d7978788346fc6ba5c3cc643b6122153b304220c2230bcb09f99f8ffb",
         (600, 19580, 74564),
         node_labels=True,
+        content="5af36178aca218a19ae5b23ce722e57e24051d76b771e49c3ddd4564c5c3766c",
     ),
     tu(
         "MSRC_21",
@@ -213,12 +217,14 @@ DATASETS = by_name(
         "0743d13b9bb5123167d3d34df71b4088d1877ccd3c31303e77b8daa0f7037a0b",
         (563, 43644, 223312),
         node_labels=True,
+        content="dab810e6a5d1838ffdf63b4388d3b4ed0d848230db70a2a4289fde9da1ff7761",
     ),
     tu(
         "Letter-high",
         "2,250 distorted letters, 15 classes",
         "050b0366502654084fbf5255afa896729c265f8c76b19a2f7c1c60338d15340c",
         (2250, 10507, 20250),
+        content="27780f27d877e311feab54621d3966a4980b56cc1c670916c314aacf9030addb",
     ),
     tu(
         "DHFR",
@@ -226,6 +232,7 @@ DATASETS = by_name(
         "a1c59162c453c81ee008d8f4bc4acc6f9464004317b48dfef3ee5b243e3ed8b1",
         (756, 32075, 67352),
         node_labels=True,
+        content="db35adbad0a3d24a5c92b988e8aeeaa825efb39c23fc667e013c32498e740dcd",
     ),
     tu(
         "Mutagenicity",
@@ -233,6 +240,7 @@ DATASETS = by_name(
         "eedcb94a7f19eabfeda39236c719c2e25e1f0eca9a391e67a4d440bdc0f349ef",
         (4337, 131488, 266894),
         node_labels=True,
+        content="a56180dba6fb61d113260506121843c2875bb7883a8053f10c5c1f5b06ecb6ec",
     ),
     tu(
         "AIDS",
@@ -240,6 +248,7 @@ DATASETS = by_name(
         "760720923c1c0be43687f565722fc29a1f450c3a8dda3a218b798bbd1e90cf81",
         (2000, 31385, 64780),
         node_labels=True,
+        content="7b5e62abda1922d8b0966fcd3a9d08bd1fb4c3d5db15db924fcf3abc4aec297a",
     ),
     tu(
         "PTC_FM",
@@ -247,6 +256,7 @@ DATASETS = by_name(
         "09339ff33859984c1a8ba71e9f721babbe199b68eb8d3b6b93806fb5ec806146",
         (349, 4925, 10110),
         node_labels=True,
+        content="d40b5765226a8d48a6ea6932f0a76c3e5d836566f5200b43e9c5c784c12ecded",
     ),
 )
 

@@ -24,6 +24,11 @@ from contrastbench.losses.errors import UserError
 
 Array = np.ndarray[Any, np.dtype[np.int64]]
 SUFFIXES = ("A", "graph_indicator", "graph_labels", "node_labels")
+BESIDE = {  # files that are not used, and of which they have a line for each line
+    "edge_labels": "A",
+    "edge_attributes": "A",
+    "node_attributes": "graph_indicator",
+}
 MAX_FEATURES = 2**31  # numbers in the node labels one-hot: 8 GiB
 MAX_DEGREE = 255  # degrees above share the last column of the degree one-hot
 
@@ -155,7 +160,19 @@ def load_tu(name: str, data_root: Path | None) -> tuple[Graphs, str]:
     read = open_raw(name, data_root)
     with reading(f"graph dataset {name}", "get its files again"):
         graphs = parse_tu(name, read, DATASETS.get(name))
-    return graphs, content_hash(graphs)
+    digest = content_hash(graphs)
+    check_content(name, digest)
+    return graphs, digest
+
+
+def counts(graphs: Graphs) -> dict[str, int]:
+    """What tells a set from a part of it, for people; an edge counts in both directions."""
+    return {
+        "graphs": len(graphs),
+        "nodes": len(graphs.x),
+        "edges": graphs.edge_index.shape[1],
+        "classes": len(graphs.y.unique()),
+    }
 
 
 def content_hash(graphs: Graphs) -> str:
@@ -215,7 +232,7 @@ def zip_reader(path: Path, name: str) -> RawReader:
 
 def parse_tu(name: str, read: RawReader, declared: Dataset | None) -> Graphs:
     """Graphs of the TU text format; every inconsistency is an error that names the file."""
-    read = {suffix: read(suffix) for suffix in SUFFIXES}.get
+    read = {suffix: read(suffix) for suffix in (*SUFFIXES, *BESIDE)}.get
     indicator = column(name, "graph_indicator", read)
     _, y = np.unique(column(name, "graph_labels", read), return_inverse=True)
     edges = integers(name, "A", read)
@@ -223,6 +240,7 @@ def parse_tu(name: str, read: RawReader, declared: Dataset | None) -> Graphs:
         name, "node_labels", read, required=declared is not None and declared.node_labels
     )
     check_endings(name, read)
+    check_beside(name, read)
     check_indicator(name, indicator, len(y))
     check_edges(name, edges, indicator)
     if labels is not None and len(labels) != len(indicator):
@@ -302,6 +320,17 @@ def check_endings(name: str, read: RawReader) -> None:
         raise damaged(name, cut[0], "its last line is cut off, those of the other files are not")
 
 
+def check_beside(name: str, read: RawReader) -> None:
+    """What else is known of edges and nodes is known of each of them."""
+    for suffix, of in BESIDE.items():
+        lines, wanted = (
+            sum(map(bool, map(bytes.strip, (read(file) or b"").splitlines())))
+            for file in (suffix, of)
+        )
+        if lines and lines != wanted:
+            raise damaged(name, of, f"{wanted} lines, but {name}_{suffix}.txt has {lines}")
+
+
 def check_edges(name: str, edges: Array, indicator: Array) -> None:
     """Edges join nodes of one graph and are there in both directions."""
     if edges.shape[1] != 2:
@@ -323,6 +352,14 @@ def check_edges(name: str, edges: Array, indicator: Array) -> None:
     if not torch.equal(forward, backward):
         lonely = int(forward[~torch.isin(forward, backward)][0])
         raise damaged(name, "A", f"edge {lonely // n}, {lonely % n} is there in one direction only")
+
+
+def check_content(name: str, digest: str) -> None:
+    """A set whose content is known has it."""
+    known = DATASETS.get(name)
+    if known and known.content not in ("", digest):
+        again = f"get {TU_URL.format(name)} again"
+        raise UserError(f"the files of {name} hold something else than the collection's: {again}")
 
 
 def check_sizes(name: str, graphs: Graphs, declared: Dataset | None) -> None:

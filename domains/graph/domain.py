@@ -1,5 +1,6 @@
 """Graphs: GraphCL's unsupervised protocol on the TU collection, with any loss."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from torch.nn.functional import one_hot
 
 from contrastbench.domains.base import Domain, Evaluation, generator
 from contrastbench.domains.graph import DATASETS, GraphRecipe
-from contrastbench.domains.graph.data import MAX_DEGREE, Graphs
+from contrastbench.domains.graph.data import MAX_DEGREE, Graphs, counts
 from contrastbench.domains.graph.encoder import GraphModel, Raw
 from contrastbench.domains.graph.own import load
 from contrastbench.domains.graph.views import add_loops, augment
@@ -42,6 +43,11 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
     ) -> None:
         super().__init__(dataset, recipe, seed, data_root, device)
         graphs, self.sha256, self.data_notes = load(dataset, data_root)
+        if not is_known(dataset):
+            sizes = counts(graphs)
+            told = ", ".join(f"{count} {what}" for what, count in sizes.items())
+            print(f"{dataset}: {told}, sha256 {self.sha256[:16]}", file=sys.stderr)
+            self.data_notes = sizes | self.data_notes
         order = torch.randperm(len(graphs), generator=generator(torch.device("cpu"), seed))
         graphs = with_features(graphs.select(order[: recipe.limit]), recipe.features)
         check_folds(graphs.y.numpy(), recipe.folds)
@@ -52,7 +58,7 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
         return self.sha256
 
     def notes(self, trained: bool) -> dict[str, Any]:
-        """What reading added, and whether this is a known copy, not the collection's own file."""
+        """Counts that nothing could check, what reading added, and whether it is a known copy."""
         known = DATASETS.get(self.dataset)
         copy = known.copies.get(self.sha256) if known else None
         notes = self.data_notes | ({"copy": copy} if copy else {})
@@ -118,6 +124,16 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
             test_part="folds",
             details={"folds_ddof": 0, "folds_n": self.recipe.folds, "C": scores.c},
         )
+
+
+def is_known(name: str) -> bool:
+    """Whether a set's graphs, nodes and edges are declared, or it is made here.
+
+    >>> is_known("motifs"), is_known("MUTAG"), is_known("folder:mine")
+    (True, True, False)
+    """
+    known = DATASETS.get(name)
+    return known is not None and (not known.url or len(known.sizes) == 3)
 
 
 def with_features(graphs: Graphs, features: str) -> Graphs:

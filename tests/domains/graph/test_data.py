@@ -3,11 +3,14 @@
 import random
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from contrastbench.domains.download import sha256
+from contrastbench.domains.graph import DATASETS, data
 from contrastbench.domains.graph.data import Graphs, content_hash, load, open_raw, parse_tu
 from contrastbench.domains.reading import member
 from contrastbench.losses import UserError
@@ -146,6 +149,15 @@ def test_a_zip_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
             r"TOY_node_labels.txt .* labels 0..9+ are too many",
         ),
         ({"node_labels": RAW["node_labels"][:-2]}, "TOY_node_labels.txt .* 7 lines for 8 nodes"),
+        # whole pairs are missing: only what else is known of edges tells
+        (
+            {"A": RAW["A"][:-10], "edge_labels": "0\n" * 10},
+            "TOY_A.txt .* 8 lines, but TOY_edge_labels.txt has 10",
+        ),
+        (
+            {"node_attributes": "0.5, 1\n" * 9},
+            "TOY_graph_indicator.txt .* 8 lines, but TOY_node_attributes.txt has 9",
+        ),
         (
             {"graph_indicator": "1.5\n" * 8},
             "TOY_graph_indicator.txt .* could not be read to its end",
@@ -166,6 +178,24 @@ def test_a_known_set_must_have_its_known_size(tmp_path: Path) -> None:
         (tmp_path / f"MUTAG_{suffix}.txt").write_text(text)
     with pytest.raises(UserError, match=r"MUTAG_graph_labels.txt .* 3 graphs, MUTAG has 188"):
         load("MUTAG", tmp_path)
+
+
+def test_a_set_of_known_content_must_have_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = replace(
+        DATASETS["PTC_FM"], sizes=(3, 8, 10), content=content_hash(read(write(tmp_path)))
+    )
+    monkeypatch.setitem(DATASETS, "PTC_FM", known)
+    for suffix, text in RAW.items():
+        (tmp_path / f"PTC_FM_{suffix}.txt").write_text(text)
+    assert load("PTC_FM", tmp_path)[1] == known.content
+    (tmp_path / "PTC_FM_node_labels.txt").write_text(RAW["node_labels"].replace("2\n", "1\n", 1))
+    data.load_tu.cache_clear()
+    with pytest.raises(
+        UserError, match=r"the files of PTC_FM hold something else .* get http.*zip"
+    ):
+        load("PTC_FM", tmp_path)
 
 
 def test_a_known_set_must_have_its_node_labels(tmp_path: Path) -> None:
@@ -236,6 +266,13 @@ def test_the_embedded_graphs_need_nothing() -> None:
     assert (graphs.edge_ptr.diff() == 2 * (sizes + 3)).all(), "edge counts must not tell the class"
 
 
+@pytest.mark.parametrize("name", [name for name in DATASETS if DATASETS[name].content])
+def test_the_content_is_that_of_the_collections_zip(name: str, shared: Callable[..., Path]) -> None:
+    archive = shared("data", "tudataset", f"{name}.zip")
+    assert sha256(archive) == DATASETS[name].sha256
+    assert load(name, archive.parent)[1] == DATASETS[name].content
+
+
 @pytest.mark.parametrize("name", ["MUTAG", "PROTEINS", "IMDB-BINARY"])
 def test_equal_to_torch_geometrics_reading(
     name: str, shared: Callable[..., Path], tmp_path: Path
@@ -244,12 +281,12 @@ def test_equal_to_torch_geometrics_reading(
     read_tu_data = pytest.importorskip("torch_geometric.io").read_tu_data
     with zipfile.ZipFile(archive) as file:
         file.extractall(tmp_path)
-    data, slices, _ = read_tu_data(str(tmp_path / name), name)
+    theirs, slices, _ = read_tu_data(str(tmp_path / name), name)
     graphs, _ = load(name, archive.parent)
     assert torch.equal(graphs.edge_ptr, slices["edge_index"])
     shift = graphs.node_ptr[:-1].repeat_interleave(graphs.edge_ptr.diff())
-    assert torch.equal(graphs.edge_index - shift, data.edge_index)
-    assert torch.equal(graphs.y, data.y)
+    assert torch.equal(graphs.edge_index - shift, theirs.edge_index)
+    assert torch.equal(graphs.y, theirs.y)
     if graphs.x.shape[1]:
         assert torch.equal(graphs.node_ptr, slices["x"])
-        assert torch.equal(graphs.x, data.x[:, -graphs.x.shape[1] :])
+        assert torch.equal(graphs.x, theirs.x[:, -graphs.x.shape[1] :])

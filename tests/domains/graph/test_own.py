@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from contrastbench.domains.graph import DATASETS, SOURCES, own
+from contrastbench.domains.graph import DATASETS, SOURCES, GraphRecipe, own
 from contrastbench.domains.graph.data import content_hash, load
+from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.losses import UserError
 
 # a path of three nodes, two nodes without an edge, and a triangle
@@ -150,6 +151,21 @@ def test_a_folder_may_lack_its_kind(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     with pytest.raises(UserError, match=r"dataset 'mine': did you mean folder:mine\?"):
         own.load("mine", tmp_path)
+
+
+def test_a_set_that_nobody_counted_says_its_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the screen and in the record: a part of a set is otherwise a set as well."""
+    tu(tmp_path / "TOY")
+    monkeypatch.setattr("contrastbench.domains.graph.domain.check_folds", lambda *_: None)
+    recipe = GraphRecipe(limit=2)
+    for name in ("folder:TOY", "TOY"):
+        made = GraphDomain(name, recipe, 0, tmp_path, torch.device("cpu"))
+        told = f"{name}: 3 graphs, 8 nodes, 10 edges, 2 classes, sha256 {made.sha256[:16]}\n"
+        assert capsys.readouterr().err == told
+        counts = {"graphs": 3, "nodes": 8, "edges": 10, "classes": 2}
+        assert made.notes(trained=True) == {"data": counts}
 
 
 def test_a_name_is_still_a_dataset() -> None:
