@@ -184,9 +184,9 @@ def lines(plan: Plan, costs: Costs) -> Iterator[str]:
     by_experiment: dict[str, list[Task]] = {}
     for task in work:
         by_experiment.setdefault(task.experiment.key, []).append(task)
-    width = max(len(some[0].experiment.label) for some in by_experiment.values())
+    width = max(len(some[0].label) for some in by_experiment.values())
     for some in by_experiment.values():
-        yield f"{some[0].experiment.label:{width}}  {counts(some)}{forecast(some, costs)}"
+        yield f"{some[0].label:{width}}  {counts(some)}{forecast(some, costs)}"
     yield f"{'all':{width}}  {counts(work)}{forecast(work, costs)}"
     if plan.undecided():
         yield f"{'':{width}}  and then {plan.undecided()} cells with what these choose"

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
 
 State = Literal["done", "diverged", "failed", "missing"]
@@ -15,6 +16,12 @@ class Task(NamedTuple):
     experiment: Experiment
     seed: int
     state: State
+    apart: str = ""  # what tells the experiment from others of its label
+
+    @property
+    def label(self) -> str:
+        """The experiment, for people."""
+        return f"{self.experiment.label}{self.apart}"
 
     @property
     def key(self) -> tuple[str, int]:
@@ -24,14 +31,46 @@ class Task(NamedTuple):
 
 def survey(work: Iterable[tuple[Experiment, Sequence[int]]], results: Path) -> Iterator[Task]:
     """The tasks of experiments with their seeds, each once."""
-    seen: set[tuple[str, int]] = set()
+    work, seen = list(work), set[tuple[str, int]]()
+    apart = told_apart(experiment for experiment, _ in work)
     for experiment, seeds in work:
         records = experiment.records(results)
         for seed in seeds:
             if (experiment.key, seed) not in seen:
                 seen.add((experiment.key, seed))
                 statuses = {record["status"] for record in records if record["seed"] == seed}
-                yield Task(experiment, seed, state(statuses))
+                yield Task(experiment, seed, state(statuses), apart[experiment.key])
+
+
+def told_apart(work: Iterable[Experiment]) -> dict[str, str]:
+    """Of experiments that share a label, what their recipes differ in; by the experiment's key.
+
+    >>> from contrastbench.losses.spec import LossSpec
+    >>> recipes = {"encoder": "raw"}, {"encoder": "gin"}
+    >>> two = [Experiment("graph", "DD", LossSpec("none"), recipe) for recipe in recipes]
+    >>> list(told_apart(two).values()), list(told_apart(two[:1]).values())
+    ([' (encoder=raw)', ' (encoder=gin)'], [''])
+    """
+    by_label: dict[str, dict[str, Experiment]] = {}
+    for experiment in work:
+        by_label.setdefault(experiment.label, {})[experiment.key] = experiment
+    return {key: text for same in by_label.values() for key, text in differences(same).items()}
+
+
+def differences(same: dict[str, Experiment]) -> dict[str, str]:
+    """By key, the values of recipes that are not the same in all."""
+    if len(same) == 1:
+        return dict.fromkeys(same, "")
+    recipes = {key: one.full_recipe.model_dump(mode="json") for key, one in same.items()}
+    names = [
+        name
+        for name in next(iter(recipes.values()))
+        if len({store.canonical(recipe.get(name)) for recipe in recipes.values()}) > 1
+    ]
+    return {
+        key: f" ({', '.join(f'{name}={recipe.get(name)}' for name in names)})"
+        for key, recipe in recipes.items()
+    }
 
 
 def state(statuses: set[str]) -> State:

@@ -52,8 +52,7 @@ STARTS = 3  # of a worker that is killed before it is ready, as where memory is 
 class Failure:
     """A cell without a result, and why."""
 
-    experiment: Experiment
-    seed: int
+    task: Task
     reason: str
 
 
@@ -80,7 +79,7 @@ def run(
         tried |= {task.key for task in tasks}
         failures += Sweep(tasks, options, jobs, costs, per_device, refused=refused).run()
     work = plan.tasks()
-    failures += diverged(work, {(failure.experiment.key, failure.seed) for failure in failures})
+    failures += diverged(work, {failure.task.key for failure in failures})
     yield from ((line, True) for line in report(failures))
     done = sum(task.state == "done" for task in work)
     missing = len(work) - done
@@ -91,7 +90,7 @@ def run(
 def diverged(work: Sequence[Task], reported: set[tuple[str, int]]) -> list[Failure]:
     """Cells that an earlier run has seen diverge."""
     return [
-        Failure(task.experiment, task.seed, "diverged in an earlier run")
+        Failure(task, "diverged in an earlier run")
         for task in work
         if task.state == "diverged" and task.key not in reported
     ]
@@ -192,7 +191,7 @@ class Sweep:
             self.costs.learn(task.experiment, reply["seconds"])
         else:
             reason = f"{reply['status']}: {reply['error']}"
-            self.failures.append(Failure(task.experiment, task.seed, reason))
+            self.failures.append(Failure(task, reason))
 
     def outlook(self) -> str:
         """How long the rest will take, as far as records tell.
@@ -283,7 +282,7 @@ def outcome(task: Task, reply: Reply) -> str:
 
 def label(task: Task) -> str:
     """For people."""
-    return f"{task.experiment.label}, seed {task.seed}"
+    return f"{task.label}, seed {task.seed}"
 
 
 def join(threads: Iterable[threading.Thread]) -> None:
@@ -309,7 +308,7 @@ def report(failures: Iterable[Failure]) -> Iterator[str]:
     """A line for each experiment and reason, with its seeds."""
     seeds: dict[tuple[str, str], list[int]] = {}
     for failure in failures:
-        seeds.setdefault((failure.experiment.label, failure.reason), []).append(failure.seed)
+        seeds.setdefault((failure.task.label, failure.reason), []).append(failure.task.seed)
     for (label, reason), some in seeds.items():
         yield f"{label}, seed{'s' * (len(some) > 1)} {', '.join(map(str, sorted(some)))}: {reason}"
 

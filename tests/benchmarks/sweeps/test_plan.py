@@ -162,3 +162,28 @@ def test_tiny_comes_over_the_tables_recipe() -> None:
     place = plan.places(table, ["column=A"])[0]
     assert place.experiment.recipe == {"epochs": 2, "limit": 60, "folds": 3, "score_at": ()}
     assert make_recipe("graph", place.experiment.recipe).epochs == 2
+
+
+def test_experiments_of_one_label_are_told_apart_by_their_recipes(tmp_path: Path) -> None:
+    rows = [
+        {"name": "untrained", "loss": "none"},
+        {"name": "counts", "loss": "none", "recipe": {"encoder": "raw"}},
+        {"name": "trained", "loss": "infonce"},
+    ]
+    about = {
+        "name": "t",
+        "decimals": 1,
+        "title": "t",
+        "source": "s",
+        "domain": "graph",
+        "metric": "accuracy",
+    }
+    table = Table(**about, columns={"A": {"dataset": "MUTAG"}}, rows=rows)
+    found = plan.Plan(table, plan.places(table), [0], "paper", tmp_path)
+    text = list(plan.lines(found, Costs(tmp_path)))
+    assert [line.split("  ")[0] for line in text] == [
+        "graph MUTAG none (encoder=gin)",
+        "graph MUTAG none (encoder=raw)",
+        "graph MUTAG infonce",
+        "all",
+    ]

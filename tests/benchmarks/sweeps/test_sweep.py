@@ -67,7 +67,7 @@ def stub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Pat
 def test_a_worker_runs_many_cells_and_failures_stop_nobody(stub, tmp_path: Path) -> None:
     notes = stub('say(**ok) if loss != "dar" else say(status="failed", error="no")')
     failures = run(tasks("infonce", "dar", "adnce"), tmp_path)
-    assert [(f.experiment.loss.name, f.seed, f.reason) for f in failures] == [
+    assert [(f.task.experiment.loss.name, f.task.seed, f.reason) for f in failures] == [
         ("dar", 0, "failed: no"),
         ("dar", 1, "failed: no"),
     ]
@@ -84,7 +84,7 @@ def test_a_worker_that_dies_takes_one_cell_with_it(stub, tmp_path: Path) -> None
         say(**ok)
     """)
     (failure,) = run(tasks("infonce", "dar", "adnce", seeds=1), tmp_path)
-    assert failure.experiment.loss.name == "dar"
+    assert failure.task.experiment.loss.name == "dar"
     assert (
         failure.reason == "failed: the process was killed by SIGKILL (out of memory?): out of luck"
     )
@@ -242,7 +242,7 @@ def test_a_cell_out_of_memory_is_tried_once_more_alone_on_its_device(
     failures = sweep.run()
     assert beside == [0, 0], "nobody else's process was there, before and in the second try"
     assert len(notes.read_text().splitlines()) == 7, "each cell once, and one twice"
-    assert [failure.experiment.loss.name for failure in failures] == ["dar"] * (not enough)
+    assert [failure.task.experiment.loss.name for failure in failures] == ["dar"] * (not enough)
     assert "dar, seed 0: out of memory, once more, alone on cuda:0" in capfd.readouterr().err
 
 
@@ -265,7 +265,7 @@ def test_a_record_that_cannot_be_written_is_printed_and_stops_no_other_seed(
     """)
     failures = run(tasks("infonce", seeds=3), tmp_path)
     assert [line.split()[3] for line in notes.read_text().splitlines()] == ["0", "1", "2"]
-    assert [(f.seed, f.reason) for f in failures] == [
+    assert [(f.task.seed, f.reason) for f in failures] == [
         (0, "failed: cannot write x.json: the record is printed above")
     ]
     assert '{"a":0,"b":87.5}' in capsys.readouterr().err.splitlines()
