@@ -2,7 +2,8 @@
 
 import stat
 import zipfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -77,14 +78,26 @@ def names(archive: zipfile.ZipFile) -> list[str]:
     """The members of a zip: where its directory is damaged, none is taken for missing.
 
     Raises:
-        BadZipFile: a name is not that of the member's own header, or an entry hides in another's
-            comment, whose length is wrong.
+        BadZipFile: a name is not that of the member's own header, or that of two members, or an
+            entry hides in another's comment, whose length is wrong.
     """
+    found = archive.namelist()
+    if double := first_double(found):
+        raise zipfile.BadZipFile(f"two members are named {double}")
     for info in archive.infolist():
         archive.open(info).close()  # compares the names
         if b"PK\1\2" in info.comment + info.extra:
             raise zipfile.BadZipFile(f"the directory's entry of {info.filename}")
-    return archive.namelist()
+    return found
+
+
+def first_double(names: Iterable[str]) -> str:
+    """A name that is there twice, of which readers take one or the other; empty if there is none.
+
+    >>> first_double(["a", "b", "a"]), first_double("ab")
+    ('a', '')
+    """
+    return next((name for name, count in Counter(names).items() if count > 1), "")
 
 
 def member(archive: zipfile.ZipFile, name: str, limit: int = UNPACKED) -> bytes:

@@ -224,8 +224,10 @@ def zip_reader(path: Path, name: str) -> RawReader:
     def read(suffix: str) -> bytes | None:
         wanted, fix = f"{name}_{suffix}.txt", f"delete it and download {TU_URL.format(name)} again"
         with reading(path, fix), zipfile.ZipFile(path) as archive:
-            found = next((m for m in names(archive) if Path(m).name == wanted), None)
-            return member(archive, found) if found else None
+            found = [m for m in names(archive) if Path(m).name == wanted]
+            if len(found) > 1:
+                raise ValueError(f"{found[0]} and {found[1]}")
+            return member(archive, found[0]) if found else None
 
     return read
 

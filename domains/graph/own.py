@@ -23,7 +23,7 @@ from contrastbench.domains import download, own
 from contrastbench.domains.declaration import Source
 from contrastbench.domains.graph import SOURCES, data
 from contrastbench.domains.graph.data import MAX_FEATURES, Graphs, content_hash, pointers, union
-from contrastbench.domains.reading import contents
+from contrastbench.domains.reading import contents, reading
 from contrastbench.losses.errors import UserError, unknown, users_code
 
 LABELS = "labels.csv"  # beside graph files: the name of each with its class
@@ -117,11 +117,12 @@ def read_file(path: Path) -> Any:
     """A networkx graph of a GraphML file, or of a list of edges; labels are texts."""
     import networkx as nx
 
-    if path.suffix.lower() != ".graphml":
-        delimiter = DELIMITERS.get(path.suffix.lower())
-        with path.open("rb") as file:
-            return nx.read_edgelist(file, delimiter=delimiter, data=False)
-    graph = nx.read_graphml(path)
+    with reading(path, "repair or replace it", "cannot be read"):
+        if path.suffix.lower() != ".graphml":
+            delimiter = DELIMITERS.get(path.suffix.lower())
+            with path.open("rb") as file:
+                return nx.read_edgelist(file, delimiter=delimiter, data=False)
+        graph = nx.read_graphml(path)
     for _, values in graph.nodes(data=True):
         if "label" in values:
             values["label"] = str(values["label"])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from contrastbench.domains.download import fetch
 from contrastbench.domains.image import DATASETS, decode
-from contrastbench.domains.reading import UNPACKED, reading
+from contrastbench.domains.reading import UNPACKED, first_double, reading
 from contrastbench.losses.errors import UserError
 
 AGAIN = "delete it and download {} again"
@@ -38,7 +38,10 @@ class Members:
             return {name: decode.folder_reader(root)(name) for name in names}
         path = archive(self.name, self.data_root)
         with reading(path, again(self.name)):
-            contents = dict(self.members(path, set(names)))
+            found = list(self.members(path, set(names)))
+            if double := first_double(name for name, _ in found):
+                raise ValueError(f"two members are named {double}")
+            contents = dict(found)
         missing = [name for name in names if name not in contents]
         if missing:
             raise UserError(f"{path} has no {self.folder}/{missing[0]}: {again(self.name)}")
@@ -49,9 +52,11 @@ class Members:
         with gzip.open(path) as unpacked:
             with tarfile.open(fileobj=unpacked, mode="r|") as tar:
                 for member in tar:
+                    if member.size > UNPACKED:  # passing over what is not there takes for ever
+                        raise ValueError(f"{member.name} is too large")
                     name = Path(member.name).name
                     if name in names and Path(member.name).parent.name == self.folder:
-                        file = tar.extractfile(member) if member.size <= UNPACKED else None
+                        file = tar.extractfile(member)
                         if file is not None:
                             yield name, file.read()
             while unpacked.read(2**20):

@@ -21,6 +21,7 @@ from contrastbench.domains.reading import contents, member, names, reading
 from contrastbench.losses.errors import UserError
 
 SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")  # Pillow runs a program for EPS
 SMALLEST = 8  # pixels a side
 LARGEST = 2**26  # pixels; each thread that decodes may hold as many
 PACKED = 2**28  # bytes of an image file in an archive
@@ -189,7 +190,7 @@ def open_image(name: str, data: bytes) -> Image.Image:
     """The image in a file's bytes, not yet decoded."""
     with reading(name, REPLACE):
         try:
-            image = Image.open(BytesIO(data))
+            image = Image.open(BytesIO(data), formats=FORMATS)
         except UnidentifiedImageError:
             reason = "it is empty" if not data else "it holds something else"
             raise UserError(f"{name} is no image ({reason}): {REPLACE}") from None

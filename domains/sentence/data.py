@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from contrastbench.domains.download import fetch, sha256
-from contrastbench.domains.reading import UNPACKED, contents, reading
+from contrastbench.domains.reading import UNPACKED, contents, first_double, reading
 from contrastbench.domains.sentence.datasets import CORPORA, DATASETS
 from contrastbench.losses.errors import UserError
 
@@ -68,13 +68,13 @@ class Archive:
     def __init__(self, path: Path) -> None:
         self.path = path
         with reading(path, AGAIN), tarfile.open(path) as tar:
-            self.members = {member.name: member for member in tar if member.isfile()}
+            self.members = [member for member in tar if member.isfile()]
+            if double := first_double(member.name for member in self.members):
+                raise ValueError(f"two members are named {double}")
 
     def read(self, name: str) -> bytes:
         """The bytes of the file of that name, in whichever folder of the archive it lies."""
-        matches = [
-            member for path, member in self.members.items() if f"/{path}".endswith(f"/{name}")
-        ]
+        matches = [member for member in self.members if f"/{member.name}".endswith(f"/{name}")]
         with reading(f"{self.path}: {name}", AGAIN), tarfile.open(self.path) as tar:
             file = tar.extractfile(matches[0]) if matches else None
             if file is None or matches[0].size > UNPACKED:

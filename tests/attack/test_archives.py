@@ -1,0 +1,294 @@
+"""Archives and checkpoints that are out to harm: refused in one line or read as they are.
+
+Nothing is written, run, unpickled or connected to, and no link out of them is followed.
+"""
+
+import gzip
+import io
+import struct
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+from zlib import crc32
+
+import hostile
+import numpy as np
+import pytest
+import senteval
+
+pytest.importorskip("PIL")
+import made_images
+from contrastbench.domains import reading
+from contrastbench.domains.graph import data as graphs
+from contrastbench.domains.graph import own as own_graphs
+from contrastbench.domains.image import DATASETS, archives, cifar, decode
+from contrastbench.domains.image import data as images
+from contrastbench.domains.image import own as own_images
+from contrastbench.domains.sentence import data as sentences
+from contrastbench.domains.sentence.transfer import tasks
+from contrastbench.losses import UserError
+
+MOST = 1 << 20  # bytes that the readers take here
+
+
+class Reader(NamedTuple):
+    """What a zip or a tar is read by."""
+
+    file: str  # the archive's name
+    files: hostile.Files
+    read: Callable[[Path], str]  # its content's hash, of the folder that has the archive
+    named: str  # what a refusal has
+
+
+def tu_files() -> hostile.Files:
+    """Three graphs."""
+    texts = {
+        "A": "1, 2\n2, 1\n2, 3\n3, 2\n6, 7\n7, 6\n7, 8\n8, 7\n6, 8\n8, 6\n",
+        "graph_indicator": "1\n1\n1\n2\n2\n3\n3\n3\n",
+        "graph_labels": "1\n-1\n1\n",
+        "node_labels": "0\n2\n0\n0\n0\n2\n2\n2\n",
+    }
+    return {f"TOY/TOY_{suffix}.txt": text.encode() for suffix, text in texts.items()}
+
+
+def read_graphs(root: Path) -> str:
+    graphs.load_tu.cache_clear()
+    return graphs.load("TOY", root)[1]
+
+
+def tiny_files() -> hostile.Files:
+    files = {"wnids.txt": b"n1\nn2\n", "val/val_annotations.txt": b"v0\tn1\t0\nv1\tn2\t0\n"}
+    files |= {f"train/{c}/images/{c}.JPEG": made_images.jpeg(k) for k, c in enumerate(("n1", "n2"))}
+    files |= {f"val/images/v{k}": made_images.jpeg(9 + k) for k in range(2)}
+    return {f"tiny-imagenet-200/{name}": content for name, content in files.items()}
+
+
+def read_images(name: str) -> Callable[[Path], str]:
+    def read(root: Path) -> str:
+        images.load_declared.cache_clear()
+        return images.load(name, 64, root, made_images.CPU)[1]
+
+    return read
+
+
+def array_files() -> hostile.Files:
+    arrays = {"images": made_images.noise(8, 16, 16), "labels": np.arange(8) % 2}
+    files = {}
+    for name, values in arrays.items():
+        file = io.BytesIO()
+        np.save(file, values)
+        files[f"{name}.npy"] = file.getvalue()
+    return files
+
+
+def read_arrays(root: Path) -> str:
+    own_images.load_unchanged.cache_clear()
+    return images.load(f"npz:{root / 'mine.npz'}", 16, None, made_images.CPU)[1]
+
+
+def senteval_files(folder: Path) -> hostile.Files:
+    senteval.make(folder, [])
+    root = folder / "senteval/downstream"
+    names = sorted(path.relative_to(root) for path in root.rglob("*") if path.is_file())
+    names.sort(key=lambda name: "sts-dev" not in name.name)  # the first is read first
+    return {f"downstream/{name}": (root / name).read_bytes() for name in names}
+
+
+def read_sentences(root: Path) -> str:
+    read = sentences.TextFiles(root / "senteval.tar")
+    sentences.stsb_pairs(read, "dev")
+    sentences.sts_sets(read)
+    tasks(read)
+    return read.sha256.hexdigest()
+
+
+def cifar_files() -> hostile.Files:
+    rows = np.concatenate([np.arange(10)[:, None], made_images.noise(10, 3072)], axis=1)
+    batch = rows.astype(np.uint8).tobytes()
+    files = {f"data_batch_{k}.bin": batch for k in range(1, 6)}
+    files |= {"test_batch.bin": batch, "batches.meta.txt": b"plane\ncar\n"}
+    return {f"cifar-10-batches-bin/{name}": content for name, content in files.items()}
+
+
+@pytest.fixture
+def readers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offline: None) -> dict[str, Reader]:
+    """Of small sets, that take a megabyte at most."""
+    for module in (reading, archives, sentences, own_images):
+        monkeypatch.setattr(module, "UNPACKED", MOST)
+    monkeypatch.setattr(reading.member, "__defaults__", (MOST,))
+    monkeypatch.setattr(decode, "PACKED", MOST)
+    monkeypatch.setattr(sentences, "SIZES", {})
+    whole = cifar.records
+    monkeypatch.setattr(
+        cifar, "records", lambda name, raw, count, labels: whole(name, raw, count // 1000, labels)
+    )
+    monkeypatch.setitem(DATASETS, "CIFAR-10", replace(DATASETS["CIFAR-10"], content=""))
+    return {
+        "graphs": Reader("TOY.zip", tu_files(), read_graphs, "TOY"),
+        "images": Reader(
+            "tiny-imagenet-200.zip", tiny_files(), read_images("Tiny-ImageNet"), "iny-"
+        ),
+        "arrays": Reader("mine.npz", array_files(), read_arrays, "mine.npz"),
+        "sentences": Reader(
+            "senteval.tar", senteval_files(tmp_path / "made"), read_sentences, "senteval.tar"
+        ),
+        "pictures": Reader(
+            "cifar-10-binary.tar.gz", cifar_files(), read_images("CIFAR-10"), "cifar-10"
+        ),
+    }
+
+
+def verdict(read: Callable[[], str], whole: str, named: str) -> str:
+    """What became of it; another content, another exception and two lines are defects."""
+    try:
+        assert read() == whole, "another content, silently"
+    except UserError as error:
+        assert named in str(error)
+        assert len(str(error).splitlines()) == 1
+        return hostile.REFUSED
+    return hostile.READ
+
+
+def besiege(
+    reader: Reader,
+    tricks: dict[str, tuple[str, hostile.Zip]],
+    pack: Callable[[hostile.Files], bytes],
+    squeeze: Callable[[bytes], bytes],
+    root: Path,
+) -> None:
+    """Try all tricks on a reader."""
+    canary, data = root / "canary", root / "a/data"
+    canary.mkdir(parents=True)
+    data.mkdir(parents=True)
+    (canary / "secret").write_bytes(b"1, 2\n2, 1\n")
+    (data / reader.file).write_bytes(squeeze(pack(reader.files)))
+    whole, first = reader.read(data), next(iter(reader.files))
+    for name, (wanted, make) in tricks.items():
+        (data / reader.file).write_bytes(squeeze(make(reader.files, first, canary)))
+        before = hostile.tree(root)
+        with hostile.watched(canary) as touched:
+            became = verdict(lambda: reader.read(data), whole, reader.named)
+        assert wanted in (became, hostile.EITHER), name
+        assert touched == [], name
+        assert hostile.tree(root) == before, name
+
+
+@pytest.mark.parametrize("name", ["graphs", "images", "arrays"])
+def test_zips(
+    name: str, readers: dict[str, Reader], tmp_path: Path, found: Callable[[str], None]
+) -> None:
+    besiege(readers[name], hostile.ZIPS, hostile.zipped, bytes, tmp_path / "siege")
+    found(f"data: {len(hostile.ZIPS)} hostile zips of {name}: nothing touched")
+
+
+@pytest.mark.parametrize("name", ["sentences", "pictures"])
+def test_tars(
+    name: str, readers: dict[str, Reader], tmp_path: Path, found: Callable[[str], None]
+) -> None:
+    squeeze = gzip.compress if name == "pictures" else bytes
+    besiege(readers[name], hostile.TARS, hostile.tarred, squeeze, tmp_path / "siege")
+    found(f"data: {len(hostile.TARS)} hostile tars of {name}: nothing touched")
+
+
+def object_array(canary: Path) -> bytes:
+    """An array of Python's objects, which are pickled."""
+    file = io.BytesIO()
+    np.save(file, np.array([hostile.Reduced(canary / "owned")], dtype=object), allow_pickle=True)
+    return file.getvalue()
+
+
+LAUGHS = "".join(f'<!ENTITY l{k} "{f"&l{k - 1};" * 10}">' for k in range(1, 10))
+DOCTYPE = '<?xml version="1.0"?><!DOCTYPE g [<!ENTITY l0 "ha">{}]>'
+GRAPHML = (
+    '{}<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph edgedefault="undirected">'
+    '<node id="a">{}</node><node id="b"/><edge source="a" target="b"/></graph></graphml>'
+)
+
+
+def png(*chunks: tuple[bytes, bytes], width: int = 16) -> bytes:
+    """A PNG of these chunks between its head and its end."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", width, width, 8, 2, 0, 0, 0)
+    pixels = zlib.compress(b"".join(b"\0" + bytes(48) for _ in range(16)))
+    some = [(b"IHDR", head), *chunks, (b"IDAT", pixels), (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*one) for one in some)
+
+
+IMAGES: dict[str, Callable[[Path], bytes]] = {
+    "a picture of 10 billion pixels": lambda c: png(width=100_000),
+    "a note of a gigabyte": lambda c: png((b"zTXt", b"x\0\0" + zlib.compress(bytes(1 << 27)))),
+    "a program of PostScript": lambda c: (
+        b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 16 16\n("
+        + bytes(c / "owned")
+        + b") (w) file closefile\n%%EOF\n"
+    ),
+    "a vector graphic": lambda c: (
+        b'<svg xmlns="http://www.w3.org/2000/svg"><image href="file://'
+        + bytes(c)
+        + b'/secret"/></svg>'
+    ),
+    "a pickle": lambda c: hostile.pickled(c / "owned"),
+    "a page of Windows": lambda c: b"\xd7\xcd\xc6\x9a" + bytes(18) + b"\1\0\t\0\0\3" + bytes(40),
+    "a font": lambda c: b"%!PS-AdobeFont-1.0" + bytes(100),
+    "an archive": lambda c: hostile.zipped({"a.png": png()}),
+}
+
+
+def test_images(tmp_path: Path, found: Callable[[str], None]) -> None:
+    root, canary = made_images.folder(tmp_path / "images"), tmp_path / "canary"
+    canary.mkdir()
+    (canary / "secret").write_bytes(b"secret")
+    for name, make in IMAGES.items():
+        (root / "train/cat/odd.png").write_bytes(make(canary))
+        own_images.load_unchanged.cache_clear()
+        with (
+            hostile.watched(canary) as touched,
+            pytest.raises(UserError, match=r"odd\.png") as error,
+        ):
+            images.load(f"folder:{root}", 16, None, made_images.CPU)
+        assert len(str(error.value).splitlines()) == 1, name
+        assert touched == [], name
+        assert not (canary / "owned").exists(), name
+    found(f"data: {len(IMAGES)} hostile images: nothing touched")
+
+
+def test_graph_files(tmp_path: Path, found: Callable[[str], None]) -> None:
+    pytest.importorskip("networkx")
+    canary, root = tmp_path / "canary", tmp_path / "graphs"
+    for folder in (canary, root):
+        folder.mkdir()
+    (canary / "secret").write_text("secret")
+    (root / "labels.csv").write_text("a.graphml,0\nb.graphml,1\n")
+    (root / "b.graphml").write_text(GRAPHML.format("", ""))
+    outside = f'<!ENTITY out SYSTEM "file://{canary}/secret">'
+    remote = '<!ENTITY % out SYSTEM "http://127.0.0.1:9/x"> %out;'
+    for text in (
+        GRAPHML.format(DOCTYPE.format(LAUGHS), "&l9;"),
+        GRAPHML.format(DOCTYPE.format(outside), "&out;"),
+        GRAPHML.format(DOCTYPE.format(remote), "&out;"),
+        "<a>" * 100_000,
+    ):
+        (root / "a.graphml").write_text(text)
+        own_graphs.load_unchanged.cache_clear()
+        with hostile.watched(canary) as touched, pytest.raises(UserError) as error:
+            own_graphs.load(f"folder:{root}", None)
+        assert "graphml" in str(error.value)
+        assert len(str(error.value).splitlines()) == 1
+        assert touched == []
+    found("data: 4 hostile files of GraphML: nothing touched")
+
+
+def test_objects_in_arrays(readers: dict[str, Reader], tmp_path: Path) -> None:
+    canary = tmp_path / "canary"
+    canary.mkdir()
+    for key in ("images.npy", "labels.npy"):
+        packed = hostile.zipped({**readers["arrays"].files, key: object_array(canary)})
+        (tmp_path / "mine.npz").write_bytes(packed)
+        with hostile.watched(canary) as touched, pytest.raises(UserError, match=r"mine\.npz"):
+            read_arrays(tmp_path)
+        assert (touched, list(canary.iterdir())) == ([], [])

@@ -1,0 +1,417 @@
+"""Archives and checkpoints that are out to harm, and a watch on what reading them touches."""
+
+import io
+import os
+import pickle
+import struct
+import sys
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+Files = dict[str, bytes]
+MANY = 3000  # members more than anybody needs
+BOMB = bytes(3 << 20)  # what a bomb unpacks to: more than the tests' readers take
+WATCHED = (  # prefixes of what the interpreter announces
+    *("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.symlink", "os.link", "os.truncate"),
+    *("os.chmod", "os.chown", "os.system", "os.exec", "os.posix_spawn", "os.fork", "shutil."),
+    *("subprocess.Popen", "socket.connect", "socket.getaddrinfo", "pickle.find_class"),
+)
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_seen: list[str] | None = None
+_secret = ""
+
+
+def _hear(event: str, arguments: tuple[Any, ...]) -> None:
+    if _seen is None:
+        return
+    if event == "open":
+        path, _, flags = arguments
+        writes = isinstance(flags, int) and flags & WRITING and path != os.devnull
+        if writes or (_secret and str(path).startswith(_secret)):
+            _seen.append(f"open {path}")
+    elif event.startswith(WATCHED):
+        _seen.append(f"{event} {arguments}")
+
+
+sys.addaudithook(_hear)  # for the rest of the process: it cannot be taken off
+
+
+@contextmanager
+def watched(secret: Path) -> Iterator[list[str]]:
+    """What is written, run, connected to or unpickled meanwhile, or read of the secret's folder."""
+    global _seen, _secret
+    _seen, _secret = [], str(secret)
+    try:
+        yield _seen
+    finally:
+        _seen = None
+
+
+def tree(root: Path) -> dict[str, Any]:
+    """All that stands in a folder: names, kinds, bytes."""
+    return {
+        str(path.relative_to(root)): path.read_bytes() if path.is_file() else path.lstat().st_mode
+        for path in sorted(root.rglob("*"))
+    }
+
+
+class Reduced:
+    """Whoever unpickles it makes the canary's file."""
+
+    def __init__(self, canary: Path) -> None:
+        self.canary = canary
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.canary),)
+
+
+def pickled(canary: Path, protocol: int = 4) -> bytes:
+    """A pickle that makes the canary's folder."""
+    return pickle.dumps(Reduced(canary), protocol)
+
+
+# -- zip ---------------------------------------------------------------------------------------
+
+
+def zipped(
+    files: Files | list[tuple[str | zipfile.ZipInfo, bytes]], how: int = zipfile.ZIP_DEFLATED
+) -> bytes:
+    """A zip of these members, in this order."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", how) as archive:
+        for name, content in files.items() if isinstance(files, dict) else files:
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+def entry(name: str, mode: int) -> zipfile.ZipInfo:
+    """A member of another kind than a file."""
+    info = zipfile.ZipInfo(name)
+    info.create_system, info.external_attr = 3, mode << 16
+    return info
+
+
+def with_fields(data: bytes, local: dict[int, bytes], central: dict[int, bytes]) -> bytes:
+    """A zip with other bytes in the headers of its first member."""
+    changed = bytearray(data)
+    for start, fields in ((0, local), (data.index(b"PK\1\2"), central)):
+        for place, value in fields.items():
+            changed[start + place : start + place + len(value)] = value
+    return bytes(changed)
+
+
+def with_end(data: bytes, fields: dict[int, bytes], comment: bytes = b"") -> bytes:
+    """A zip with other bytes in the record at its end."""
+    start = data.rindex(b"PK\5\6")
+    end = bytearray(data[start:])
+    for place, value in fields.items():
+        end[place : place + len(value)] = value
+    return data[:start] + bytes(end) + comment
+
+
+def doubled(files: Files, first: str) -> bytes:
+    """Two members of one name: readers differ in which they take."""
+    other = first[:-1] + chr(ord(first[-1]) ^ 1)
+    data = zipped([*files.items(), (other, b"1, 2\n2, 1\n")])
+    return data.replace(other.encode(), first.encode())
+
+
+def overlapping(files: Files, first: str) -> bytes:
+    """A directory whose second entry is the first one's bytes again, as in the best bombs."""
+    data = bytearray(zipped(files))
+    starts = [k for k in range(len(data)) if data[k : k + 4] == b"PK\1\2"]
+    data[starts[1] + 42 : starts[1] + 46] = data[starts[0] + 42 : starts[0] + 46]
+    return bytes(data)
+
+
+LINK, DEVICE, PIPE, FOLDER = 0o120777, 0o020666, 0o010666, 0o040755
+Zip = Callable[[Files, str, Path], bytes]
+READ, REFUSED, EITHER = "read as it is", "refused", "either"
+# what is done to a zip whose first member is named, and what becomes of it
+ZIPS: dict[str, tuple[str, Zip]] = {
+    "a path out of the folder": (
+        READ,
+        lambda f, n, c: zipped({**f, "../../canary/owned": b"x", "a/../../../canary/owned": b"x"}),
+    ),
+    "an absolute path": (READ, lambda f, n, c: zipped({**f, str(c / "owned"): b"x"})),
+    "a path of Windows": (
+        READ,
+        lambda f, n, c: zipped({**f, "..\\..\\canary\\owned": b"x", "C:\\owned": b"x"}),
+    ),
+    "a wanted file's name out of the folder": (
+        EITHER,
+        lambda f, n, c: zipped({f"../../canary/{Path(n).name}": b"1, 2\n2, 1\n", **f}),
+    ),
+    "a link to a secret": (
+        REFUSED,
+        lambda f, n, c: zipped([(entry(n, LINK), str(c / "secret").encode()), *rest(f, n)]),
+    ),
+    "a linked folder": (
+        READ,
+        lambda f, n, c: zipped([(entry("link", LINK), bytes(c)), ("link/owned", b""), *f.items()]),
+    ),
+    "a device and a pipe": (
+        READ,
+        lambda f, n, c: zipped([*f.items(), (entry("d", DEVICE), b""), (entry("p", PIPE), b"")]),
+    ),
+    "a wanted file that says it is a device": (
+        READ,
+        lambda f, n, c: zipped([(entry(n, DEVICE), f[n]), *rest(f, n)]),
+    ),
+    "a folder in a wanted file's place": (
+        REFUSED,
+        lambda f, n, c: zipped([(entry(f"{n}/", FOLDER), b""), *rest(f, n)]),
+    ),
+    "two files of one name": (REFUSED, lambda f, n, c: doubled(f, n)),
+    "entries that overlap": (REFUSED, lambda f, n, c: overlapping(f, n)),
+    "a deflated bomb": (REFUSED, lambda f, n, c: zipped({**f, n: BOMB})),
+    "an LZMA bomb": (REFUSED, lambda f, n, c: zipped({**f, n: BOMB}, zipfile.ZIP_LZMA)),
+    "a bzip2 bomb": (REFUSED, lambda f, n, c: zipped({**f, n: BOMB}, zipfile.ZIP_BZIP2)),
+    "a bomb that says it is small": (
+        REFUSED,
+        lambda f, n, c: with_fields(
+            zipped({n: BOMB, **dict(rest(f, n))}), {22: b"\1\0\0\0"}, {24: b"\1\0\0\0"}
+        ),
+    ),
+    "a bomb that nobody asks for": (READ, lambda f, n, c: zipped({**f, "bomb": BOMB})),
+    "a zip in a zip": (REFUSED, lambda f, n, c: zipped({**f, n: zipped({n: zipped(f)})})),
+    "very many files": (
+        READ,
+        lambda f, n, c: zipped({**{f"x/{k}": b"" for k in range(MANY)}, **f}, zipfile.ZIP_STORED),
+    ),
+    "more files than there are": (
+        READ,
+        lambda f, n, c: with_end(zipped(f), {8: b"\xfe\xff", 10: b"\xfe\xff"}),
+    ),
+    "a directory that is elsewhere": (
+        REFUSED,
+        lambda f, n, c: with_end(zipped(f), {16: b"\xff\xff\xff\x7f"}),
+    ),
+    "a directory that is as long as the file": (
+        REFUSED,
+        lambda f, n, c: with_end(zipped(f), {12: b"\xff\xff\xff\x7f"}),
+    ),
+    "a file that begins elsewhere": (
+        REFUSED,
+        lambda f, n, c: with_fields(zipped(f), {}, {42: b"\7\0\0\0"}),
+    ),
+    "several disks": (READ, lambda f, n, c: with_fields(zipped(f), {}, {34: b"\7\0"})),
+    "a file that is encrypted": (
+        REFUSED,
+        lambda f, n, c: with_fields(zipped(f), {6: b"\1\0"}, {8: b"\1\0"}),
+    ),
+    "a method that nobody knows": (
+        REFUSED,
+        lambda f, n, c: with_fields(zipped(f), {8: b"\x63\0"}, {10: b"\x63\0"}),
+    ),
+    "a release that nobody has": (
+        REFUSED,
+        lambda f, n, c: with_fields(zipped(f), {}, {6: b"\xff\0"}),
+    ),
+    "a checksum of something else": (
+        REFUSED,
+        lambda f, n, c: with_fields(zipped(f), {14: b"\0\0\0\0"}, {16: b"\0\0\0\0"}),
+    ),
+    "another name at the file than in the directory": (
+        REFUSED,
+        lambda f, n, c: with_fields(zipped(f), {30: b"X"}, {}),
+    ),
+    "a name that ends in the middle": (
+        REFUSED,
+        lambda f, n, c: with_fields(zipped(f), {33: b"\0"}, {49: b"\0"}),
+    ),
+    "a name that is no text": (
+        REFUSED,
+        lambda f, n, c: with_fields(
+            zipped(f), {6: b"\0\x08", 30: b"\xff\xfe"}, {8: b"\0\x08", 46: b"\xff\xfe"}
+        ),
+    ),
+    "a name of 65,535 letters": (READ, lambda f, n, c: zipped({**f, "x" * 65_535: b"x"})),
+    "a name of nothing but dots": (READ, lambda f, n, c: zipped({**f, "..": b"x", ".": b"x"})),
+    "names in capitals": (
+        REFUSED,
+        lambda f, n, c: zipped({name.swapcase(): content for name, content in f.items()}),
+    ),
+    "a comment with another end": (
+        REFUSED,
+        lambda f, n, c: with_end(zipped(f), {20: b"\x16\0"}, zipped({})),
+    ),
+    "a program before it": (READ, lambda f, n, c: b"#!/bin/sh\nmkdir canary\n" + zipped(f)),
+    "a zip behind a zip": (READ, lambda f, n, c: zipped({n: b"x"}) + zipped(f)),
+    "an extra field that is torn": (
+        REFUSED,
+        lambda f, n, c: with_fields(zipped(f), {}, {24: b"\xff" * 4, 30: b"\4\0"}),
+    ),
+    "a pickle": (REFUSED, lambda f, n, c: zipped({**f, n: pickled(c / "owned")})),
+    "nothing": (REFUSED, lambda f, n, c: zipped({})),
+}
+
+
+def rest(files: Files, first: str) -> list[tuple[str, bytes]]:
+    """The others."""
+    return [item for item in files.items() if item[0] != first]
+
+
+# -- tar ---------------------------------------------------------------------------------------
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "", size: int = 0) -> Any:
+    """A header."""
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname, info.size = kind, link, size
+    info.devmajor, info.devminor = 1, 5  # /dev/zero
+    return info
+
+
+def tarred(
+    files: Files | list[tuple[Any, bytes]], pax: dict[str, str] | None = None, mode: str = "w"
+) -> bytes:
+    """A tar of these members, in this order."""
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode=mode, pax_headers=pax or {}) as tar:  # type: ignore[call-overload]
+        for info, content in files.items() if isinstance(files, dict) else files:
+            if isinstance(info, str):
+                info = member(info, size=len(content))
+            tar.addfile(info, io.BytesIO(content) if info.isfile() else None)
+    return file.getvalue()
+
+
+def resigned(header: bytes, fields: dict[int, bytes]) -> bytes:
+    """A header with other bytes and a checksum that agrees."""
+    block = bytearray(header[:512])
+    for place, value in fields.items():
+        block[place : place + len(value)] = value
+    block[148:156] = b" " * 8
+    block[148:156] = b"%06o\0 " % sum(block)
+    return bytes(block) + header[512:]
+
+
+def in_front(files: Files, *infos: Any) -> bytes:
+    """The members, and headers without content before them."""
+    return tarred([*((info, b"") for info in infos), *files.items()])
+
+
+def instead(files: Files, first: str, info: Any) -> bytes:
+    """A header without content in the first member's place."""
+    return tarred([(info, b""), *rest(files, first)])
+
+
+def sparse(name: str) -> bytes:
+    """A file of GNU's that has a hole of a terabyte."""
+    header = member(name, tarfile.GNUTYPE_SPARSE).tobuf(tarfile.GNU_FORMAT)
+    hole = b"%011o\0%011o\0" % (0, 0)
+    return resigned(header, {386: hole, 483: b"\x80" + (1 << 40).to_bytes(11, "big")})
+
+
+def pax(text: bytes) -> bytes:
+    """A header of keywords."""
+    info = member("pax", tarfile.XHDTYPE, size=len(text))
+    return info.tobuf(tarfile.USTAR_FORMAT) + text + bytes(-len(text) % 512)
+
+
+def said(key: str, value: str) -> bytes:
+    """A keyword as pax writes it."""
+    length = len(key) + len(value) + 3
+    length += len(str(length + len(str(length))))
+    return f"{length} {key}={value}\n".encode()
+
+
+HUGE = b"\x80" + (1 << 42).to_bytes(11, "big")
+NEGATIVE = b"\xff" * 11 + b"\0"
+TARS: dict[str, tuple[str, Zip]] = {
+    "a path out of the folder": (
+        READ,
+        lambda f, n, c: tarred({**f, "../../canary/owned": b"x", "a/../../canary/owned": b"x"}),
+    ),
+    "an absolute path": (READ, lambda f, n, c: tarred({**f, str(c / "owned"): b"x"})),
+    "a link to a secret": (
+        REFUSED,
+        lambda f, n, c: instead(f, n, member(n, tarfile.SYMTYPE, str(c / "secret"))),
+    ),
+    "a hard link to a secret": (
+        REFUSED,
+        lambda f, n, c: instead(f, n, member(n, tarfile.LNKTYPE, str(c / "secret"))),
+    ),
+    "a link to itself": (REFUSED, lambda f, n, c: instead(f, n, member(n, tarfile.SYMTYPE, n))),
+    "links in a circle": (
+        REFUSED,
+        lambda f, n, c: tarred(
+            [
+                (member(n, tarfile.LNKTYPE, "other"), b""),
+                (member("other", tarfile.LNKTYPE, n), b""),
+                *rest(f, n),
+            ]
+        ),
+    ),
+    "a linked folder": (
+        READ,
+        lambda f, n, c: tarred(
+            [(member("link", tarfile.SYMTYPE, str(c)), b""), ("link/owned", b"x"), *f.items()]
+        ),
+    ),
+    "a device": (REFUSED, lambda f, n, c: instead(f, n, member(n, tarfile.CHRTYPE))),
+    "a disk": (REFUSED, lambda f, n, c: instead(f, n, member(n, tarfile.BLKTYPE))),
+    "a pipe": (REFUSED, lambda f, n, c: instead(f, n, member(n, tarfile.FIFOTYPE))),
+    "a folder in a wanted file's place": (
+        REFUSED,
+        lambda f, n, c: instead(f, n, member(n, tarfile.DIRTYPE)),
+    ),
+    "two files of one name": (REFUSED, lambda f, n, c: tarred([(n, b"1\t2\n"), *f.items()])),
+    "a file of four terabytes": (
+        REFUSED,
+        lambda f, n, c: resigned(tarred(f), {124: HUGE}),
+    ),
+    "a file of less than nothing": (
+        REFUSED,
+        lambda f, n, c: resigned(tarred(f), {124: NEGATIVE}),
+    ),
+    "a hole of a terabyte": (REFUSED, lambda f, n, c: sparse(n) + tarred(dict(rest(f, n)))),
+    "a checksum of something else": (
+        REFUSED,
+        lambda f, n, c: tarred(f)[:148] + b"000000\0 " + tarred(f)[156:],
+    ),
+    "a kind that nobody knows": (
+        READ,
+        lambda f, n, c: resigned(tarred({"odd": b"x", **f}), {156: b"~"}),
+    ),
+    "a name that is in capitals": (
+        REFUSED,
+        lambda f, n, c: tarred({k.swapcase(): v for k, v in f.items()}),
+    ),
+    "a name that is no text": (
+        READ,
+        lambda f, n, c: resigned(tarred({"odd": b"", **f}), {0: b"\xff\xfe"}),
+    ),
+    "another name by keywords": (
+        REFUSED,
+        lambda f, n, c: pax(said("path", "../../canary/owned")) + tarred(f),
+    ),
+    "another size by keywords": (
+        REFUSED,
+        lambda f, n, c: pax(said("size", str(1 << 50))) + tarred(f),
+    ),
+    "keywords of no length": (REFUSED, lambda f, n, c: pax(b"0 path=x\n") + tarred(f)),
+    "keywords without end": (REFUSED, lambda f, n, c: pax(b"99999999999 path=x\n") + tarred(f)),
+    "keywords of a megabyte": (READ, lambda f, n, c: tarred(f, {"comment": "x" * (1 << 20)})),
+    "a long name that is not there": (
+        REFUSED,
+        lambda f, n, c: (
+            resigned(member("././@LongLink", tarfile.GNUTYPE_LONGNAME).tobuf(), {124: HUGE})
+            + tarred(f)
+        ),
+    ),
+    "very many files": (
+        READ,
+        lambda f, n, c: tarred({**{f"x/{k}": b"" for k in range(MANY)}, **f}),
+    ),
+    "a tar in a tar": (REFUSED, lambda f, n, c: tarred({**f, n: tarred(f)})),
+    "a bomb": (REFUSED, lambda f, n, c: tarred({**f, n: BOMB})),
+    "a bomb that nobody asks for": (EITHER, lambda f, n, c: tarred({"bomb": BOMB, **f})),
+    "a pickle": (REFUSED, lambda f, n, c: tarred({**f, n: pickled(c / "owned")})),
+    "a zip": (REFUSED, lambda f, n, c: zipped(f)),
+    "nothing": (REFUSED, lambda f, n, c: tarred({})),
+}
