@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Contrast,
         both_views,
         other_view,
+        part_of,
         query_key,
         same_class,
         whole_row,
@@ -36,6 +37,7 @@ __all__ = [
     "both_views",
     "get_loss",
     "other_view",
+    "part_of",
     "query_key",
     "same_class",
     "whole_row",
@@ -46,7 +48,7 @@ __all__ = [
 _MODULES = {
     **dict.fromkeys(["Loss", "ScoreLoss", "Scores"], "contrastbench.losses.base"),
     **dict.fromkeys(
-        ["Contrast", "both_views", "other_view", "query_key", "same_class", "whole_row"],
+        ["Contrast", "both_views", "other_view", "part_of", "query_key", "same_class", "whole_row"],
         "contrastbench.losses.contrast",
     ),
 }

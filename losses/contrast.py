@@ -282,6 +282,31 @@ def query_key(queries: Tensor | Sequence[Tensor], keys: Tensor) -> Contrast:
     return Contrast(unit(crops.flatten(0, 1)), positive, key, ids, key_id, negatives=negatives)
 
 
+def part_of(whole: Tensor, part: Tensor, starts: Tensor, most: int) -> Contrast:
+    """InfoGraph's pairing: each whole meets its own parts, and those of all others.
+
+    A graph's nodes are its positives, the nodes of other graphs its negatives (Sun et al. 2020,
+    equation 4). Wholes have as many positives as parts, the mean over them is taken for each.
+
+    Args:
+        whole: (N, D) embeddings; need not be normalised.
+        part: (M, D) embeddings of the parts of the first whole, of the second, ...
+        starts: (N + 1,) where each whole's parts begin, and M; each has one at least.
+        most: parts that a whole has at most.
+
+    >>> contrast = part_of(torch.eye(2), torch.eye(3)[:, :2], torch.tensor([0, 2, 3]), 2)
+    >>> contrast.positive_key.tolist(), contrast.padding.tolist(), contrast.key_id.tolist()
+    ([[0, 1], [2, 2]], [[False, False], [False, True]], [0, 0, 1])
+    """
+    ids, column = rows(whole), torch.arange(most, device=whole.device)
+    padding = column >= starts.diff().unsqueeze(1)
+    positive_key = (starts[:-1].unsqueeze(1) + column).where(~padding, starts[:-1].unsqueeze(1))
+    owner = torch.searchsorted(starts, rows(part), right=True) - 1
+    return Contrast(
+        unit(whole), None, unit(part), ids, owner, padding=padding, positive_key=positive_key
+    )
+
+
 def rows(z: Tensor) -> Tensor:
     """The samples' ids: row numbers."""
     return torch.arange(len(z), device=z.device)

@@ -34,6 +34,17 @@ def sharing() -> Iterator[None]:
         sharing_now = before
 
 
+@contextmanager
+def alone() -> Iterator[None]:
+    """Within, each process computes the whole of what is shared, as if it were the only one."""
+    global sharing_now
+    before, sharing_now = sharing_now, False
+    try:
+        yield
+    finally:
+        sharing_now = before
+
+
 def world() -> int:
     """How many processes share a batch; 1 outside of `sharing`."""
     return dist.get_world_size() if sharing_now else 1

@@ -49,6 +49,7 @@ LOSSES: Mapping[str, str] = {  # name -> "module:Class", the module inside contr
     "renyi": "renyi:Renyi",
     "nwj": "nwj:NWJ",
     "dv": "dv:DV",
+    "jsd": "jsd:JSD",
     "npair": "npair:NPair",
     "dar": "dar:DAR",
 }

@@ -70,6 +70,7 @@ PARAMETERS: dict[str, Callable[[Random], dict[str, Any]]] = {
     "renyi": lambda r: {"gamma": r.choice([0.5, r.uniform(1.1, 3)])},
     "nwj": lambda r: {"alpha": r.choice([0, 1, 2**-16, r.random()])},
     "dv": lambda r: {},
+    "jsd": lambda r: {},
     "npair": lambda r: {"similarity": r.choice(["cosine", "distance"])},
     "dar": lambda r: {
         "form": r.choice(["chain", "star"]),

@@ -234,6 +234,12 @@ def nwj(contrast: Contrast, temperature: float, alpha: float) -> Tensor:
     return -(f - alpha * p - (1 - alpha) * q)
 
 
+def jsd(contrast: Contrast, temperature: float) -> Tensor:
+    p = expectation(contrast, True, lambda s: torch.log(1 + torch.exp(-s / temperature)))
+    q = expectation(contrast, False, lambda s: torch.log(1 + torch.exp(s / temperature)))
+    return p + q - 2 * math.log(2)
+
+
 def npair(contrast: Contrast, temperature: float, similarity: str = "cosine") -> Tensor:
     terms = []
     for pos, neg in anchors(contrast):
@@ -274,6 +280,7 @@ ORACLES: dict[str, Oracle] = {
     "renyi": renyi,
     "nwj": nwj,
     "dv": dv,
+    "jsd": jsd,
     "npair": npair,
     "dar": dar,
 }

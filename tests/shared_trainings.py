@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.base import Validates
 from contrastbench.domains.graph.data import Graphs
+from contrastbench.domains.graph.encoder import InfoGraph
 from contrastbench.domains.registry import declaration, domain_class, make_recipe
 from contrastbench.losses import get_loss
 
@@ -25,6 +26,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "graphs": ("graph", "adnce", {**GRAPHS, "limit": 63, "score_at": [1]}),
     "graphs, a sum": ("graph", "infonce + 0.5*dar", {**GRAPHS, "features": "degree"}),
     "graphs, a learned temperature": ("graph", f"{FILE}:Temperature", GRAPHS),
+    "graphs, nodes": ("graph", "jsd", {**GRAPHS, "pairing": "part_of"}),
     "a table, momentum": ("tabular", "rmlcpc", TABLE),
     "a table, both views": ("tabular", "phi_dro", {**TABLE, "pairing": "both_views"}),
     "images, chosen": ("image", "infonce", {**SMALL, "eval_every": 3, "validation": 0.2}),
@@ -86,6 +88,8 @@ def in_float32(model: nn.Module) -> nn.Module:
 
 
 def network_parts(model: nn.Module) -> list[nn.Module]:
+    if isinstance(model, InfoGraph):
+        return [model]
     return [part for name, part in model.named_children() if name in ("encoder", "target")]
 
 

@@ -12,15 +12,17 @@ from torch.nn.functional import one_hot
 from contrastbench.domains.base import Domain, Evaluation, generator
 from contrastbench.domains.graph import DATASETS, GraphRecipe
 from contrastbench.domains.graph.data import MAX_DEGREE, Graphs, counts
-from contrastbench.domains.graph.encoder import GraphModel, Raw
+from contrastbench.domains.graph.encoder import GraphModel, InfoGraph, Raw
 from contrastbench.domains.graph.own import load
 from contrastbench.domains.graph.views import add_loops, augment
 from contrastbench.domains.model import together
 from contrastbench.domains.scoring.classifiers import Labelled
-from contrastbench.domains.scoring.svm import check_folds, svm_folds
-from contrastbench.losses.contrast import Contrast, other_view
+from contrastbench.domains.scoring.svm import check_folds, linear_folds, svm_folds
+from contrastbench.losses.contrast import Contrast, other_view, part_of
+from contrastbench.losses.distributed import alone
+from contrastbench.losses.errors import UserError
 
-Model = GraphModel | Raw
+Model = GraphModel | InfoGraph | Raw
 # views are made for so many edges at once: small sets in one pass, large ones in bounded memory
 CHUNK_EDGES = 2**22
 
@@ -28,9 +30,9 @@ CHUNK_EDGES = 2**22
 class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
     """A graph dataset under GraphCL's protocol (You et al. 2020, unsupervised_TU).
 
-    The first view is the graph itself, the second an augmented one. The set is permuted once by the
-    seed and not shuffled again; all graphs are embedded for evaluation, and an SVM is scored by
-    stratified folds.
+    The first view is the graph itself, the second an augmented one; in InfoGraph's pairing a graph
+    meets its nodes, and there is no view. The set is permuted once by the seed and not shuffled
+    again; all graphs are embedded for evaluation, and an SVM is scored by stratified folds.
     """
 
     def __init__(
@@ -51,6 +53,10 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
         order = torch.randperm(len(graphs), generator=generator(torch.device("cpu"), seed))
         graphs = with_features(graphs.select(order[: recipe.limit]), recipe.features)
         check_folds(graphs.y.numpy(), recipe.folds)
+        sizes = graphs.node_ptr.diff()
+        if recipe.pairing == "part_of" and not bool(sizes.all()):
+            raise UserError(f"{dataset} has graphs without nodes: leave out --recipe pairing")
+        self.most_nodes = int(sizes.max())
         self.graphs = add_loops(graphs.to(device))
 
     def data_hash(self, trained: bool) -> str:
@@ -71,14 +77,17 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
             torch.manual_seed(self.seed)
             if recipe.encoder == "raw":
                 return Raw(features, recipe.hidden * recipe.layers).to(self.device)
-            return GraphModel(features, recipe.hidden, recipe.layers).to(self.device)
+            kind = GraphModel if recipe.pairing == "other_view" else InfoGraph
+            return kind(features, recipe.hidden, recipe.layers).to(self.device)
 
     def batches(self, epoch: int) -> Iterator[tuple[Graphs, Graphs]]:
-        """Consecutive graphs and their augmented views."""
+        """Consecutive graphs and their augmented views, or without views the graphs twice."""
         size = self.recipe.batch_size
         for start, stop in chunks(self.graphs, size):
-            graphs = self.graphs[start:stop]
-            views = augment(graphs, self.recipe, generator(self.device, self.seed, epoch, start))
+            graphs = views = self.graphs[start:stop]
+            if self.recipe.pairing == "other_view":
+                rng = generator(self.device, self.seed, epoch, start)
+                views = augment(graphs, self.recipe, rng)
             for batch, view in zip(graphs.split(size), views.split(size), strict=True):
                 if len(batch) > 1:  # a last graph alone has no negatives
                     yield batch, view
@@ -89,8 +98,12 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
         return full + (rest > 1)
 
     def contrasts(self, model: Model, batch: tuple[Graphs, Graphs]) -> list[Contrast]:
-        """GraphCL's pairing."""
+        """GraphCL's pairing, or InfoGraph's."""
         graphs, views = batch
+        if isinstance(model, InfoGraph):
+            with alone():  # nodes are not shared out
+                whole, nodes = model(graphs)
+            return [part_of(whole, nodes, graphs.node_ptr, self.most_nodes)]
         return [other_view(together(model, graphs), together(model, views, symmetric=False))]
 
     @property
@@ -110,9 +123,10 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
         return Labelled(x, self.graphs.y)
 
     def evaluate(self, model: Model) -> Evaluation:
-        """Stratified k-fold accuracy of an SVM on the embeddings."""
+        """Stratified k-fold accuracy of the recipe's SVM on the embeddings."""
         x, y = self.embeddings(model)
-        scores = svm_folds(x.cpu().numpy(), y.cpu().numpy(), self.recipe.folds, self.seed)
+        score = svm_folds if self.recipe.svm == "rbf" else linear_folds
+        scores = score(x.cpu().numpy(), y.cpu().numpy(), self.recipe.folds, self.seed)
         return Evaluation(
             {"accuracy": scores.mean, "accuracy_std_over_folds": scores.std},
             "accuracy",

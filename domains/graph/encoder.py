@@ -1,6 +1,7 @@
 """GIN with sum-pooled layers concatenated, GraphCL's projection, and histograms in its place."""
 
 import warnings
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -76,11 +77,19 @@ class GIN(nn.Module):
 
     def forward(self, graphs: Graphs, symmetric: bool = True) -> Tensor:
         """(graphs, layers * hidden) embeddings; `symmetric`: all edges are there both ways."""
-        x, neighbours, pooled = graphs.x, Neighbours(graphs, symmetric), []
+        return torch.cat([pooled(x, graphs) for x in self.layers(graphs, symmetric)], dim=1)
+
+    def layers(self, graphs: Graphs, symmetric: bool = True) -> Iterator[Tensor]:
+        """(nodes, hidden) what each layer makes of the nodes."""
+        x, neighbours = graphs.x, Neighbours(graphs, symmetric)
         for layer, norm in zip(self.mlps, self.norms, strict=True):
             x = norm(layer(x + NeighbourSum.apply(x, neighbours)).relu())
-            pooled.append(torch.segment_reduce(x, "sum", offsets=graphs.node_ptr, axis=0))
-        return torch.cat(pooled, dim=1)
+            yield x
+
+
+def pooled(x: Tensor, graphs: Graphs) -> Tensor:
+    """(graphs, d) the sum over each graph's nodes."""
+    return torch.segment_reduce(x, "sum", offsets=graphs.node_ptr, axis=0)
 
 
 def mlp(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
@@ -88,9 +97,15 @@ def mlp(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
     net = nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, outputs))
     for layer in net:
         if isinstance(layer, nn.Linear):
-            nn.init.xavier_uniform_(layer.weight)
-            nn.init.zeros_(layer.bias)
+            start(layer)
     return net
+
+
+def start(layer: nn.Linear) -> nn.Linear:
+    """The layer with Xavier-uniform weights and no bias."""
+    nn.init.xavier_uniform_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    return layer
 
 
 class GraphModel(nn.Module):
@@ -105,6 +120,35 @@ class GraphModel(nn.Module):
         """(graphs, layers * hidden) projections, which losses compare."""
         projection: Tensor = self.projector(self.encoder(graphs, symmetric))
         return projection
+
+
+class Shortcut(nn.Module):
+    """InfoGraph's head: three layers of one width, each with ReLU, and a linear layer beside."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        third, self.beside = (start(nn.Linear(width, width)) for _ in range(2))
+        self.block = nn.Sequential(mlp(width, width, width), nn.ReLU(), third, nn.ReLU())
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, width) to (n, width)."""
+        together: Tensor = self.block(x) + self.beside(x)
+        return together
+
+
+class InfoGraph(nn.Module):
+    """GIN with a head for graphs and one for their nodes (Sun et al. 2020), of training alone."""
+
+    def __init__(self, features: int, hidden: int, layers: int) -> None:
+        super().__init__()
+        self.encoder = GIN(features, hidden, layers)
+        self.of_graphs, self.of_nodes = Shortcut(self.encoder.width), Shortcut(self.encoder.width)
+
+    def forward(self, graphs: Graphs) -> tuple[Tensor, Tensor]:
+        """(graphs, d) and (nodes, d), which losses compare."""
+        layers = list(self.encoder.layers(graphs))
+        whole = torch.cat([pooled(x, graphs) for x in layers], dim=1)
+        return self.of_graphs(whole), self.of_nodes(torch.cat(layers, dim=1))
 
 
 class Histograms(nn.Module):

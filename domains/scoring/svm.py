@@ -1,4 +1,4 @@
-"""GraphCL's scorer: stratified folds of an RBF SVM whose C each training part chooses.
+"""Stratified folds of an SVM whose C each training part chooses: GraphCL's scorer, and DASL's.
 
 scikit-learn is imported where it scores: its import takes as long as torch's, and `bench check` has
 tried every first step by then.
@@ -7,13 +7,16 @@ tried every first step by then.
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import Parallel, cpu_count, delayed
 
 from contrastbench.domains.progress import Progress
 from contrastbench.losses.errors import UserError
+
+if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
 
 Array = np.ndarray[Any, np.dtype[Any]]
 C_GRID = (1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3)
@@ -82,10 +85,7 @@ def svm_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScores:
     """
     from sklearn.model_selection import StratifiedKFold
 
-    check_folds(y, folds)
-    x = np.asarray(x, dtype=np.float64)
-    if not np.isfinite(x).all():
-        raise UserError("embeddings are not finite: the encoder diverged")
+    x = checked(x, y, folds)
     distance = squared_distances(x)
     splits = StratifiedKFold(folds, shuffle=True, random_state=seed).split(x, y)
     # libsvm releases the interpreter's lock, so threads fill the cores without copying the
@@ -100,6 +100,15 @@ def svm_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScores:
             results.append(result)
             progress.step()
     return FoldScores(*(list(column) for column in zip(*results, strict=True)))
+
+
+def checked(x: Array, y: Array, folds: int) -> Array:
+    """The embeddings in float64, if they are finite and the folds have members of each class."""
+    check_folds(y, folds)
+    x = np.asarray(x, dtype=np.float64)
+    if not np.isfinite(x).all():
+        raise UserError("embeddings are not finite: the encoder diverged")
+    return x
 
 
 def squared_distances(x: Array) -> Array:
@@ -139,3 +148,53 @@ def accuracies(
     for c in grid:
         model = SVC(C=c, kernel="precomputed").fit(fit_kernel, y[train])
         yield float(np.mean(model.predict(test_kernel) == y[test]))
+
+
+def linear_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScores:
+    """Stratified k-fold accuracy of a linear SVM whose C the fold after the tested one chooses.
+
+    DASL's scorer (Chen et al. 2024, A.2): eight tenths fit, one chooses, one is tested. Columns are
+    standardised by the part that fits, which is not printed: else sums over thousands of nodes make
+    the largest graph the only one that counts. Ties go to the smaller C.
+
+    Args:
+        x: (n, d) embeddings.
+        y: (n,) classes.
+        folds: three or more, shuffled by the seed.
+        seed: of the shuffle and of the solver.
+
+    Raises:
+        UserError: a class has fewer members than folds, or the embeddings are not finite.
+
+    >>> y = np.repeat([0, 1], 10)
+    >>> x = y[:, None] + np.arange(20)[:, None] / 100
+    >>> linear_folds(x, y, folds=5).mean
+    100.0
+    """
+    from sklearn.model_selection import StratifiedKFold
+
+    from contrastbench.domains.scoring.logistic import unconverged
+
+    x = checked(x, y, folds)
+    parts = [t for _, t in StratifiedKFold(folds, shuffle=True, random_state=seed).split(x, y)]
+    results = []
+    with unconverged(), Progress(folds, "scoring folds") as progress:
+        for k, test in enumerate(parts):
+            validation = parts[(k + 1) % folds]
+            fit = np.setdiff1d(np.arange(len(y)), [*test, *validation])
+            models = [linear_svm(c, seed).fit(x[fit], y[fit]) for c in C_GRID]
+            chosen = [model.score(x[validation], y[validation]) for model in models]
+            best = int(np.argmax(chosen))
+            accuracy = models[best].score(x[test], y[test])
+            results.append((100 * accuracy, C_GRID[best], 100 * chosen[best]))
+            progress.step()
+    return FoldScores(*(list(column) for column in zip(*results, strict=True)))
+
+
+def linear_svm(c: float, seed: int) -> "Pipeline":
+    """On standardised columns."""
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import LinearSVC
+
+    return make_pipeline(StandardScaler(), LinearSVC(C=c, random_state=seed))

@@ -1,17 +1,21 @@
 """The graph domain as the runner uses it."""
 
+import math
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from contrastbench.domains.graph import DATASETS, GraphRecipe
 from contrastbench.domains.graph import domain as graph
 from contrastbench.domains.graph.data import Graphs, load
 from contrastbench.domains.graph.domain import GraphDomain, chunks, with_features
 from contrastbench.losses import UserError, get_loss
+from contrastbench.losses.contrast import unit
 
 CPU = torch.device("cpu")
 
@@ -84,6 +88,47 @@ def test_training_lowers_the_loss() -> None:
             optimizer.step()
             values.append(value.item())
     assert np.mean(values[-3:]) < values[0] - 0.3
+
+
+def test_a_graph_meets_its_own_nodes_and_those_of_others() -> None:
+    d = domain(limit=23, batch_size=11, folds=3, pairing="part_of", features="degree")
+    model, tau = d.model().double(), 0.3
+    graphs, same = next(iter(d.batches(0)))
+    assert torch.equal(graphs.edge_index, same.edge_index), "there is no view"
+    graphs = replace(graphs, x=graphs.x.double())
+    (contrast,) = d.contrasts(model, (graphs, graphs))
+    loss = get_loss("jsd", temperature=tau)(contrast)
+    (gradient,) = torch.autograd.grad(loss, model.encoder.mlps[0][0].weight)
+    whole, nodes = map(unit, model(graphs))
+    terms = []
+    for g, (start, stop) in enumerate(pairwise(graphs.node_ptr.tolist())):
+        cosines = (nodes @ whole[g] / tau).tolist()
+        assert stop > start
+        own, others = cosines[start:stop], cosines[:start] + cosines[stop:]
+        positive = sum(math.log(1 + math.exp(-s)) for s in own) / len(own)
+        terms.append(positive + sum(math.log(1 + math.exp(s)) for s in others) / len(others))
+    assert loss.item() == pytest.approx(np.mean(terms) - 2 * math.log(2), abs=1e-9)
+    assert bool(gradient.any()), "nodes and graphs both train the encoder"
+    dar = get_loss("dar")(contrast)
+    differences = [a - b for a, b in pairwise(whole)]
+    norms = [(a - b).norm() for k, a in enumerate(differences) for b in differences[k + 1 :]]
+    assert dar.item() == pytest.approx(torch.stack(norms).mean().item(), abs=1e-9)
+
+
+def test_infographs_heads_are_three_layers_and_one_beside() -> None:
+    model = domain(pairing="part_of").model()
+    beside, one, two, three = (m for m in model.of_nodes.modules() if isinstance(m, nn.Linear))
+    x = torch.randn(5, 96, generator=torch.Generator().manual_seed(0))
+    expected = three(two(one(x).relu()).relu()).relu() + beside(x)
+    assert torch.equal(model.of_nodes(x), expected)
+
+
+def test_graphs_without_nodes_meet_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    motifs, digest = load("motifs")
+    ends = torch.cat([motifs.node_ptr[:1], motifs.node_ptr])[:-1]
+    monkeypatch.setattr(graph, "load", lambda *_: (replace(motifs, node_ptr=ends), digest, {}))
+    with pytest.raises(UserError, match="motifs has graphs without nodes: leave out --recipe pai"):
+        domain(pairing="part_of")
 
 
 def test_features_are_labels_or_one_or_the_degree() -> None:

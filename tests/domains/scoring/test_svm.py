@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_iris, load_wine
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
-from sklearn.svm import SVC
+from sklearn.model_selection import GridSearchCV, PredefinedSplit, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
 
 from contrastbench.domains.graph import GraphRecipe
 from contrastbench.domains.graph.domain import GraphDomain
-from contrastbench.domains.scoring.svm import C_GRID, check_folds, svm_folds
+from contrastbench.domains.scoring.svm import C_GRID, check_folds, linear_folds, svm_folds
 from contrastbench.losses import UserError
 
 
@@ -51,6 +53,32 @@ def test_identical_to_grid_search_on_real_graphs(name: str, shared: Callable[...
     accuracy, c, _ = by_scikit_learn(x.astype(np.float64), y, 10, 0)
     assert scores.accuracy == pytest.approx(accuracy, abs=1e-12)
     assert scores.c == c
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine])
+def test_linear_folds_are_a_search_whose_validation_is_the_next_fold(load: Callable) -> None:
+    x, y = load(return_X_y=True)
+    scores = linear_folds(x, y, 5, 3)
+    fold = np.empty(len(y), dtype=int)
+    for k, (_, test) in enumerate(StratifiedKFold(5, shuffle=True, random_state=3).split(x, y)):
+        fold[test] = k
+    for k, (accuracy, c, inner) in enumerate(
+        zip(scores.accuracy, scores.c, scores.inner, strict=True)
+    ):
+        rest, test = fold != k, fold == k
+        held = np.where(fold[rest] == (k + 1) % 5, 0, -1)  # -1: always fitted on
+        svm = make_pipeline(StandardScaler(), LinearSVC(random_state=3))
+        grid = {"linearsvc__C": list(C_GRID)}
+        search = GridSearchCV(svm, grid, cv=PredefinedSplit(held), refit=False)
+        search.fit(x[rest], y[rest])
+        assert c == search.best_params_["linearsvc__C"]
+        assert inner == pytest.approx(100 * search.best_score_)
+        svm.set_params(linearsvc__C=c).fit(x[rest][held == -1], y[rest][held == -1])
+        assert accuracy == pytest.approx(100 * svm.score(x[test], y[test]))
+    with pytest.raises(UserError, match="embeddings are not finite"):
+        linear_folds(np.full((40, 2), np.nan), np.repeat([0, 1], 20))
+    with pytest.raises(UserError, match="svm=linear tests one fold, chooses by the next"):
+        GraphRecipe.of("graph", {"svm": "linear", "folds": 2})
 
 
 def test_constant_embeddings_score_the_largest_class() -> None:

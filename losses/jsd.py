@@ -1,0 +1,45 @@
+"""The Jensen-Shannon objective."""
+
+import math
+
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from contrastbench.losses.base import ScoreLoss, Scores
+from contrastbench.losses.ranges import TEMPERATURE, declare
+
+
+class JSD(ScoreLoss):
+    r"""Jensen-Shannon: tells positive from negative pairs one by one, by logistic regression.
+
+    .. math:: \mathbb{E}_P[\log(1 + e^{-f})] + \mathbb{E}_Q[\log(1 + e^f)] - 2 \log 2,
+       \qquad f = \frac{s}{\tau}
+
+    Sun et al., "InfoGraph", ICLR 2020, equation 5, https://arxiv.org/abs/1908.01000, after Nowozin
+    et al. 2016, https://arxiv.org/abs/1606.00709: minus it is a lower bound of twice the
+    Jensen-Shannon divergence, and 0 where scores tell nothing apart. InfoGraph has inner products
+    of embeddings of any length for f, released code the mean over all pairs of a batch; here f are
+    cosines over a temperature, and the mean is that of each anchor first.
+
+    Args:
+        temperature: tau > 0.
+
+    Raises:
+        ValueError: temperature out of range.
+
+    >>> import torch
+    >>> from contrastbench.losses import get_loss, query_key
+    >>> get_loss("jsd", temperature=0.5)(query_key(torch.eye(4), torch.eye(4)))
+    tensor(-0.5662)
+    """
+
+    ranges = declare(temperature=TEMPERATURE)
+
+    def __init__(self, temperature: float = 0.5) -> None:
+        super().__init__()
+        self.temperature = self.checked("temperature", temperature)
+
+    def terms(self, scores: Scores) -> Tensor:
+        pos, neg = scores.pos / self.temperature, scores.neg / self.temperature
+        of_pos, of_neg = scores.mean_pos(softplus(-pos)), scores.mean_neg(softplus(neg)).squeeze(1)
+        return of_pos + of_neg - 2 * math.log(2)
