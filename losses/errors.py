@@ -9,6 +9,18 @@ from contextlib import contextmanager
 class UserError(ValueError):
     """A mistake of the user's: one line that names the fix; the command line exits with 2."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message))
+
+
+def printable(text: str) -> str:
+    r"""The text with what would break its line, or command a terminal, as Python writes it.
+
+    >>> print(printable("no file a\r\nb\x1b[2J"))
+    no file a\r\nb\x1b[2J
+    """
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
 
 def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> UserError:
     """The error for a name that is not among the known ones, with the closest of them.

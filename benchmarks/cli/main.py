@@ -15,7 +15,7 @@ import typer
 
 from contrastbench.benchmarks.cli import analyse, check, data, perf, run, score, sweep, tables
 from contrastbench.benchmarks.running import launch
-from contrastbench.losses.errors import UserError
+from contrastbench.losses.errors import UserError, printable
 
 # by its version typer carries a click of its own or uses the installed one; this is the right one's
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -92,7 +92,7 @@ def main() -> None:
         code = app(standalone_mode=False)
     except (UserError, UsageError) as error:
         code = 2
-        message = usage(error) if isinstance(error, UsageError) else str(error)
+        message = printable(usage(error)) if isinstance(error, UsageError) else str(error)
         typer.echo(f"bench: {message}", err=True)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
