@@ -1,6 +1,7 @@
 """Downloads into the cache, used only if the sha256 is the one known beforehand."""
 
 import hashlib
+import logging
 import os
 import re
 import shutil
@@ -58,6 +59,7 @@ def fetch(dataset: Dataset, folder: Path | None = None) -> Path:
     """
     import pooch  # it brings requests, which takes long to import and is needed for downloads only
 
+    logging.getLogger("urllib3").setLevel(logging.ERROR)  # its warnings bring tracebacks
     name = cached_file(dataset).name
     fix = f"put {name} into a folder and name it with --data-root (or CONTRASTBENCH_DATA)"
     known = known_sha256(dataset) or (hub_sha256(dataset, fix) if dataset.revision else "")

@@ -17,15 +17,15 @@ BOMB = bytes(3 << 20)  # what a bomb unpacks to: more than the tests' readers ta
 WATCHED = (  # prefixes of what the interpreter announces
     *("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.symlink", "os.link", "os.truncate"),
     *("os.chmod", "os.chown", "os.system", "os.exec", "os.posix_spawn", "os.fork", "shutil."),
-    *("subprocess.Popen", "socket.connect", "socket.getaddrinfo", "pickle.find_class"),
+    *("subprocess.Popen", "socket.", "pickle.find_class"),
 )
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _seen: list[str] | None = None
-_secret = ""
+_secret = _only = ""
 
 
 def _hear(event: str, arguments: tuple[Any, ...]) -> None:
-    if _seen is None:
+    if _seen is None or not event.startswith(_only):
         return
     if event == "open":
         path, _, flags = arguments
@@ -40,10 +40,15 @@ sys.addaudithook(_hear)  # for the rest of the process: it cannot be taken off
 
 
 @contextmanager
-def watched(secret: Path) -> Iterator[list[str]]:
-    """What is written, run, connected to or unpickled meanwhile, or read of the secret's folder."""
-    global _seen, _secret
-    _seen, _secret = [], str(secret)
+def watched(secret: Path, only: str = "") -> Iterator[list[str]]:
+    """What is written, run, connected to or unpickled meanwhile, or read of the secret's folder.
+
+    Args:
+        secret: the folder.
+        only: how the events begin that count; all of them do.
+    """
+    global _seen, _secret, _only
+    _seen, _secret, _only = [], str(secret), only
     try:
         yield _seen
     finally:
