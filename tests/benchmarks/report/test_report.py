@@ -193,6 +193,18 @@ def test_comparisons_and_ranks_are_on_the_page(filled: Path) -> None:
     assert 'aria-label="Average ranks, best first: warm 1.00, ' in text
 
 
+def test_a_row_has_a_cell_for_each_heading(filled: Path) -> None:
+    tables = re.findall(r"<table.*?</table>", page(filled), re.DOTALL)
+    assert len(tables) > 5
+    for table in tables:
+        head, *rows = [
+            len(re.findall(r"<t[hd][ >]", row))
+            for row in table.split("<tr")[1:]
+            if "colspan" not in row
+        ]
+        assert set(rows) <= {head}, table[:500]
+
+
 def test_every_record_is_behind_its_number(filled: Path) -> None:
     outline = Outline(page(filled))
     found = outline.data()
