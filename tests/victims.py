@@ -17,7 +17,7 @@ from pathlib import Path
 from made_records import record_of
 
 from contrastbench.benchmarks import report
-from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records import packing, store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.merge import merge
 from contrastbench.benchmarks.report import page  # noqa: F401 - imported before the fork
@@ -28,9 +28,13 @@ WORK = Experiment("graph", "PROTEINS", LossSpec("infonce"), {})
 RECORDS = [record_of(WORK, seed, metrics={"accuracy": 50.0 + seed}) for seed in range(40)]
 
 
+SLOW = {"tables": 0.004, "report": 0.2}  # seconds: they compute for long and write little
+pause = 0.001
+
+
 def sync(handle: int, once: Callable[[int], None] = os.fsync) -> None:
     """A disk's time: in memory a kill would seldom hit a write."""
-    time.sleep(0.001)
+    time.sleep(pause)
     once(handle)
 
 
@@ -51,6 +55,11 @@ def unite(source: str, results: str) -> None:
     merge([Path(source)], Path(results))
 
 
+def pack(results: str) -> None:
+    """`bench pack`."""
+    list(packing.pack(Path(results)))
+
+
 def tables(results: str) -> None:
     """`bench table --all`."""
     list(formats.write_all(Path(results)))
@@ -61,15 +70,20 @@ def page_of(results: str, output: str) -> None:
     report.write(["adnce-table5"], Path(results), Path(output))
 
 
-VICTIMS = {"publish": publish, "merge": unite, "tables": tables, "report": page_of}
+VICTIMS = {
+    **{"publish": publish, "merge": unite, "pack": pack},
+    **{"tables": tables, "report": page_of},
+}
 
 
 def start(name: str, *arguments: object) -> int:
     """A child that does this."""
+    global pause
     pid = os.fork()
     if pid:
         return pid
     try:
+        pause = SLOW.get(name, pause)
         VICTIMS[name](*arguments)
         os._exit(0)
     except BaseException as error:

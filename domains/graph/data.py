@@ -30,6 +30,7 @@ BESIDE = {  # files that are not used, and of which they have a line for each li
     "node_attributes": "graph_indicator",
 }
 MAX_FEATURES = 2**31  # numbers in the node labels one-hot: 8 GiB
+MAX_LABELS = 2**16  # columns of them: an encoder of more would take gigabytes, and no set has them
 MAX_DEGREE = 255  # degrees above share the last column of the degree one-hot
 
 
@@ -263,7 +264,7 @@ def node_features(name: str, labels: Array | None, nodes: int) -> Tensor:
     if labels is None:
         return torch.zeros(nodes, 0)
     width = sum(int(c.max()) - int(c.min()) + 1 for c in labels.T)
-    if width * nodes > MAX_FEATURES:
+    if width > MAX_LABELS or width * nodes > MAX_FEATURES:
         raise damaged(name, "node_labels", f"labels {labels.min()}..{labels.max()} are too many")
     return torch.cat([one_hot(torch.from_numpy(c - c.min())).float() for c in labels.T], dim=1)
 

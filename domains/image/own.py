@@ -94,6 +94,8 @@ def array(archive: zipfile.ZipFile, key: str) -> Array:
 def pixels(path: Path, key: str, arrays: dict[str, Array]) -> torch.Tensor:
     """(N, 3, height, width) uint8; grey in all three colours."""
     images, labels = arrays[key], arrays[key.replace("images", "labels")]
+    if not len(images):
+        raise UserError(f"{path}: {key} holds no images")
     if images.dtype != np.uint8 or images.ndim not in (3, 4):
         fix = "give uint8 of shape (N, height, width) or (N, height, width, 3)"
         raise UserError(f"{path}: {key} is {images.dtype} of shape {images.shape}: {fix}")

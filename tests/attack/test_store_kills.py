@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from made_records import made
 
 import victims
 from campaign import dice, times
-from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records import reading, store
 
 pytest.importorskip("matplotlib")
 SEEDS = list(range(len(victims.RECORDS)))
@@ -117,6 +118,37 @@ def test_merge(undertaker: Graves, ram: Path, found: Callable[[str], None]) -> N
     found(outcome("two that merge", kills, hits))
 
 
+def test_pack(undertaker: Graves, ram: Path, found: Callable[[str], None]) -> None:
+    """Two packs of one folder: each record is in a file or a pack at any moment."""
+    source = ram / "source"
+    for record in victims.RECORDS:
+        store.publish(record, store.path(source, record))
+    whole = ram / "whole"
+    shutil.copytree(source, whole)
+    alive = seconds(undertaker, "pack", str(whole))
+    expected, rng, kills, hits = records(source), dice("pack"), 0, 0
+    assert records(whole) == expected
+    for round_ in range(times(60)):
+        results = Path(shutil.copytree(source, ram / str(round_)))
+        life = ("pack", str(results))
+        died = undertaker(*((*life, rng.uniform(0, alive)) for _ in range(2)))
+        kills += sum(status == signal.SIGKILL for status in died)
+        hits += unfinished(results)
+        assert records(results) == expected
+        if round_ % 10 == 0:
+            assert undertaker((*life, None)) == [0]
+            assert records(results) == expected
+            assert len(contents(results)) == 1, "one pack"
+        shutil.rmtree(results)
+    found(outcome("two that pack", kills, hits))
+
+
+def records(results: Path) -> dict[str, store.Record]:
+    """What is read of files and packs."""
+    found = reading.everything(results)
+    return {path.relative_to(results).as_posix(): record for path, record in found}
+
+
 def rendered(
     undertaker: Graves,
     folder: Path,
@@ -137,6 +169,7 @@ def rendered(
         hits += unfinished(folder)
         there = contents(folder)
         assert all(there[name] in (states[0][name], states[1][name]) for name in pages)
+    assert hits >= died / 20, f"only {hits} of {died} kills hit a write: this attacks nothing"
     found(f"store: {died} kills of {life[0]}, {hits} within a write: every page is whole")
 
 
@@ -209,12 +242,12 @@ def test_sweeps(ram: Path, found: Callable[[str], None]) -> None:
         folder, orphans = ram / str(round_ // 3), set[int]()
         folder.mkdir(exist_ok=True)
         (folder / "cells.yaml").write_text(CELLS)
-        seen = contents(folder / "results")
+        seen = contents(folder / "results/runs")
         moments = [(rng.uniform(0, span), rng.random() < 0.5) for _ in range(2)]
         with ThreadPoolExecutor() as pool:
             kills += sum(pool.map(lambda m, f=folder, o=orphans: sweep(f, lambda: m, o), moments))
         wait_for(orphans)
-        assert contents(folder / "results").items() >= seen.items()
+        assert contents(folder / "results/runs").items() >= seen.items()
         assert numbers(folder / "results").items() <= expected.items()
         hits += unfinished(folder)
     for folder in (path for path in ram.iterdir() if path.name != "whole"):

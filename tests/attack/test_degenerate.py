@@ -1,0 +1,233 @@
+"""Data that no method was thought for: numbers are finite, or one line says what is wrong."""
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("pandas")
+pytest.importorskip("PIL")
+from campaign import TIMES
+from contrastbench.benchmarks.records.experiment import Cell, Experiment
+from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.runner import make_loss, open_domain, run
+from contrastbench.domains.registry import DOMAINS, declaration
+from contrastbench.losses import UserError
+from contrastbench.losses.registry import LOSSES
+from contrastbench.losses.spec import LossSpec
+
+N = 24
+HALF = [k % 2 for k in range(N)]
+RANDOM = np.random.default_rng(0)
+Made = tuple[str, dict[str, Any]]  # the dataset's name, and keys of the recipe
+
+
+def table(rows: Sequence[Sequence[object]]) -> Callable[[Path], Made]:
+    """Features, and a class at the end of each row."""
+
+    def make(folder: Path) -> Made:
+        names = [*(f"x{k}" for k in range(len(rows[0]) - 1 if rows else 2)), "y"]
+        lines = [",".join(map(str, row)) for row in (names, *rows)]
+        (folder / "it.csv").write_text("\n".join(lines) + "\n")
+        return f"csv:{folder / 'it.csv'}", {"target": "y"}
+
+    return make
+
+
+def numbers(count: int = N, scale: float = 1) -> list[list[float]]:
+    return (scale * RANDOM.normal(size=(count, 3))).tolist()
+
+
+def labelled(rows: list[list[Any]], y: Sequence[object]) -> list[list[Any]]:
+    return [[*row, label] for row, label in zip(rows, y, strict=True)]
+
+
+TABLES = {
+    "no row": table([]),
+    "one row": table(labelled(numbers(1), "a")),
+    "two rows": table(labelled(numbers(2), "ab")),
+    "one class": table(labelled(numbers(), "a" * N)),
+    "a class of one": table(labelled(numbers(), "b" + "a" * (N - 1))),
+    "constant features": table(labelled([[1.0, 2.0]] * N, HALF)),
+    "one row repeated": table(labelled([numbers(1)[0]] * N, HALF)),
+    "no numbers": table(labelled([["", ""]] * N, HALF)),
+    "some missing": table(labelled([["", k, "nan"] for k in range(N)], HALF)),
+    "infinite": table(labelled([["inf", "-inf", k] for k in range(N)], HALF)),
+    "huge": table(labelled(numbers(scale=1e300), HALF)),
+    "tiny": table(labelled(numbers(scale=1e-300), HALF)),
+    "one feature": table([[k, k % 2] for k in range(N)]),
+    "only texts, all different": table(labelled([[f"t{k}"] for k in range(N)], HALF)),
+}
+
+
+def pictures(images: Any, y: Sequence[int]) -> Callable[[Path], Made]:
+    def make(folder: Path) -> Made:
+        np.savez(folder / "it.npz", images=images, labels=np.array(y, dtype=int))
+        return f"npz:{folder / 'it.npz'}", {"size": 16}
+
+    return make
+
+
+def noise(*shape: int) -> Any:
+    return RANDOM.integers(0, 256, shape, dtype=np.uint8)
+
+
+IMAGES = {
+    "no image": pictures(noise(0, 16, 16), []),
+    "one image": pictures(noise(1, 16, 16), [0]),
+    "two images": pictures(noise(2, 16, 16), [0, 1]),
+    "one class": pictures(noise(N, 16, 16), [0] * N),
+    "a class of one": pictures(noise(N, 16, 16), [1] + [0] * (N - 1)),
+    "all black": pictures(np.zeros((N, 16, 16), np.uint8), HALF),
+    "all white": pictures(np.full((N, 16, 16, 3), 255, np.uint8), HALF),
+    "one image repeated": pictures(np.repeat(noise(1, 16, 16, 3), N, 0), HALF),
+    "one pixel": pictures(noise(N, 1, 1), HALF),
+    "eight pixels a side": pictures(noise(N, 8, 8), HALF),
+    "very wide": pictures(noise(N, 8, 256), HALF),
+    "not finite": pictures(np.full((N, 16, 16), np.nan), HALF),
+    "labels that are far apart": pictures(noise(N, 16, 16), [2**40 * y for y in HALF]),
+}
+
+
+def pairs(rows: Sequence[tuple[str, str, object]]) -> Callable[[Path], Made]:
+    """Pairs with a score, whose sentences are trained on too."""
+
+    def make(folder: Path) -> Made:
+        lines = ["sentence1\tsentence2\tscore", *("\t".join(map(str, row)) for row in rows)]
+        (folder / "it.tsv").write_text("\n".join(lines) + "\n")
+        texts = [text for row in rows for text in row[:2]]
+        (folder / "it.txt").write_text("\n".join(texts) + "\n")
+        return f"pairs:{folder / 'it.tsv'}", {"corpus": f"text:{folder / 'it.txt'}"}
+
+    return make
+
+
+SOME = [(f"ban {k}", f"ban {k * 7 % 5} kale", k % 6) for k in range(N)]
+SENTENCES = {
+    "no pair": pairs([]),
+    "one pair": pairs(SOME[:1]),
+    "two pairs": pairs(SOME[:2]),
+    "one sentence repeated": pairs([("ban", "ban", k % 6) for k in range(N)]),
+    "all empty": pairs([("", "", k % 6) for k in range(N)]),
+    "one side empty": pairs([("", f"ban {k}", k % 6) for k in range(N)]),
+    "one score": pairs([(a, b, 3) for a, b, _ in SOME]),
+    "a score that is no number": pairs([(a, b, "nan") for a, b, _ in SOME]),
+    "an infinite score": pairs([(a, b, "inf") for a, b, _ in SOME]),
+    "words that nobody knows": pairs(
+        [("\U0001f600" * k, "\u0416" * (k + 1), k % 6) for k in range(1, N)]
+    ),
+    "a sentence of 20,000 words": pairs([*SOME, ("ban " * 20_000, "kale", 1)]),
+    "nothing but marks": pairs([("." * (k + 1), "?!" * (k + 1), k % 6) for k in range(N)]),
+    "no text between blanks": pairs([(" \u00a0 ", "\u200b", k % 6) for k in range(N)]),
+}
+
+
+def graphs(
+    sizes: Sequence[int], edges: Callable[[int], list], y: Sequence[object], **more: str
+) -> Callable[[Path], Made]:
+    """Graphs of so many nodes, with the edges of each, as TU files."""
+
+    def make(folder: Path) -> Made:
+        starts = [sum(sizes[:k]) + 1 for k in range(len(sizes))]
+        lines = [
+            f"{s + a}, {s + b}\n{s + b}, {s + a}\n"
+            for s, n in zip(starts, sizes, strict=True)
+            for a, b in edges(n)
+        ]
+        text = {
+            "A": "".join(lines),
+            "graph_indicator": "".join(f"{k + 1}\n" * n for k, n in enumerate(sizes)),
+            "graph_labels": "".join(f"{label}\n" for label in y),
+            **more,
+        }
+        for suffix, content in text.items():
+            (folder / f"IT_{suffix}.txt").write_text(content)
+        return f"folder:{folder}", {"folds": 2}
+
+    return make
+
+
+def path_of(n: int) -> list[tuple[int, int]]:
+    return [(k, k + 1) for k in range(n - 1)]
+
+
+def all_of(n: int) -> list[tuple[int, int]]:
+    return [(a, b) for a in range(n) for b in range(a)]
+
+
+GRAPHS = {
+    "no graph": graphs([], path_of, []),
+    "one graph": graphs([5], path_of, [0]),
+    "two graphs": graphs([5, 6], path_of, [0, 1]),
+    "one class": graphs([5] * N, path_of, [0] * N),
+    "a class of one": graphs([5] * N, path_of, [1] + [0] * (N - 1)),
+    "no edge": graphs([5] * N, lambda n: [], HALF),
+    "one edge in all": graphs([2, *[1] * (N - 1)], path_of, HALF),
+    "one node each, and loops": graphs([1] * N, lambda n: [(0, 0)], HALF),
+    "one graph repeated": graphs([5] * N, path_of, HALF),
+    "every edge there is": graphs([6 + k % 3 for k in range(N)], all_of, HALF),
+    "graphs without nodes between": graphs([5, 0, 0, 5] * 6, path_of, HALF),
+    "one of 3,000 nodes": graphs([3000, *[2] * (N - 1)], path_of, HALF),
+    "labels that are far apart": graphs([3] * N, path_of, HALF, node_labels="0\n9999999\n5\n" * N),
+}
+SETS = {"graph": GRAPHS, "image": IMAGES, "sentence": SENTENCES, "tabular": TABLES}
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_degenerate_data(domain: str, tmp_path: Path, found: Callable[[str], None]) -> None:
+    steps = runs = refused = 0
+    for k, (name, make) in enumerate(SETS[domain].items()):
+        folder = tmp_path / str(k)
+        folder.mkdir()
+        dataset, keys = make(folder)
+        recipe = {**declaration(domain).tiny, "epochs": 1, "batch_size": 8, **keys}
+        works = {loss: Experiment(domain, dataset, LossSpec(loss), recipe) for loss in LOSSES}
+        if not done(lambda works=works, name=name: check_steps(works, name)):
+            refused += 1
+            continue
+        steps += len(works)
+        untrained = Experiment(domain, dataset, LossSpec("none"), recipe)
+        for work in [untrained, *works.values()] if TIMES >= 10 else [works["infonce"]]:
+            runs += done(lambda work=work, at=folder, name=name: check_run(work, at, name))
+    found(
+        f"input: {len(SETS[domain])} degenerate sets of domain {domain} with {len(LOSSES)} losses: "
+        f"{refused} refused in one line, {steps} first steps and {runs} whole runs finite"
+    )
+
+
+def done(work: Callable[[], None]) -> bool:
+    """Whether it was done; False: one line says why not."""
+    said = []
+    try:
+        work()
+    except UserError as error:
+        said = str(error).splitlines()
+    assert len(said) <= 1
+    return not said
+
+
+def check_steps(works: dict[str, Experiment], name: str) -> None:
+    """The first step of each loss: value and gradient are finite."""
+    opened = open_domain(works["infonce"], 0, None, torch.device("cpu"))
+    batch = next(iter(opened.batches(0)))
+    for loss, work in works.items():
+        made = make_loss(Cell(work, 0, "", {}), opened)
+        model = opened.model().train()
+        value = torch.stack([made(one) for one in opened.contrasts(model, batch)]).sum()
+        value.backward()
+        gradients = [p.grad for p in model.parameters() if p.grad is not None]
+        assert value.isfinite(), (name, loss)
+        assert all(bool(gradient.isfinite().all()) for gradient in gradients), (name, loss)
+
+
+def check_run(work: Experiment, results: Path, name: str) -> None:
+    """A whole run: its numbers are finite, or it says in one line that they are not."""
+    record, _ = run(work, 0, Options(results / "results", device="cpu"))
+    why = record["details"].get("error", "")
+    assert record["status"] in ("ok", "diverged"), (name, work.loss.name, why)
+    assert len(why.splitlines()) <= 1
+    assert all(map(math.isfinite, record.get("metrics", {}).values())), (name, work.loss.name)
