@@ -94,6 +94,12 @@ def main() -> None:
         code = 2
         message = printable(usage(error)) if isinstance(error, UsageError) else str(error)
         typer.echo(f"bench: {message}", err=True)
+    except OSError as error:
+        if error.filename is None:  # not of a file that somebody has named
+            raise
+        code = 2
+        message = f"cannot use {error.filename} ({error.strerror}): name another"
+        typer.echo(f"bench: {printable(message)}", err=True)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except SystemExit as stop:

@@ -66,7 +66,7 @@ def test_recipes(domain: str, found: Callable[[str], None]) -> None:
     about = declaration(domain)
     keys = st.sampled_from([*about.recipe.model_fields, "preset", "misspelt"])
 
-    @often(300)
+    @often(400)
     @given(st.dictionaries(keys, VALUES, max_size=4))
     def ask(values: dict[str, Any]) -> None:
         def made() -> None:
@@ -77,7 +77,7 @@ def test_recipes(domain: str, found: Callable[[str], None]) -> None:
         one_line(made)
 
     ask()
-    found(f"input: {times(300)} recipes of domain {domain}: each is made, or one line")
+    found(f"input: {times(400)} recipes of domain {domain}: each is made, or one line")
 
 
 def test_losses(found: Callable[[str], None]) -> None:

@@ -1,0 +1,92 @@
+"""The command line without its work: words are read, checked and answered, nothing is trained.
+
+A module of its own, so that processes can be started with it: `python tests/words.py WORD ...` is
+`bench WORD ...`, and without words it reads lists of words, a line of JSON each, and answers each
+with its exit code and what it said, and how long it took. Whoever asks for work that takes
+longer has asked well: exit code 0.
+"""
+
+import contextlib
+import io
+import json
+import signal
+import sys
+import time
+import traceback
+from types import ModuleType
+from typing import Any, NoReturn
+
+ROOM = "contrastbench.benchmarks."
+WORK = (  # modules that work; they bring torch, too
+    *("running.runner", "running.devices", "running.ranks", "running.domain_laws"),
+    *("analyses.laboratory", "analyses.mutual_information", "analyses.learning_curve"),
+    *("analyses.weights", "perf.check_device", "sweeps.sweep", "sweeps.check", "report"),
+)
+
+
+class AtWork(BaseException):
+    """The words were understood."""
+
+
+def work(*_: object, **__: object) -> NoReturn:
+    raise AtWork
+
+
+class Stub(ModuleType):
+    """Has whatever it is asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return work
+
+
+def without_work() -> Any:
+    """The command line's main function, once all doors are shut."""
+    for name in (*(f"{ROOM}{room}" for room in WORK), "contrastbench.losses.laws"):
+        sys.modules[name] = Stub(name)
+    from contrastbench.benchmarks.cli import doctor, main
+    from contrastbench.benchmarks.running import launch
+    from contrastbench.benchmarks.sweeps import slurm
+    from contrastbench.domains import registry
+
+    doctor.report = launch.launch = slurm.submit = registry.fetch = work
+    return main.main
+
+
+def ask(main: Any, words: list[str]) -> int:
+    """Its exit code."""
+    sys.argv = ["bench", *words]
+    try:
+        main()
+    except AtWork:
+        return 0
+    except SystemExit as stop:
+        return stop.code or 0  # type: ignore[return-value]
+    except BaseException:
+        traceback.print_exc()
+        return -1
+    return 0
+
+
+def answers(main: Any) -> None:
+    """Answer every line of standard input."""
+    signal.signal = lambda *_: None  # type: ignore[assignment]
+    channel = sys.stdout
+    for line in sys.stdin:
+        out, err, start = io.StringIO(), io.StringIO(), time.perf_counter()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = ask(main, json.loads(line))
+        took = time.perf_counter() - start
+        print(
+            json.dumps([code, out.getvalue()[-500:], err.getvalue(), took]),
+            file=channel,
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main = without_work()
+    if sys.argv[1:]:
+        sys.exit(ask(main, sys.argv[1:]))
+    answers(main)
