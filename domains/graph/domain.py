@@ -46,10 +46,10 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
         super().__init__(dataset, recipe, seed, data_root, device)
         graphs, self.sha256, self.data_notes = load(dataset, data_root)
         if not is_known(dataset):
-            sizes = counts(graphs)
-            told = ", ".join(f"{count} {what}" for what, count in sizes.items())
+            found = counts(graphs)
+            told = ", ".join(f"{count} {what}" for what, count in found.items())
             print(f"{dataset}: {told}, sha256 {self.sha256[:16]}", file=sys.stderr)
-            self.data_notes = sizes | self.data_notes
+            self.data_notes = found | self.data_notes
         order = torch.randperm(len(graphs), generator=generator(torch.device("cpu"), seed))
         graphs = with_features(graphs.select(order[: recipe.limit]), recipe.features)
         check_folds(graphs.y.numpy(), recipe.folds)

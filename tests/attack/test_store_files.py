@@ -16,7 +16,7 @@ from damaged import flipped
 from made_records import add, record_of
 
 from campaign import dice, times
-from contrastbench.benchmarks.records import files, store
+from contrastbench.benchmarks.records import files, packing, packs, reading, store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.merge import merge
 from contrastbench.benchmarks.running import checkpoints
@@ -51,6 +51,21 @@ def test_a_damaged_record(ram: Path, found: Callable[[str], None]) -> None:
     assert named + equal == size + times(300)
     assert equal < 20, "only what JSON does not mind, such as a missing end of line"
     found(f"store: a record cut at {size} bytes, {times(300)} bits flipped: 0 silent")
+
+
+def test_a_damaged_pack(ram: Path, found: Callable[[str], None]) -> None:
+    record, named = add(ram, 3, 70.0), 0
+    list(packing.pack(ram))
+    (path,) = ram.rglob(packs.PATTERN)
+    size = path.stat().st_size
+    for _ in every_damage(path, "pack"):
+        try:
+            packs.opened(path)
+        except UserError as error:
+            named += str(path) in str(error) and "\n" not in str(error)
+    assert named == size + times(300)
+    assert reading.find(record)
+    found(f"store: a pack cut at {size} bytes, {times(300)} bits flipped: 0 silent")
 
 
 def test_a_damaged_checkpoint(
