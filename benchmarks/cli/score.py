@@ -1,4 +1,4 @@
-"""`bench score`: any frozen encoder on any set, by the protocols of its domain."""
+"""`bench score`: any encoder on any set, by the protocols of its domain."""
 
 import importlib
 import json
@@ -17,14 +17,17 @@ def score(
     encoder: Annotated[
         str, typer.Option(help="A folder that bench run --export wrote, or torchvision:resnet50.")
     ],
-    by: Annotated[str, typer.Option(help="linear, knn, transfer, few-shot or retrieval.")],
+    by: Annotated[str, typer.Option(help="A protocol of its domain, for images such as transfer.")],
     domain: opt.Domain = "image",
     dataset: opt.Dataset = None,
     seed: Annotated[int, typer.Option(min=0, help="Of validation parts and episodes.")] = 0,
     data_root: opt.DataRoot = None,
     device: opt.Device = "auto",
 ) -> None:
-    """A frozen encoder on a set of its domain, yours or torchvision's, as one line of JSON.
+    """An encoder on a set of its domain, yours or torchvision's, as one line of JSON.
+
+    Images: linear, knn, transfer, few-shot, retrieval, semi-supervised. Graphs: svm, linear-svm.
+    Tables: linear, plain, pseudo_inverse, logistic, boosting.
 
     Example: bench score --encoder torchvision:resnet50 --dataset CUB --by retrieval
     """

@@ -307,5 +307,7 @@ DECLARATION = Declaration(
     default="motifs",
     tiny={"epochs": 2, "limit": 60, "folds": 3},
     extra="contrastbench[graph]",
+    protocols=("svm", "linear-svm"),
+    scorer="contrastbench.domains.graph.domain:score",
     sources=SOURCES,
 )

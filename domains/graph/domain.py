@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from contrastbench.domains import exported
 from contrastbench.domains.base import Domain, Evaluation, generator
 from contrastbench.domains.graph import DATASETS, GraphRecipe
 from contrastbench.domains.graph.data import MAX_DEGREE, Graphs, counts
@@ -22,6 +23,7 @@ from contrastbench.losses.contrast import Contrast, other_view, part_of
 from contrastbench.losses.distributed import alone
 from contrastbench.losses.errors import UserError
 
+SVMS = {"svm": "rbf", "linear-svm": "linear"}
 Model = GraphModel | InfoGraph | Raw
 # views are made for so many edges at once: small sets in one pass, large ones in bounded memory
 CHUNK_EDGES = 2**22
@@ -53,10 +55,10 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
         order = torch.randperm(len(graphs), generator=generator(torch.device("cpu"), seed))
         graphs = with_features(graphs.select(order[: recipe.limit]), recipe.features)
         check_folds(graphs.y.numpy(), recipe.folds)
-        sizes = graphs.node_ptr.diff()
-        if recipe.pairing == "part_of" and not bool(sizes.all()):
+        nodes = graphs.node_ptr.diff()
+        if recipe.pairing == "part_of" and not bool(nodes.all()):
             raise UserError(f"{dataset} has graphs without nodes: leave out --recipe pairing")
-        self.most_nodes = int(sizes.max())
+        self.most_nodes = int(nodes.max())
         self.graphs = add_loops(graphs.to(device))
 
     def data_hash(self, trained: bool) -> str:
@@ -122,6 +124,15 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
         x = torch.cat([encoder(part) for part in self.graphs.split(self.recipe.batch_size)])
         return Labelled(x, self.graphs.y)
 
+    def check_export(self) -> None:
+        """Raise UserError unless there is a network."""
+        if not self.recipe.trainable:
+            raise UserError("counts are no encoder: leave --export out")
+
+    def export(self, model: Model, folder: Path) -> None:
+        """Write the encoder for `bench score`."""
+        exported.write(folder, "graph", self.recipe, model.encoder.state_dict())
+
     def evaluate(self, model: Model) -> Evaluation:
         """Stratified k-fold accuracy of the recipe's SVM on the embeddings."""
         x, y = self.embeddings(model)
@@ -148,6 +159,14 @@ def is_known(name: str) -> bool:
     """
     known = DATASETS.get(name)
     return known is not None and (not known.url or len(known.sizes) == 3)
+
+
+def score(
+    encoder: str, dataset: str, by: str, seed: int, data_root: Path | None, device: torch.device
+) -> dict[str, float]:
+    """The metrics of an encoder that was written, by the SVM of that name; see `exported.score`."""
+    svm = {"svm": SVMS[by]}
+    return exported.score(encoder, "graph", svm, dataset, seed, data_root, device)
 
 
 def with_features(graphs: Graphs, features: str) -> Graphs:

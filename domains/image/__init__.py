@@ -442,6 +442,15 @@ DATASETS = by_name(
         "imagenet",
         "Russakovsky et al., ImageNet Large Scale Visual Recognition Challenge, 2015",
     ),
+    images(
+        "ImageNet",
+        "1,331,167 photographs, 1,000 classes, from its train and val folders in the data root; "
+        "50,000 test",
+        "https://www.image-net.org",
+        "",
+        "imagenet",
+        "Russakovsky et al., ImageNet Large Scale Visual Recognition Challenge, 2015",
+    ),
     class_disjoint(
         "CUB",
         "11,788 photographs of 200 kinds of birds; the first 100 train, the others are tested",
@@ -484,6 +493,15 @@ DATASETS = by_name(
         (22634, 59551, 60502),
         "Oh Song et al., Deep Metric Learning via Lifted Structured Feature Embedding, 2016",
     ),
+    class_disjoint(
+        "Omniglot",
+        "32,460 drawings of 1,623 characters; 964 of 30 alphabets train, those of 20 are tested",
+        "https://github.com/brendenlake/omniglot",
+        ("omniglot.zip", "omniglot/omniglot.zip", "omniglot", "omniglot-py"),
+        (1623, 19280, 13180),
+        "Lake et al., Human-level concept learning through probabilistic program induction, 2015",
+        "168c89b02975566517c311b585680e0a5720318a7e5cad407aeff7e3f029c087",
+    ),
 )
 
 SOURCES = (
@@ -502,6 +520,6 @@ DECLARATION = Declaration(
     extra="contrastbench[image]",
     needs=("PIL", "torchvision"),
     sources=SOURCES,
-    protocols=("linear", "knn", "transfer", "few-shot", "retrieval"),
+    protocols=("linear", "knn", "transfer", "few-shot", "retrieval", "semi-supervised"),
     scorer="contrastbench.domains.image.protocols:score",
 )

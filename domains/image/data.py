@@ -14,7 +14,7 @@ from contrastbench.domains.image import SOURCES, own
 from contrastbench.domains.image.binaries import load_stl
 from contrastbench.domains.image.cifar import load_cifar
 from contrastbench.domains.image.disjoint import LAYOUTS, load_disjoint
-from contrastbench.domains.image.imagenet import load_imagenet100, load_tiny
+from contrastbench.domains.image.imagenet import load_imagenet, load_tiny
 from contrastbench.domains.image.images import ImageFiles, Images, ImageSet, divided, on_device
 
 
@@ -86,6 +86,7 @@ LOADERS: dict[str, Callable[[str, int, Path | None, torch.device, bool], tuple[I
     "CIFAR-100": load_cifar,
     "STL-10": load_stl,
     "Tiny-ImageNet": load_tiny,
-    "ImageNet-100": load_imagenet100,
+    "ImageNet-100": load_imagenet,
+    "ImageNet": load_imagenet,
     **dict.fromkeys(LAYOUTS, load_disjoint),
 }

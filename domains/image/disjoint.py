@@ -77,6 +77,16 @@ def by_folder(kept: Kept) -> Parts:
     return halves(classes)
 
 
+def by_alphabets(kept: Kept) -> Parts:
+    """Omniglot's: a folder of alphabets for each part, and in them one for each character."""
+    found: dict[str, Classes] = {"images_background": {}, "images_evaluation": {}}
+    for path in sorted(map(PurePosixPath, kept.names)):
+        if path.suffix.lower() in decode.SUFFIXES and path.parts[0] in found:
+            label = "/".join(path.parts[1:-1])
+            found[path.parts[0]].setdefault(label, []).append(str(path))
+    return two_parts(found["images_background"], found["images_evaluation"])
+
+
 def by_annotations(kept: Kept) -> Parts:
     """Cars196's: `cars_annos.mat` of its authors names each image's file and class."""
     from scipy.io import loadmat
@@ -125,6 +135,7 @@ def two_parts(train: Classes, test: Classes) -> Parts:
 LAYOUTS: dict[str, Callable[[Kept], Parts]] = {
     "CUB": by_folder,
     "CUB-50": by_folder,
+    "Omniglot": by_alphabets,
     "CAR": by_annotations,
     "Cars196": by_folder,
     "SOP": by_lists,

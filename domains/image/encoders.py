@@ -1,20 +1,18 @@
 """Trained encoders as folders, ours and torchvision's, ready to be scored."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
 
+from contrastbench.domains.exported import AGAIN, CONFIG, read, write
 from contrastbench.domains.image import ImageRecipe
 from contrastbench.domains.image.encoder import ImageModel
 from contrastbench.domains.image.evaluation import Preprocessing
 from contrastbench.domains.image.imagenet import IMAGENET_MEAN, IMAGENET_STD
-from contrastbench.domains.reading import contents, reading
+from contrastbench.domains.reading import reading
 from contrastbench.losses.errors import UserError
 
-WEIGHTS, CONFIG = "model.safetensors", "config.json"
 TORCHVISION = "torchvision:"
 SIZE = 224  # pixels a side that torchvision's see
 
@@ -32,18 +30,8 @@ def export(
 ) -> None:
     """Write what is scored: its weights, and the recipe and the normalisation as JSON."""
     parts = ("encoder.", "projector.") if recipe.embeds else ("encoder.",)
-    weights = {
-        k: v.cpu().contiguous() for k, v in model.state_dict().items() if k.startswith(parts)
-    }
-    config = {
-        "domain": "image",
-        "recipe": recipe.model_dump(mode="json"),
-        "mean": preprocessing.mean,
-        "std": preprocessing.std,
-    }
-    folder.mkdir(parents=True, exist_ok=True)
-    save_file(weights, folder / WEIGHTS)
-    (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    weights = {k: v for k, v in model.state_dict().items() if k.startswith(parts)}
+    write(folder, "image", recipe, weights, mean=preprocessing.mean, std=preprocessing.std)
 
 
 def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Encoder:
@@ -66,12 +54,12 @@ def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Enc
 
 def exported(folder: Path, device: torch.device) -> Encoder:
     """What `export` wrote."""
-    with reading(folder, "export it again"):
-        config = json.loads(contents(folder / CONFIG))
+    weights, config = read(folder, "image")
+    with reading(folder, AGAIN):
         recipe = ImageRecipe(**config["recipe"])
         drawn = recipe.model_copy(update={"encoder": recipe.pretrained or recipe.encoder})
         model = ImageModel(drawn, 0)
-        result = model.load_state_dict(load_file(folder / WEIGHTS), strict=False)
+        result = model.load_state_dict(weights, strict=False)
         scored = ("encoder.", "projector.") if recipe.embeds else ("encoder.",)
         missing = [key for key in result.missing_keys if key.startswith(scored)]
         if missing or result.unexpected_keys:

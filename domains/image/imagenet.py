@@ -1,4 +1,4 @@
-"""Tiny-ImageNet and ImageNet-100, read from their files."""
+"""Tiny-ImageNet, ImageNet-100 and ImageNet, read from their files."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -17,6 +17,7 @@ from contrastbench.domains.own import files_below
 from contrastbench.domains.reading import reading
 from contrastbench.losses.errors import UserError
 
+ALL = 1000  # classes of ImageNet
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
@@ -58,19 +59,18 @@ def numbers(classes: Sequence[str], labels: Iterable[str]) -> tuple[int, ...]:
         raise ValueError(f"unknown class {error}") from None
 
 
-def load_imagenet100(
+def load_imagenet(
     name: str, size: int, data_root: Path | None, device: torch.device, whole: bool
 ) -> tuple[ImageSet, str]:
-    """ImageNet-100 from ImageNet's train and val folders, which may hold all 1,000 classes."""
-    root = imagenet_folder(data_root)
-    classes = tuple(sorted(IMAGENET_100))
+    """ImageNet, or the 100 of its classes that have a name, from its train and val folders."""
+    root = imagenet_folder(name, data_root)
+    classes = imagenet_classes(name, root)
     files = []
     for split in ("train", "val"):
         missing = [label for label in classes if not (root / split / label).is_dir()]
         if missing:
             raise UserError(
-                f"{root / split} has no folder {missing[0]}, "
-                f"one of ImageNet-100's {len(classes)} classes"
+                f"{root / split} has no folder {missing[0]}, one of {name}'s {len(classes)} classes"
             )
         files.append({label: images_of(root, f"{split}/{label}") for label in classes})
     train, test = (part(images, classes) for images in files)
@@ -80,16 +80,31 @@ def load_imagenet100(
     return replace(images, mean=IMAGENET_MEAN, std=IMAGENET_STD), digest
 
 
-def imagenet_folder(data_root: Path | None) -> Path:
+def imagenet_classes(name: str, root: Path) -> tuple[str, ...]:
+    """The classes of ImageNet-100, which more may stand beside; of ImageNet all there are.
+
+    Raises:
+        UserError: ImageNet's are not 1,000.
+    """
+    if name != "ImageNet":
+        return tuple(sorted(IMAGENET_100))
+    found = tuple(sorted(path.name for path in (root / "train").iterdir() if path.is_dir()))
+    if len(found) != ALL:
+        raise UserError(f"{root / 'train'} has {len(found)} classes, ImageNet {ALL}: get the rest")
+    return found
+
+
+def imagenet_folder(name: str, data_root: Path | None) -> Path:
     """The folder in the data root that holds ImageNet's train and val folders."""
-    for name in ("imagenet-100", "imagenet100", "imagenet", "ImageNet", "ILSVRC2012", "."):
-        if data_root and (data_root / name / "train" / IMAGENET_100[0]).is_dir():
-            return data_root / name
+    parts = ("imagenet-100", "imagenet100") if name != "ImageNet" else ()
+    for folder in (*parts, "imagenet", "ImageNet", "ILSVRC2012", "."):
+        if data_root and (data_root / folder / "train" / IMAGENET_100[0]).is_dir():
+            return data_root / folder
     where = (
         f"{data_root} has no imagenet/train/{IMAGENET_100[0]}"
         if data_root
         else "no data root is given"
     )
-    url = DATASETS["ImageNet-100"].url
+    url = DATASETS[name].url
     fix = f"get ImageNet from {url} and name the folder of its train and val: --data-root"
     raise UserError(f"{where}: {fix} (or CONTRASTBENCH_DATA)")

@@ -1,4 +1,4 @@
-"""Any frozen encoder scored on any set of images: `bench score`."""
+"""Any encoder scored on any set of images: `bench score`."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +10,7 @@ from contrastbench.domains.image.data import load
 from contrastbench.domains.image.domain import check_fits_classifiers
 from contrastbench.domains.image.encoders import open_encoder
 from contrastbench.domains.image.evaluation import split
+from contrastbench.domains.image.fine_tuning import semi_supervised
 from contrastbench.domains.scoring.classifiers import Labelled, accuracy
 from contrastbench.domains.scoring.few_shot import few_shot
 from contrastbench.domains.scoring.logistic import regularised, transferred
@@ -18,6 +19,7 @@ from contrastbench.domains.scoring.retrieval import retrieval
 
 VALIDATION = 0.1  # of the training images, by which classifiers are chosen
 NEIGHBOURS, TEMPERATURE = 200, 0.5
+FINE_TUNED = "semi-supervised"  # the one that trains the encoder too
 OF_TEST = ("few-shot", "retrieval")  # these look at test images alone
 
 
@@ -63,7 +65,7 @@ def score(
     Args:
         encoder: a folder that `--export` wrote, or `torchvision:NAME`.
         dataset: as `bench run` takes it.
-        by: one of `PROTOCOLS`.
+        by: one of `PROTOCOLS`, or `FINE_TUNED`.
         seed: of the validation part, and of episodes.
         data_root: a folder that may hold data and weights.
         device: where it is embedded.
@@ -74,6 +76,9 @@ def score(
     opened = open_encoder(encoder, data_root, device)
     model, seen = opened.model, opened.preprocessing
     images, _ = load(dataset, seen.size, data_root, device)
+    if by == FINE_TUNED:
+        check_fits_classifiers(dataset, images)
+        return semi_supervised(opened, images, seed)
     test = seen.features(model, images.test, "features of test images")
     if by in OF_TEST:
         return PROTOCOLS[by](Features(test, test, test, seed))

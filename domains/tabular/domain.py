@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from contrastbench.domains import exported
 from contrastbench.domains.base import Domain, Evaluation, generator
 from contrastbench.domains.declaration import TestPart
 from contrastbench.domains.model import Raw, together
@@ -136,6 +137,15 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         """The test rows' embeddings, before the projection."""
         return embed(model.encoder.eval(), self.test)
 
+    def check_export(self) -> None:
+        """Raise UserError unless there is a network."""
+        if not self.recipe.trainable:
+            raise UserError("features as they are are no encoder: leave --export out")
+
+    def export(self, model: Model, folder: Path) -> None:
+        """Write the encoder for `bench score`."""
+        exported.write(folder, "tabular", self.recipe, model.encoder.state_dict())
+
     def evaluate(self, model: Model) -> Evaluation:
         """Percent on the test rows of classifiers fitted on the training rows' embeddings."""
         encoder = model.encoder.eval()
@@ -158,6 +168,14 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
                 "classifiers": {name: classifier.details for name, classifier in fitted.items()},
             },
         )
+
+
+def score(
+    encoder: str, dataset: str, by: str, seed: int, data_root: Path | None, device: torch.device
+) -> dict[str, float]:
+    """The metrics of an encoder that was written, by that classifier; see `exported.score`."""
+    probe = {"probe": by}
+    return exported.score(encoder, "tabular", probe, dataset, seed, data_root, device)
 
 
 def pretraining_rows(train: Labelled, validation: Labelled, recipe: TabularRecipe) -> Labelled:

@@ -9,10 +9,10 @@ import torch
 
 pytest.importorskip("PIL")
 from contrastbench.domains.base import Exports
-from contrastbench.domains.image import DECLARATION, protocols
+from contrastbench.domains.image import DECLARATION, fine_tuning, protocols
 from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.domains.image.encoders import open_encoder
-from contrastbench.domains.registry import make_recipe
+from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.domains.scoring.few_shot import few_shot
 from contrastbench.losses import UserError
 from made_images import CPU
@@ -39,15 +39,72 @@ def test_a_folder_gives_the_features_that_were_scored(recipe: dict, tmp_path: Pa
 def test_every_protocol_scores(tmp_path: Path, bench, monkeypatch: pytest.MonkeyPatch) -> None:
     exported(tmp_path / "encoder")
     monkeypatch.setattr(protocols, "few_shot", partial(few_shot, episodes=5))
-    assert list(protocols.PROTOCOLS) == list(DECLARATION.protocols)
+    monkeypatch.setattr(fine_tuning, "EPOCHS", 2)
+    assert [*protocols.PROTOCOLS, protocols.FINE_TUNED] == list(DECLARATION.protocols)
     monkeypatch.setattr("contrastbench.domains.scoring.logistic.TRANSFER_GRID", (0.01, 1.0))
     for by in DECLARATION.protocols:
         code, out, err = bench("score", "--encoder", str(tmp_path / "encoder"), "--by", by)
         assert code == 0, err
         metrics = json.loads(out)["metrics"]
         assert all(0 <= value <= 100 for value in metrics.values())
-        main = {"few-shot": "5-way_1-shot", "retrieval": "recall_at_1"}.get(by, "accuracy")
+        mains = {"few-shot": "5-way_1-shot", "retrieval": "recall_at_1"}
+        main = mains.get(by, "10%_top-5" if by == protocols.FINE_TUNED else "accuracy")
         assert metrics[main] > 30, "ten digits, an untrained encoder"
+
+
+@pytest.mark.parametrize(
+    ("domain", "dataset", "other"),
+    [("graph", "motifs", "MUTAG"), ("tabular", "wine", "iris")],
+)
+def test_an_encoder_scores_again_as_its_record_says(
+    domain: str, dataset: str, other: str, tmp_path: Path, bench
+) -> None:
+    about = declaration(domain)
+    small = {k: v for k, v in about.tiny.items() if k != "limit"} | {"epochs": 1}
+    words = [w for k, v in small.items() for w in ("--recipe", f"{k}={json.dumps(v)}")]
+    words += ["--domain", domain, "--dataset", dataset, "--loss", "infonce"]
+    folder = str(tmp_path / "encoder")
+    code, out, err = bench("run", *words, "--results", str(tmp_path), "--json", "--export", folder)
+    assert code == 0, err
+    record = json.loads(out)
+    again = ("score", "--domain", domain, "--encoder", folder, "--dataset", dataset)
+    code, out, err = bench(*again, "--by", about.protocols[0])
+    assert code == 0, err
+    assert json.loads(out)["metrics"] == record["metrics"]
+    code, _, err = bench("score", "--encoder", folder, "--by", "knn")
+    assert (code, f"is an encoder of domain {domain}, not image" in err) == (2, True), err
+    if domain == "tabular":
+        code, _, err = bench(*again[:-1], other, "--by", "linear")
+        assert (code, "does not fit iris (0.weight: " in err) == (2, True), err
+
+
+def test_fine_tuning_trains_encoder_and_head_at_their_rates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    d = exported(tmp_path / "encoder")
+    opened = open_encoder(str(tmp_path / "encoder"), None, CPU)
+    train, test = d.splits["train"], d.splits["test"]
+    before = {k: v.clone() for k, v in opened.model.state_dict().items()}
+    steps: list[list[float]] = []
+
+    class Watched(torch.optim.SGD):
+        def step(self, closure=None):
+            steps.append([group["lr"] for group in self.param_groups])
+            return super().step(closure)
+
+    monkeypatch.setattr(torch.optim, "SGD", Watched)
+    rates = fine_tuning.Rates(0.1, 0.08, 0.03)
+    part = fine_tuning.labelled_part(train, 0.1, 0)
+    counts, whole = (x.labels.bincount() for x in (part, train))
+    assert counts.tolist() == [max(1, round(0.1 * n)) for n in whole.tolist()]
+    scores, y = fine_tuning.tuned(opened, part, test, 10, rates, 0)
+    assert steps == [
+        pytest.approx([0.16, 0.06] if epoch < 16 else [0.032, 0.012]) for epoch in range(20)
+    ], "a batch holds the part: one step an epoch"
+    assert (scores.shape, torch.equal(y, test.labels)) == ((len(test), 10), True)
+    assert all(torch.equal(v, before[k]) for k, v in opened.model.state_dict().items())
+    frozen, _ = fine_tuning.tuned(opened, part, test, 10, fine_tuning.Rates(0.1, 0.0, 0.03), 0)
+    assert not torch.equal(scores, frozen), "the encoder learns too"
 
 
 def test_what_cannot_be_scored_is_one_line(tmp_path: Path, bench) -> None:
@@ -55,7 +112,7 @@ def test_what_cannot_be_scored_is_one_line(tmp_path: Path, bench) -> None:
     exported(folder)
     for words, message in (
         (("--by", "knm"), "unknown protocol 'knm': did you mean 'knn'"),
-        (("--by", "knn", "--domain", "graph"), "domain graph scores no encoder but its own"),
+        (("--by", "knn", "--domain", "sentence"), "domain sentence scores no encoder but its own"),
     ):
         code, _, err = bench("score", "--encoder", str(folder), *words)
         assert (code, message in err) == (2, True), err

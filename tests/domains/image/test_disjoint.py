@@ -59,6 +59,12 @@ def sop(root: Path) -> None:
         (folder / f"Ebay_{part}.txt").write_text(text)
 
 
+def omniglot(root: Path) -> None:
+    for name, data in files().items():
+        part = "background" if int(name[:3]) < 3 else "evaluation"
+        as_folder(root / "omniglot" / f"images_{part}" / "Greek", {name: data})
+
+
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sets of a few images by the names of the large ones."""
@@ -67,7 +73,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disjoint, "DATASETS", declared)
 
 
-@pytest.mark.parametrize(("name", "make"), [("CUB", cub), ("CAR", car), ("SOP", sop)])
+@pytest.mark.parametrize(
+    ("name", "make"), [("CUB", cub), ("CAR", car), ("SOP", sop), ("Omniglot", omniglot)]
+)
 def test_halves_of_the_classes_train_and_are_tested(name: str, make, tmp_path: Path) -> None:
     make(tmp_path)
     images, _ = load(name, 16, tmp_path, CPU)

@@ -13,6 +13,7 @@ import torch
 pytest.importorskip("PIL")
 from PIL import Image
 
+from contrastbench.domains.image import imagenet
 from contrastbench.domains.image.data import load, load_declared
 from contrastbench.domains.image.imagenet import IMAGENET_MEAN
 from contrastbench.domains.image.imagenet100 import CLASSES, SHA256
@@ -75,3 +76,17 @@ def test_imagenet_100_is_the_published_list_from_imagenets_folders(tmp_path: Pat
     refused(
         lambda: load("ImageNet-100", 16, tmp_path, CPU), f"val has no folder {CLASSES[7]}, one of"
     )
+
+
+def test_imagenet_has_all_of_its_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = (*CLASSES[:2], "n00000000")
+    for place in ("train", "val"):
+        for name in names:
+            as_folder(tmp_path / "imagenet" / place / name, {"x.JPEG": jpeg(0, 20)})
+    refused(lambda: load("ImageNet", 16, tmp_path, CPU), "has 3 classes, ImageNet 1000")
+    monkeypatch.setattr(imagenet, "ALL", 3)
+    images, _ = load("ImageNet", 16, tmp_path, CPU)
+    assert (images.classes, images.mean) == (tuple(sorted(names)), IMAGENET_MEAN)
+    (tmp_path / "imagenet").rename(tmp_path / "imagenet-100")
+    load_declared.cache_clear()
+    refused(lambda: load("ImageNet", 16, tmp_path, CPU), "has no imagenet/train/")

@@ -9,7 +9,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import run
+from contrastbench.benchmarks.running.runner import check_export, run
 from contrastbench.domains.registry import make_recipe
 from contrastbench.domains.sentence.domain import SentenceDomain
 from contrastbench.losses import UserError
@@ -106,9 +106,10 @@ def test_what_cannot_be_exported_is_said_before_the_training(
             r"pooler=avg_top2 cannot be exported",
         ),
         ("sentence", "graded", {}, "full", r"full is not empty: name another folder"),
-        ("graph", "motifs", {}, "new", r"domain graph exports no models"),
     ]
     for name, dataset, recipe, folder, message in cases:
         experiment = Experiment(name, dataset, LossSpec("infonce"), recipe)
         with pytest.raises(UserError, match=message):
             run(experiment, 0, Options(tmp_path, export=tmp_path / folder))
+    with pytest.raises(UserError, match="domain audio exports no models"):
+        check_export("audio", object(), tmp_path / "new", tmp_path, finished=False)

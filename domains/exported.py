@@ -1,0 +1,87 @@
+"""Trained encoders as folders: safetensors beside JSON, whatever the domain."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from contrastbench.domains.reading import contents, reading
+from contrastbench.domains.recipe import Recipe
+from contrastbench.domains.registry import domain_class, make_recipe
+from contrastbench.losses.errors import UserError
+
+WEIGHTS, CONFIG = "model.safetensors", "config.json"
+AGAIN = "export it again"
+
+
+def write(
+    folder: Path, domain: str, recipe: Recipe, weights: Mapping[str, Tensor], **more: Any
+) -> None:
+    """An encoder's weights, and its domain, its recipe and whatever else it needs as JSON."""
+    config = {"domain": domain, "recipe": recipe.model_dump(mode="json"), **more}
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file({key: x.cpu().contiguous() for key, x in weights.items()}, folder / WEIGHTS)
+    (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+
+
+def read(folder: Path, domain: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The weights, and what stands beside them.
+
+    Raises:
+        UserError: there are none, they are of another domain, or the folder is damaged.
+    """
+    if not (folder / CONFIG).is_file():
+        raise UserError(f"{folder} is no encoder: give a folder that bench run --export wrote")
+    with reading(folder, AGAIN):
+        config = json.loads(contents(folder / CONFIG))
+        if config["domain"] != domain:
+            raise UserError(f"{folder} is an encoder of domain {config['domain']}, not {domain}")
+        return load_file(folder / WEIGHTS), config
+
+
+def score(
+    name: str,
+    domain: str,
+    changes: Mapping[str, Any],
+    dataset: str,
+    seed: int,
+    data_root: Path | None,
+    device: torch.device,
+) -> dict[str, float]:
+    """The metrics of an encoder on all of a set, as its domain scores those that it trains.
+
+    Args:
+        name: the encoder's folder.
+        domain: whose models have an `encoder`.
+        changes: values over those of the recipe that it was trained with.
+        dataset: as `bench run` takes it.
+        seed: of what the domain draws to score.
+        data_root: a folder that may hold data.
+        device: where it is embedded.
+
+    Raises:
+        UserError: no such encoder or set, or they do not fit each other.
+    """
+    weights, config = read(Path(name), domain)
+    recipe = make_recipe(domain, {**config["recipe"], **changes, "limit": None})
+    opened = domain_class(domain)(dataset, recipe, seed, data_root, device)
+    model = opened.model()
+    check_fits(model.encoder, weights, name, dataset)
+    model.encoder.load_state_dict(weights)
+    return opened.evaluate(model).metrics
+
+
+def check_fits(encoder: nn.Module, weights: Mapping[str, Tensor], name: str, dataset: str) -> None:
+    """Raise unless the weights have the shapes of an encoder of this set."""
+    expected = {key: tuple(x.shape) for key, x in encoder.state_dict().items()}
+    found = {key: tuple(x.shape) for key, x in weights.items()}
+    for key in {**expected, **found}:
+        if expected.get(key) != found.get(key):
+            raise UserError(
+                f"{name} does not fit {dataset} ({key}: {found.get(key)}, not "
+                f"{expected.get(key)}): score it on data with the features that it was trained on"
+            )
