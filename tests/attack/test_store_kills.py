@@ -81,7 +81,7 @@ def test_publish(undertaker: Graves, ram: Path, found: Callable[[str], None]) ->
     whole, log = ram / "whole", ram / "log"
     alive = seconds(undertaker, "publish", str(whole), str(ram / "alive"), SEEDS)
     expected, rng, kills, hits = contents(whole), dice("publish"), 0, 0
-    for round_ in range(times(300)):
+    for round_ in range(times(430)):
         results = ram / str(round_)
         log.write_text("")  # both may be dead before they write
         orders = (SEEDS, SEEDS[::-1])
