@@ -224,3 +224,13 @@ class Cell:
     def path(self, results: Path, suffix: str = "") -> Path:
         """Where its record stands."""
         return store.path(results, self.identity, suffix)
+
+    def finished(self, results: Path) -> tuple[Record, Path] | None:
+        """Its record and where that stands; one that is older than a key of the recipe, too."""
+        path = self.path(results)
+        if found := reading.find(path):
+            return found, path
+        for record in self.experiment.finished(results):
+            if (record["data_hash"], record["seed"]) == (self.data_hash, self.seed):
+                return record, store.path(results, record)
+        return None

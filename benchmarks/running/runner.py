@@ -48,14 +48,12 @@ def run(
         UserError: it cannot be run; nothing was trained and nothing recorded.
     """
     cell, domain = prepare(experiment, seed, options, cores)
-    path = cell.path(options.results)
-    found = ranks.from_first(lambda: finished(cell, domain, options))
-    if found:
-        return found, path
+    if found := ranks.from_first(lambda: finished(cell, domain, options)):
+        return found
     training = admit(cell, domain, options)
     outcome = attempt(training.measure)
     if not ranks.is_first():
-        return {**cell.identity, **outcome}, path
+        return {**cell.identity, **outcome}, cell.path(options.results)
     record, path = publish(cell, outcome, options.results, domain.device)
     if record["status"] in store.FINAL:
         training.checkpoint.unlink(missing_ok=True)
@@ -94,14 +92,14 @@ def prepare(
     return Cell(experiment, seed, domain.data_hash(experiment.trained), contents), domain
 
 
-def finished(cell: Cell, domain: AnyDomain, options: Options) -> Record | None:
-    """The record, if the cell has one.
+def finished(cell: Cell, domain: AnyDomain, options: Options) -> tuple[Record, Path] | None:
+    """The record and where it stands, if the cell has one.
 
     Raises:
         UserError: what the options ask for would fail after the training, or be missing.
     """
-    path = cell.path(options.results)
-    found = reading.find(path)
+    found = cell.finished(options.results)
+    path = found[1] if found else cell.path(options.results)
     check(options, cell.experiment.domain, domain, path, found is not None)
     return found
 

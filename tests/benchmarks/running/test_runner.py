@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import read
 from contrastbench.benchmarks.running import runner
@@ -106,6 +107,19 @@ def test_untrained_is_a_cell_of_its_own(tmp_path: Path) -> None:
         {},
         [],
     )
+
+
+def test_a_record_older_than_a_key_of_the_recipe_is_not_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record, path = cell(tmp_path)
+    old = {**record, "recipe": {k: v for k, v in record["recipe"].items() if k != "pairing"}}
+    older = store.path(tmp_path, old)
+    assert older != path
+    store.publish({**old, "key": store.key(old)}, older)
+    path.unlink()
+    monkeypatch.setattr(runner, "admit", lambda *_: pytest.fail("it is trained again"))
+    assert cell(tmp_path) == (read(older), older)
 
 
 def test_a_failure_is_recorded_and_tried_again(
