@@ -16,7 +16,7 @@ class Standing:
 
     row: str
     rank: float  # mean over domains of the mean over their columns; 1 is best
-    interval: tuple[float, float]  # 95 %, by bootstrap over the columns of each domain
+    interval: tuple[float, float]  # 95 %, by bootstrap over the columns
     by_domain: dict[str, float]
     # percent points above the untrained encoder, a mean as the rank; None where it has failed
     gain: float | None

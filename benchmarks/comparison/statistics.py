@@ -257,19 +257,23 @@ def intervals(
 ) -> list[tuple[float, float]]:
     """95 % percentile intervals by bootstrap of the mean over groups of the mean over their rows.
 
+    Rows are drawn from all groups, so that a group of a single row does not look certain: where it
+    is not drawn, the mean is over the others.
+
     Args:
-        groups: each (N, k), such as the ranks of k methods on the N datasets of a domain, which
-            are drawn anew; groups count alike, however many rows they have.
+        groups: each (N, k), such as the ranks of k methods on the N datasets of a domain; groups
+            count alike, however many of their rows are drawn.
         draws: of the rows, the same at every call.
 
-    >>> intervals([[[1.0, 2.0], [1.0, 2.0]]])
-    [(1.0, 1.0), (2.0, 2.0)]
+    >>> intervals([[[1.0, 2.0], [1.0, 2.0]]]), intervals([[[1.0]] * 9, [[3.0]]])
+    ([(1.0, 1.0), (2.0, 2.0)], [(1.0, 2.0)])
     """
-    rng = np.random.default_rng(0)
-    means = []
-    for group in groups:
-        n = len(group)
-        counts = rng.multinomial(n, [1 / n] * n, size=draws)
-        means.append(counts @ np.asarray(group, dtype=float) / n)
-    low, high = np.quantile(np.mean(means, axis=0), [0.025, 0.975], axis=0)
+    rng, sizes = np.random.default_rng(0), [len(group) for group in groups]
+    counts = rng.multinomial(sum(sizes), [1 / sum(sizes)] * sum(sizes), size=draws)
+    totals, present = np.zeros((draws, len(groups[0][0]))), np.zeros((draws, 1))
+    for drawn, group in zip(np.split(counts, np.cumsum(sizes)[:-1], axis=1), groups, strict=True):
+        n = drawn.sum(axis=1, keepdims=True)
+        totals += drawn @ np.asarray(group, dtype=float) / np.maximum(n, 1)
+        present += n > 0
+    low, high = np.quantile(totals / present, [0.025, 0.975], axis=0)
     return list(zip(low.tolist(), high.tolist(), strict=True))

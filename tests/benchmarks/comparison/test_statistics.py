@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from statistics import fmean
 
 import numpy as np
 import pytest
@@ -191,9 +192,20 @@ def test_intervals_are_those_of_drawn_datasets() -> None:
     assert intervals([scores]) == intervals([scores])
 
 
-def test_groups_count_alike() -> None:
-    ((low, high),) = intervals([[[1.0]] * 9, [[3.0]]])
-    assert (low, high) == (2.0, 2.0)
+def test_intervals_of_groups_are_those_of_a_loop() -> None:
+    rng = np.random.default_rng(4)
+    groups = [rng.normal(size=(n, 1)).tolist() for n in (5, 2, 1)]
+    rows = [(k, row[0]) for k, group in enumerate(groups) for row in group]
+    means = []
+    for _ in range(4000):
+        drawn = [rows[i] for i in rng.integers(len(rows), size=len(rows))]
+        present = {k for k, _ in drawn}
+        means.append(fmean(fmean(v for k, v in drawn if k == one) for one in present))
+    assert intervals(groups)[0] == pytest.approx(np.quantile(means, [0.025, 0.975]), abs=0.05)
+
+
+def test_a_group_of_one_row_is_not_certain() -> None:
+    assert intervals([[[1.0]] * 9, [[3.0]]]) == [(1.0, 2.0)]
 
 
 def test_holm_by_hand() -> None:
