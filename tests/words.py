@@ -20,7 +20,8 @@ ROOM = "contrastbench.benchmarks."
 WORK = (  # modules that work; they bring torch, too
     *("running.runner", "running.devices", "running.ranks", "running.domain_laws"),
     *("analyses.laboratory", "analyses.mutual_information", "analyses.learning_curve"),
-    *("analyses.weights", "perf.check_device", "sweeps.sweep", "sweeps.check", "report"),
+    *("analyses.weights", "analyses.consistency"),
+    *("perf.check_device", "sweeps.sweep", "sweeps.check", "report"),
 )
 
 

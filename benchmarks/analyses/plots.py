@@ -15,9 +15,11 @@ matplotlib.rcParams.update(
 ROW = 4  # panels beside each other
 
 
-def figure(title: str, panels: int, square: bool = False) -> tuple[Figure, Sequence[Axes]]:
+def figure(
+    title: str, panels: int, square: bool = False, columns: int = ROW
+) -> tuple[Figure, Sequence[Axes]]:
     """A titled figure with that many panels."""
-    columns = min(panels, ROW)
+    columns = min(panels, columns)
     lines = -(-panels // columns)
     width = 2.6 if square else 3.2
     drawing = Figure(figsize=(width * columns + 0.4, 2.7 * lines + 0.7), layout="constrained")

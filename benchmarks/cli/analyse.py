@@ -49,6 +49,11 @@ Out = Annotated[
 
 Words = tuple[str, str | None, list[str] | None, bool]  # domain, dataset, recipe and tiny
 ESTIMATORS = [f"{name}(alpha=0.0078125)" for name in ("cpc", "mlcpc", "rmlcpc", "nwj")]
+ALIGNED = [  # DASL's, with and without its regularisation
+    "npair(similarity=distance, temperature=0.2)",
+    "npair + 0.5*dar(npair.similarity=distance, npair.temperature=0.2)",
+]
+MOST_NEIGHBOURS = 1000  # the points of a cluster
 
 
 @app.command()
@@ -245,6 +250,34 @@ def weights(loss: Losses, set_: Set = None, out: Out = None) -> None:
         from contrastbench.benchmarks.analyses.weights import analyse
 
     show(analyse(methods, folder))
+
+
+@app.command()
+def consistency(
+    loss: Losses = ALIGNED,
+    neighbours: Annotated[str, typer.Option(help="Of the classifiers; the paper's is open.")] = (
+        "1,3,5,15"
+    ),
+    seeds: Annotated[str, typer.Option(help="0-4 or 0,2,5.")] = "0-4",
+    set_: Set = None,
+    tiny: opt.Tiny = False,
+    device: opt.Device = "auto",
+    threads: opt.Threads = None,
+    out: Out = None,
+) -> None:
+    """Three Gaussians whose differences are alike or not, and embeddings of them (DASL, Table 7).
+
+    Example: bench analyse consistency --loss infonce --loss "infonce + 0.5*dar"
+    """
+    methods, numbers = losses(loss, set_), parse_seeds(seeds)
+    counts = parse_list("--neighbours", neighbours)
+    if not all(type(k) is int and 1 <= k <= MOST_NEIGHBOURS for k in counts):
+        raise UserError(f"--neighbours {neighbours!r}: give numbers from 1 to {MOST_NEIGHBOURS}")
+    folder = prepare(out, "consistency")
+    with loading():
+        from contrastbench.benchmarks.analyses import consistency as clusters
+    study = clusters.Study(counts, numbers, 1 if tiny else clusters.EPOCHS)
+    show(clusters.analyse(methods, study, Options(device=device, threads=threads), folder))
 
 
 @app.command("mutual-information")
