@@ -1,6 +1,5 @@
 """SIGKILL at any moment, of whatever writes records and pages: nothing lost, doubled or torn."""
 
-import json
 import os
 import shutil
 import signal
@@ -11,9 +10,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
+from forked import Lives, lives
 from made_records import made
 
 import victims
@@ -23,33 +22,13 @@ from contrastbench.benchmarks.records import reading, store
 pytest.importorskip("matplotlib")
 SEEDS = list(range(len(victims.RECORDS)))
 FINE = "0 lost, doubled, corrupt"
-Graves = Callable[..., list[int]]
 
 
 @pytest.fixture(scope="module")
-def undertaker() -> Iterator[Graves]:
+def undertaker() -> Iterator[Lives]:
     """Lets victims live side by side, each with its moment of death; returns how they ended."""
-    command = [sys.executable, victims.__file__]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdin
-        assert process.stdout
-
-        def bury(*lives: Any) -> list[int]:
-            print(json.dumps(lives), file=process.stdin, flush=True)
-            return list(json.loads(process.stdout.readline()))
-
-        bury()  # until it has imported everything: lives are timed
-        yield bury
-        process.stdin.close()
-
-
-def seconds(bury: Graves, *life: Any) -> float:
-    """How long a victim lives if nobody kills it."""
-    start = time.perf_counter()
-    assert bury((*life, None)) == [0]
-    return time.perf_counter() - start
+    with lives(victims) as living:
+        yield living
 
 
 def unfinished(folder: Path) -> bool:
@@ -76,10 +55,10 @@ def outcome(what: str, kills: int, hits: int) -> str:
     return f"store: {kills} kills of {what}, {share:.0f} % within a write: {FINE}"
 
 
-def test_publish(undertaker: Graves, ram: Path, found: Callable[[str], None]) -> None:
+def test_publish(undertaker: Lives, ram: Path, found: Callable[[str], None]) -> None:
     """Two processes publish the same records in opposite order, and are killed."""
     whole, log = ram / "whole", ram / "log"
-    alive = seconds(undertaker, "publish", str(whole), str(ram / "alive"), SEEDS)
+    alive = undertaker.seconds("publish", str(whole), str(ram / "alive"), SEEDS)
     expected, rng, kills, hits = contents(whole), dice("publish"), 0, 0
     for round_ in range(times(430)):
         results = ram / str(round_)
@@ -97,17 +76,17 @@ def test_publish(undertaker: Graves, ram: Path, found: Callable[[str], None]) ->
     found(outcome("two that publish", kills, hits))
 
 
-def test_merge(undertaker: Graves, ram: Path, found: Callable[[str], None]) -> None:
+def test_merge(undertaker: Lives, ram: Path, found: Callable[[str], None]) -> None:
     """Two merges into one folder; what they leave, the next one completes."""
     source = ram / "source"
     for record in victims.RECORDS:
         store.publish(record, store.path(source, record))
-    alive = seconds(undertaker, "merge", str(source), str(ram / "whole"))
+    alive = undertaker.seconds("unite", str(source), str(ram / "whole"))
     expected, rng, kills, hits = contents(source), dice("merge"), 0, 0
     assert contents(ram / "whole") == expected
     for round_ in range(times(100)):
         results = ram / str(round_)
-        life = ("merge", str(source), str(results))
+        life = ("unite", str(source), str(results))
         died = undertaker(*((*life, rng.uniform(0, alive)) for _ in range(2)))
         kills += sum(status == signal.SIGKILL for status in died)
         hits += unfinished(results)
@@ -118,14 +97,14 @@ def test_merge(undertaker: Graves, ram: Path, found: Callable[[str], None]) -> N
     found(outcome("two that merge", kills, hits))
 
 
-def test_pack(undertaker: Graves, ram: Path, found: Callable[[str], None]) -> None:
+def test_pack(undertaker: Lives, ram: Path, found: Callable[[str], None]) -> None:
     """Two packs of one folder: each record is in a file or a pack at any moment."""
     source = ram / "source"
     for record in victims.RECORDS:
         store.publish(record, store.path(source, record))
     whole = ram / "whole"
     shutil.copytree(source, whole)
-    alive = seconds(undertaker, "pack", str(whole))
+    alive = undertaker.seconds("pack", str(whole))
     expected, rng, kills, hits = records(source), dice("pack"), 0, 0
     assert records(whole) == expected
     for round_ in range(times(60)):
@@ -150,7 +129,7 @@ def records(results: Path) -> dict[str, store.Record]:
 
 
 def rendered(
-    undertaker: Graves,
+    undertaker: Lives,
     folder: Path,
     life: tuple[str, ...],
     kills: int,
@@ -160,7 +139,7 @@ def rendered(
     states, rng, died, hits = [], dice(life[0]), 0, 0
     for seed in range(2):
         made(folder, victims.WORK, seed)
-        alive = seconds(undertaker, *life)
+        alive = undertaker.seconds(*life)
         states.append(contents(folder))
     pages = [name for name in states[1] if not name.startswith("runs/")]
     for _ in range(kills):
@@ -170,15 +149,16 @@ def rendered(
         there = contents(folder)
         assert all(there[name] in (states[0][name], states[1][name]) for name in pages)
     assert hits >= died / 20, f"only {hits} of {died} kills hit a write: this attacks nothing"
-    found(f"store: {died} kills of {life[0]}, {hits} within a write: every page is whole")
+    what = life[0].replace("_", " ")
+    found(f"store: {died} kills of {what}, {hits} within a write: every page is whole")
 
 
-def test_tables(undertaker: Graves, ram: Path, found: Callable[[str], None]) -> None:
+def test_tables(undertaker: Lives, ram: Path, found: Callable[[str], None]) -> None:
     rendered(undertaker, ram, ("tables", str(ram)), times(20), found)
 
 
-def test_report(undertaker: Graves, ram: Path, found: Callable[[str], None]) -> None:
-    life = ("report", str(ram), str(ram / "report.html"))
+def test_report(undertaker: Lives, ram: Path, found: Callable[[str], None]) -> None:
+    life = ("one_page", str(ram), str(ram / "report.html"))
     rendered(undertaker, ram, life, times(30), found)
 
 

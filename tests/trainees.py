@@ -1,0 +1,66 @@
+"""Trainings to be killed: a small one of each domain, with a checkpoint after every step.
+
+A module of its own, so that processes can be started with it, see forked.py.
+"""
+
+import signal
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from forked import disk_takes
+
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.running import environment, training
+from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.runner import run
+from contrastbench.domains.graph import data as graphs
+from contrastbench.domains.image import data as images
+from contrastbench.domains.registry import declaration, domain_class
+from contrastbench.domains.scoring import linear, logistic, svm
+from contrastbench.domains.sentence import graded
+from contrastbench.losses.spec import LossSpec
+
+SMALL = {"limit": 36, "batch_size": 12, "epochs": 2}
+RECIPES: dict[str, dict[str, Any]] = {
+    "graph": {"folds": 2, "hidden": 8, "layers": 2},
+    "image": {"width": 0.0625, "projection": (16, 8), "limit": 24},
+    "sentence": {"eval_every": 4, "max_length": 8},
+    "tabular": {"limit": 60, "probe": "pseudo_inverse"},
+}
+
+
+def experiment(domain: str) -> Experiment:
+    """Six to ten steps."""
+    about = declaration(domain)
+    recipe = {**about.tiny, **SMALL, **RECIPES[domain]}
+    return Experiment(domain, about.default, LossSpec("adnce", {"mu": 0.6}), recipe)
+
+
+def train(domain: str, results: str) -> None:
+    """Until the record is there, or SIGTERM comes."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    run(experiment(domain), 1, Options(Path(results), device="cpu"))
+
+
+def prepare() -> None:
+    """Imports, and what no life changes; few and short trials of scorers, and a slow disk."""
+    training.SECONDS_BETWEEN_CHECKPOINTS = -1
+    graded.PAIRS, graded.SENTENCES = 12, 64
+    svm.C_GRID, svm.INNER_FOLDS = (1.0,), 2
+    logistic.C_GRID, linear.EPOCHS = (1.0,), 2
+    for module, name in (
+        *((environment, "commit"), (environment, "installed")),
+        *((graphs, "motif_graphs"), (images, "load_digits"), (graded, "training_sentences")),
+    ):
+        setattr(module, name, cache(getattr(module, name)))
+    environment.environment(torch.device("cpu"))
+    graphs.motif_graphs()
+    images.load_digits()
+    graded.vocabulary()
+    for domain in RECIPES:
+        domain_class(domain)
+        experiment(domain).loss.check()
+    disk_takes(0.002)
