@@ -81,8 +81,8 @@ def analyse(
     methods: Sequence[LossSpec], study: Study, options: Options, folder: Path
 ) -> Iterator[Path]:
     """Classify the points of each case, and what each loss makes of them; write and draw."""
-    for method in methods:
-        made(method)  # what cannot be made is named before anything is trained
+    for named in methods:
+        made(named)  # what cannot be made is named before anything is trained
     device = open_device(options.device, options.deterministic, options.tf32)
     torch.set_num_threads(options.threads or 1)
     rows = []
@@ -180,8 +180,9 @@ def plot(seed: int) -> Figure:
     for (name, case), above, below in pictures:
         x = draw(case, seed)[0].x.view(CLUSTERS, TRAIN, 2)
         for k, cluster in enumerate(x):
+            x_axis, y_axis = cluster.T.tolist()
             above.scatter(
-                *cluster.T.tolist(), s=1, color=COLORS[k], label=f"cluster {k + 1}", rasterized=True
+                x_axis, y_axis, s=1, color=COLORS[k], label=f"cluster {k + 1}", rasterized=True
             )
         above.set_title(name, fontsize=8)
         above.set_aspect("equal", "datalim")

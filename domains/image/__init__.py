@@ -13,6 +13,8 @@ from contrastbench.domains import hub
 from contrastbench.domains.declaration import Dataset, Declaration, Source, by_name
 from contrastbench.domains.recipe import Recipe, Width
 
+# by which any encoder is scored
+PROTOCOLS = ("linear", "knn", "transfer", "few-shot", "retrieval", "semi-supervised")
 SMALL = 96  # pixels a side up to which the published sets of photographs are kept as they are
 Operations = Annotated[int, Field(ge=0)]
 Magnitude = Annotated[float, Field(ge=0, le=10)]
@@ -248,6 +250,25 @@ class ImageRecipe(Recipe):
         TEMPERATURE, description="loss: that of the loss, 0.5 where it has none"
     )
 
+    score_on: tuple[str, ...] = Field(
+        (),
+        strict=False,
+        exclude_if=lambda entries: not entries,  # records are older
+        description="what the encoder is scored by besides: a protocol of bench score, on this set "
+        "or on another one: transfer:DTD",
+    )
+
+    @model_validator(mode="after")
+    def _further_scores_are_known(self) -> "ImageRecipe":
+        kinds = {source.kind for source in SOURCES}
+        for entry in self.score_on:
+            protocol, _, dataset = entry.partition(":")
+            if protocol not in PROTOCOLS:
+                raise ValueError(f"score_on={entry}: it begins with none of {', '.join(PROTOCOLS)}")
+            if dataset and dataset not in DATASETS and dataset.partition(":")[0] not in kinds:
+                raise ValueError(f"score_on={entry}: there is no such set (bench list datasets)")
+        return self
+
     @model_validator(mode="after")
     def _parts_fit_together(self) -> "ImageRecipe":
         if self.chunk and self.batch_size % self.chunk:
@@ -311,7 +332,7 @@ class ImageRecipe(Recipe):
 
     def idle(self, trained: bool) -> set[str]:
         """What is of pairings and crops not taken, what is off, and what `evaluation` shows."""
-        idle = {*super().idle(trained), "probe_lr"}
+        idle = {*super().idle(trained), "probe_lr", "score_on"}
         idle |= {key for key in ("chunk", "compile", "eval_every") if not getattr(self, key)}
         if self.pairing != "query_key":
             idle |= {"ema", "predictor", "local_crops"}
@@ -379,6 +400,13 @@ def class_disjoint(
     return Dataset(
         name, summary, url, "", places[0], citation, sizes=sizes, content=content, places=places
     )
+
+
+def transferred(
+    name: str, summary: str, url: str, folder: str, sizes: tuple[int, int, int], citation: str
+) -> Dataset:
+    """A set that encoders are transferred to: classes, images to fit on and test images."""
+    return Dataset(name, summary, url, "", folder, citation, sizes=sizes)
 
 
 BIRDS = "Wah et al., The Caltech-UCSD Birds-200-2011 Dataset, 2011"
@@ -502,6 +530,82 @@ DATASETS = by_name(
         "Lake et al., Human-level concept learning through probabilistic program induction, 2015",
         "168c89b02975566517c311b585680e0a5720318a7e5cad407aeff7e3f029c087",
     ),
+    transferred(
+        "Food-101",
+        "101,000 photographs of 101 dishes; 25,250 test",
+        "http://data.vision.ee.ethz.ch/cvl/food-101.tar.gz",
+        "food-101",
+        (101, 75750, 25250),
+        "Bossard, Guillaumin and Van Gool, Food-101: Mining Discriminative Components with Random "
+        "Forests, 2014",
+    ),
+    transferred(
+        "SUN397",
+        "39,700 photographs of 397 scenes: the first of ten partitions, whose Training_01.txt and "
+        "Testing_01.txt lie in the same folder; 19,850 test",
+        "https://vision.princeton.edu/projects/2010/SUN",
+        "SUN397",
+        (397, 19850, 19850),
+        "Xiao et al., SUN Database: Large-scale Scene Recognition from Abbey to Zoo, 2010",
+    ),
+    transferred(
+        "Stanford-Cars",
+        "CAR by its authors' own parts: 16,185 photographs of 196 models of cars; 8,041 test",
+        "https://ai.stanford.edu/~jkrause/cars/car_dataset.html",
+        "stanford_cars",
+        (196, 8144, 8041),
+        CARS,
+    ),
+    transferred(
+        "FGVC-Aircraft",
+        "10,000 photographs of 100 variants of aircraft; 3,333 test",
+        "https://www.robots.ox.ac.uk/~vgg/data/fgvc-aircraft",
+        "fgvc-aircraft-2013b",
+        (100, 6667, 3333),
+        "Maji et al., Fine-Grained Visual Classification of Aircraft, 2013",
+    ),
+    transferred(
+        "DTD",
+        "5,640 photographs of 47 textures, the first of ten partitions; 1,880 test",
+        "https://www.robots.ox.ac.uk/~vgg/data/dtd",
+        "dtd",
+        (47, 3760, 1880),
+        "Cimpoi et al., Describing Textures in the Wild, 2014",
+    ),
+    transferred(
+        "Oxford-Pets",
+        "7,349 photographs of 37 breeds of cats and dogs; 3,669 test",
+        "https://www.robots.ox.ac.uk/~vgg/data/pets",
+        "oxford-iiit-pet",
+        (37, 3680, 3669),
+        "Parkhi et al., Cats and Dogs, 2012",
+    ),
+    transferred(
+        "Caltech-101",
+        "8,677 photographs of 101 kinds of objects; all but 30 of each test",
+        "https://data.caltech.edu/records/mzrjq-6wc02",
+        "caltech101",
+        (101, 3030, 5647),
+        "Fei-Fei, Fergus and Perona, Learning Generative Visual Models from Few Training Examples, "
+        "2004",
+    ),
+    transferred(
+        "Flowers-102",
+        "8,189 photographs of 102 kinds of flowers; 6,149 test",
+        "https://www.robots.ox.ac.uk/~vgg/data/flowers/102",
+        "flowers-102",
+        (102, 2040, 6149),
+        "Nilsback and Zisserman, Automated Flower Classification over a Large Number of Classes, "
+        "2008",
+    ),
+    transferred(
+        "VOC2007",
+        "9,963 photographs of 20 kinds of objects, several in many: for bench score; 4,952 test",
+        "http://host.robots.ox.ac.uk/pascal/VOC/voc2007",
+        "VOCdevkit",
+        (20, 5011, 4952),
+        "Everingham et al., The PASCAL Visual Object Classes Challenge 2007 Results, 2007",
+    ),
 )
 
 SOURCES = (
@@ -520,6 +624,6 @@ DECLARATION = Declaration(
     extra="contrastbench[image]",
     needs=("PIL", "torchvision"),
     sources=SOURCES,
-    protocols=("linear", "knn", "transfer", "few-shot", "retrieval", "semi-supervised"),
+    protocols=PROTOCOLS,
     scorer="contrastbench.domains.image.protocols:score",
 )

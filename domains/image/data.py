@@ -16,6 +16,7 @@ from contrastbench.domains.image.cifar import load_cifar
 from contrastbench.domains.image.disjoint import LAYOUTS, load_disjoint
 from contrastbench.domains.image.imagenet import load_imagenet, load_tiny
 from contrastbench.domains.image.images import ImageFiles, Images, ImageSet, divided, on_device
+from contrastbench.domains.image.transfer_sets import SETS, load_transfer
 
 
 def load(
@@ -89,4 +90,5 @@ LOADERS: dict[str, Callable[[str, int, Path | None, torch.device, bool], tuple[I
     "ImageNet-100": load_imagenet,
     "ImageNet": load_imagenet,
     **dict.fromkeys(LAYOUTS, load_disjoint),
+    **dict.fromkeys(SETS, load_transfer),
 }

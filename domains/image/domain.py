@@ -1,5 +1,6 @@
 """Images: SimCLR, MoCo v3, multi-crop and metric learning with any registered loss."""
 
+import hashlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -18,17 +19,20 @@ from contrastbench.domains.image import ImageRecipe
 from contrastbench.domains.image.data import load
 from contrastbench.domains.image.decode import forget
 from contrastbench.domains.image.encoder import ImageModel
-from contrastbench.domains.image.encoders import export
+from contrastbench.domains.image.encoders import Encoder, export
 from contrastbench.domains.image.evaluation import (
     PROBES,
     Croppable,
     Model,
     Preprocessing,
     Split,
+    check_fits_classifiers,
     split,
     trained_probe,
 )
-from contrastbench.domains.image.images import ImageFiles, Images, ImageSet
+from contrastbench.domains.image.images import ImageFiles, Images
+from contrastbench.domains.image.protocols import check_classes as check_protocol
+from contrastbench.domains.image.protocols import scored
 from contrastbench.domains.image.views import Policy, pair, policy, with_blur
 from contrastbench.domains.model import Raw, together
 from contrastbench.domains.scoring.classifiers import Classifier, Labelled, accuracy
@@ -84,8 +88,11 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         self.threads = 1 if recipe.size <= TINY_SIZE else os.cpu_count() or 1
         self.preprocessing = Preprocessing(data.mean, data.std, recipe.test_size or recipe.size)
         self.image_notes = data.notes
+        if data.test.labels.ndim > 1:
+            raise UserError(f"images of {dataset} have several classes: bench score --by transfer")
         if recipe.probe != "retrieval":
             check_fits_classifiers(dataset, data)
+        self.check_further()
         train, validation = split(data.train, recipe.validation, seed, recipe.limit)
         test, _ = split(data.test, 0.0, seed, recipe.limit)
         self.splits = {
@@ -99,8 +106,25 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         if recipe.pairing == "balanced":
             check_balance(train.labels, recipe)
 
+    def check_further(self) -> None:
+        """Read what the encoder is scored on after its training; its content is hashed too."""
+        if not self.recipe.score_on:
+            return
+        digest = hashlib.sha256(self.sha256.encode())
+        for by, dataset in self.further.values():
+            images, content = load(dataset, self.preprocessing.size, self.data_root, self.device)
+            check_protocol(dataset, images, by)
+            digest.update(content.encode())
+        self.sha256 = digest.hexdigest()
+
+    @property
+    def further(self) -> dict[str, tuple[str, str]]:
+        """Protocol and set of each of the recipe's `score_on`."""
+        words = {entry: entry.partition(":") for entry in self.recipe.score_on}
+        return {entry: (by, dataset or self.dataset) for entry, (by, _, dataset) in words.items()}
+
     def data_hash(self, trained: bool) -> str:
-        """Training and test images are of one set."""
+        """Training and test images are of one set; those of `score_on` come to it."""
         return self.sha256
 
     def notes(self, trained: bool) -> dict[str, Any]:
@@ -194,12 +218,16 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         return self.features(model, "test")
 
     def evaluate(self, model: Model) -> Evaluation:
-        """Accuracies in percent on the test images of classifiers fitted on the training images.
+        """The score by the recipe's probe, and on whatever else the encoder is scored."""
+        own = self.retrieval(model) if self.recipe.probe == "retrieval" else self.probe(model)
+        opened, metrics = Encoder(model, self.preprocessing), dict(own.metrics)
+        for entry, (by, dataset) in self.further.items():
+            found = scored(opened, dataset, by, self.seed, self.data_root, self.device)
+            metrics |= {f"{entry}.{name}": value for name, value in found.items()}
+        return replace(own, metrics=metrics)
 
-        Or how the test images find each other.
-        """
-        if self.recipe.probe == "retrieval":
-            return self.retrieval(model)
+    def probe(self, model: Model) -> Evaluation:
+        """Accuracies in percent on the test images of classifiers fitted on the training images."""
         rows = {name: self.features(model, name) for name in self.splits}
         fitted = {
             "lbfgs": regularised(rows["train"], rows.get("validation")),
@@ -401,15 +429,6 @@ def check_balance(labels: Tensor, recipe: ImageRecipe) -> None:
             f"{recipe.batch_size} images, {alike} of each class, are of "
             f"{recipe.batch_size // alike} classes, and 2 to {there} are there: "
             f"--recipe batch_size={there * alike}"
-        )
-
-
-def check_fits_classifiers(dataset: str, data: ImageSet) -> None:
-    """Raise if no test image is of a class that a classifier could have seen."""
-    if not bool(torch.isin(data.test.labels, data.train.labels).any()):
-        raise UserError(
-            f"{dataset} tests other classes than it trains, which no classifier has seen: "
-            "--recipe probe=retrieval, or preset=metric"
         )
 
 

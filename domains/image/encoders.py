@@ -8,7 +8,7 @@ import torch
 from contrastbench.domains.exported import AGAIN, CONFIG, read, write
 from contrastbench.domains.image import ImageRecipe
 from contrastbench.domains.image.encoder import ImageModel
-from contrastbench.domains.image.evaluation import Preprocessing
+from contrastbench.domains.image.evaluation import Model, Preprocessing
 from contrastbench.domains.image.imagenet import IMAGENET_MEAN, IMAGENET_STD
 from contrastbench.domains.reading import reading
 from contrastbench.losses.errors import UserError
@@ -21,7 +21,7 @@ SIZE = 224  # pixels a side that torchvision's see
 class Encoder:
     """A frozen network, and how images become its input."""
 
-    model: ImageModel
+    model: Model
     preprocessing: Preprocessing
 
 

@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from contrastbench.domains.base import generator
 from contrastbench.domains.image import ImageRecipe
-from contrastbench.domains.image.images import Crops, ImageFiles, Images
+from contrastbench.domains.image.images import Crops, ImageFiles, Images, ImageSet
 from contrastbench.domains.image.views import (
     Kind,
     Policy,
@@ -204,3 +204,12 @@ def split(
             f"{share} of {len(rows)} images is none of any class: give another --recipe validation"
         )
     return images.select(kept.to(images.labels.device)), images.select(out.to(images.labels.device))
+
+
+def check_fits_classifiers(dataset: str, data: ImageSet) -> None:
+    """Raise if no test image is of a class that a classifier could have seen."""
+    if not bool(torch.isin(data.test.labels, data.train.labels).any()):
+        raise UserError(
+            f"{dataset} tests other classes than it trains, which no classifier has seen: "
+            "--recipe probe=retrieval, or preset=metric"
+        )

@@ -21,10 +21,10 @@ KEPT = 96  # images that all have one size of at most so many pixels a side keep
 
 @dataclass(frozen=True)
 class Part:
-    """Names of a part's image files, with the class of each."""
+    """Names of a part's image files, with the class of each, or 1, 0 or -1 for each class."""
 
     names: tuple[str, ...]
-    labels: tuple[int, ...]
+    labels: tuple[int | tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,8 @@ class Images:
     """One split that fits into memory: all pixels on the device of the run."""
 
     pixels: Tensor  # (N, 3, H, W) uint8
-    labels: Tensor  # (N,) int64 on the same device; -1 where there is none
+    # (N,) int64 on the same device, -1 where there is none; or (N, classes) 1, 0 or -1 for each
+    labels: Tensor
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -211,6 +212,7 @@ class ImageSet:
     test: Images | ImageFiles
     unlabelled: Images | ImageFiles | None  # STL-10's: what an encoder trains on besides train
     classes: tuple[str, ...]
+    validation: int = 0  # how many of the last training images its authors choose by
     mean: tuple[float, float, float] = CIFAR_MEAN  # of normalisation, of each colour in [0, 1]
     std: tuple[float, float, float] = CIFAR_STD
     # counted oddities: grey, alpha, 16-bit, resized ...

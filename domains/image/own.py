@@ -166,7 +166,7 @@ def column(what: str, rows: "datasets.Dataset", kind: type) -> str:
 def check_labels(what: str, train: Part, test: Part, classes: list[str]) -> None:
     """Raise unless every class has training images, and every image a class."""
     for name, row in zip(train.names + test.names, train.labels + test.labels, strict=True):
-        if row is None or not 0 <= row < len(classes):
+        if not isinstance(row, int) or not 0 <= row < len(classes):
             raise UserError(f"hf:{what}: {name} has no class: leave it out")
     lonely = sorted({*range(len(classes))} - {*train.labels})
     if lonely or len(classes) < 2:

@@ -7,20 +7,23 @@ from typing import NamedTuple
 import torch
 
 from contrastbench.domains.image.data import load
-from contrastbench.domains.image.domain import check_fits_classifiers
-from contrastbench.domains.image.encoders import open_encoder
-from contrastbench.domains.image.evaluation import split
+from contrastbench.domains.image.encoders import Encoder, open_encoder
+from contrastbench.domains.image.evaluation import Split, check_fits_classifiers, split
 from contrastbench.domains.image.fine_tuning import semi_supervised
+from contrastbench.domains.image.images import ImageSet
+from contrastbench.domains.image.transfer_sets import Scoring, scoring
 from contrastbench.domains.scoring.classifiers import Labelled, accuracy
 from contrastbench.domains.scoring.few_shot import few_shot
 from contrastbench.domains.scoring.logistic import regularised, transferred
 from contrastbench.domains.scoring.neighbours import neighbours
+from contrastbench.domains.scoring.precision import transferred_to_several
 from contrastbench.domains.scoring.retrieval import retrieval
+from contrastbench.losses.errors import UserError
 
-VALIDATION = 0.1  # of the training images, by which classifiers are chosen
 NEIGHBOURS, TEMPERATURE = 200, 0.5
 FINE_TUNED = "semi-supervised"  # the one that trains the encoder too
 OF_TEST = ("few-shot", "retrieval")  # these look at test images alone
+TRANSFER = "transfer"
 
 
 class Features(NamedTuple):
@@ -30,6 +33,7 @@ class Features(NamedTuple):
     validation: Labelled
     test: Labelled
     seed: int
+    scoring: Scoring
 
 
 def linear(seen: Features) -> dict[str, float]:
@@ -45,13 +49,15 @@ def knn(seen: Features) -> dict[str, float]:
 
 def transfer(seen: Features) -> dict[str, float]:
     """RényiCL's: L-BFGS, one of 45 C, refitted with the validation images."""
-    return transferred(seen.train, seen.validation, seen.test)
+    parts = seen.train, seen.validation, seen.test
+    several = seen.test.y.ndim > 1
+    return transferred_to_several(*parts) if several else transferred(*parts, seen.scoring.metric)
 
 
 PROTOCOLS: dict[str, Callable[[Features], dict[str, float]]] = {
     "linear": linear,
     "knn": knn,
-    "transfer": transfer,
+    TRANSFER: transfer,
     "few-shot": lambda seen: few_shot(seen.test, seen.seed),
     "retrieval": lambda seen: retrieval(seen.test),
 }
@@ -73,16 +79,39 @@ def score(
     Raises:
         UserError: no such encoder or set, or its test classes are not those of its training part.
     """
-    opened = open_encoder(encoder, data_root, device)
+    return scored(open_encoder(encoder, data_root, device), dataset, by, seed, data_root, device)
+
+
+def scored(
+    opened: Encoder, dataset: str, by: str, seed: int, data_root: Path | None, device: torch.device
+) -> dict[str, float]:
+    """The metrics of an opened encoder, as `score` has them."""
     model, seen = opened.model, opened.preprocessing
     images, _ = load(dataset, seen.size, data_root, device)
+    check_classes(dataset, images, by)
     if by == FINE_TUNED:
-        check_fits_classifiers(dataset, images)
         return semi_supervised(opened, images, seed)
+    about = scoring(dataset)
     test = seen.features(model, images.test, "features of test images")
     if by in OF_TEST:
-        return PROTOCOLS[by](Features(test, test, test, seed))
-    check_fits_classifiers(dataset, images)
-    parts = split(images.train, VALIDATION, seed)
-    train, validation = (seen.features(model, part) for part in parts if part is not None)
-    return PROTOCOLS[by](Features(train, validation, test, seed))
+        return PROTOCOLS[by](Features(test, test, test, seed, about))
+    train, validation = (seen.features(model, part) for part in parts(images, about.share, seed))
+    return PROTOCOLS[by](Features(train, validation, test, seed, about))
+
+
+def parts(images: ImageSet, share: float, seed: int) -> list[Split]:
+    """The images to fit on, and those to choose by: the authors' own, or drawn by the seed."""
+    if not images.validation:
+        return [part for part in split(images.train, share, seed) if part is not None]
+    rows = torch.arange(len(images.train), device=images.train.labels.device)
+    cut = len(rows) - images.validation
+    return [images.train.select(rows[:cut]), images.train.select(rows[cut:])]
+
+
+def check_classes(dataset: str, images: ImageSet, by: str) -> None:
+    """Raise unless the protocol can score images of such classes."""
+    if images.test.labels.ndim > 1:
+        if by != TRANSFER:
+            raise UserError(f"images of {dataset} have several classes: --by {TRANSFER}")
+    elif by not in OF_TEST:
+        check_fits_classifiers(dataset, images)
