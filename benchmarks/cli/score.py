@@ -26,8 +26,8 @@ def score(
 ) -> None:
     """An encoder on a set of its domain, yours or torchvision's, as one line of JSON.
 
-    Images: linear, knn, transfer, few-shot, retrieval, semi-supervised. Graphs: svm, linear-svm.
-    Tables: linear, plain, pseudo_inverse, logistic, boosting.
+    Images: linear, knn, transfer, few-shot, few-shot-all, retrieval, semi-supervised.
+    Graphs: svm, linear-svm. Tables: linear, plain, pseudo_inverse, logistic, boosting.
 
     Example: bench score --encoder torchvision:resnet50 --dataset CUB --by retrieval
     """

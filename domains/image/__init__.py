@@ -14,7 +14,15 @@ from contrastbench.domains.declaration import Dataset, Declaration, Source, by_n
 from contrastbench.domains.recipe import Recipe, Width
 
 # by which any encoder is scored
-PROTOCOLS = ("linear", "knn", "transfer", "few-shot", "retrieval", "semi-supervised")
+PROTOCOLS = (
+    "linear",
+    "knn",
+    "transfer",
+    "few-shot",
+    "few-shot-all",
+    "retrieval",
+    "semi-supervised",
+)
 SMALL = 96  # pixels a side up to which the published sets of photographs are kept as they are
 Operations = Annotated[int, Field(ge=0)]
 Magnitude = Annotated[float, Field(ge=0, le=10)]
@@ -419,6 +427,12 @@ CIFAR_10 = (
     "Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009",
     "dd310cb17823bab56df92fdb9632ad8919772b1ca3fd78e6ed3008957b04fa07",
 )
+CIFAR_100 = (
+    "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",
+    "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
+    "cifar-100-binary.tar.gz",
+    "Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009",
+)
 DATASETS = by_name(
     Dataset(
         "digits",
@@ -437,10 +451,12 @@ DATASETS = by_name(
     images(
         "CIFAR-100",
         "60,000 photographs of 32 x 32 pixels, 100 classes; last 10,000 test",
-        "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",
-        "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
-        "cifar-100-binary.tar.gz",
-        "Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009",
+        *CIFAR_100,
+    ),
+    images(
+        "FC100",
+        "CIFAR-100 for few shots: all 600 photographs of 20 classes test, the other classes train",
+        *CIFAR_100,
     ),
     images(
         "STL-10",

@@ -19,7 +19,12 @@ from contrastbench.domains.image.images import ImageSet, on_device
 from contrastbench.domains.own import files_below
 from contrastbench.losses.errors import UserError
 
-SMALL = "CIFAR-10-5k"
+SMALL, FEW_SHOT = "CIFAR-10-5k", "FC100"
+# of FC100's test part: aquatic mammals, insects, medium-sized mammals, people
+TESTED = """
+beaver dolphin otter seal whale bee beetle butterfly caterpillar cockroach fox porcupine possum
+raccoon skunk baby boy girl man woman
+"""
 SMALL_CLASS = {"train": 500, "test": 100}  # the first of each class
 Samples = dict[str, tuple[Tensor, Tensor]]  # (N, 3, 32, 32) uint8 and classes of each part
 
@@ -42,6 +47,21 @@ def load_cifar(
         return images, digest
     few = {part: first(*samples[part], SMALL_CLASS[part]) for part in samples}
     return on_device(few, classes, device)
+
+
+def load_few_shot(
+    name: str, size: int, data_root: Path | None, device: torch.device, whole: bool
+) -> tuple[ImageSet, str]:
+    """FC100: CIFAR-100 by classes; both parts of twenty are tested, those of the others train."""
+    samples, classes = from_binary("CIFAR-100", data_root)
+    pixels, labels = (torch.cat(parts) for parts in zip(*samples.values(), strict=True))
+    tested = torch.isin(labels, torch.tensor([classes.index(word) for word in TESTED.split()]))
+    parts = {"train": ~tested, "test": tested}
+    return on_device(
+        {part: in_order(pixels[rows], labels[rows]) for part, rows in parts.items()},
+        classes,
+        device,
+    )
 
 
 def in_order(pixels: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:

@@ -12,7 +12,7 @@ from torch.nn.functional import interpolate
 from contrastbench.domains import own as owned
 from contrastbench.domains.image import SOURCES, own
 from contrastbench.domains.image.binaries import load_stl
-from contrastbench.domains.image.cifar import load_cifar
+from contrastbench.domains.image.cifar import FEW_SHOT, load_cifar, load_few_shot
 from contrastbench.domains.image.disjoint import LAYOUTS, load_disjoint
 from contrastbench.domains.image.imagenet import load_imagenet, load_tiny
 from contrastbench.domains.image.images import ImageFiles, Images, ImageSet, divided, on_device
@@ -68,7 +68,7 @@ def load_embedded(
         divided(pixels, labels), map(str, data.target_names), torch.device("cpu")
     )
     train, test_images = (enlarge(part, size, device) for part in (small.train, small.test))
-    return ImageSet(train, test_images, None, small.classes), digest
+    return ImageSet(train, test_images, None, small.classes, drawn=True), digest
 
 
 def enlarge(images: Images | ImageFiles, size: int, device: torch.device) -> Images:
@@ -85,6 +85,7 @@ LOADERS: dict[str, Callable[[str, int, Path | None, torch.device, bool], tuple[I
     "CIFAR-10": load_cifar,
     "CIFAR-10-5k": load_cifar,
     "CIFAR-100": load_cifar,
+    FEW_SHOT: load_few_shot,
     "STL-10": load_stl,
     "Tiny-ImageNet": load_tiny,
     "ImageNet-100": load_imagenet,

@@ -34,6 +34,7 @@ class Parts:
     train: Part
     test: Part
     classes: tuple[str, ...]
+    drawn: bool = False  # whether the test files are a seeded share of each class
 
 
 def from_files(
@@ -68,7 +69,8 @@ def from_files(
         else stored(parts.train, read, headers[0], side, device)
     )
     test = stored(parts.test, read, headers[0], side, device)
-    return ImageSet(train, test, None, parts.classes, notes=notes), digest.hexdigest()
+    images = ImageSet(train, test, None, parts.classes, drawn=parts.drawn, notes=notes)
+    return images, digest.hexdigest()
 
 
 def common_side(headers: list[Header], size: int) -> int | None:

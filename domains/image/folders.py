@@ -58,7 +58,7 @@ def one_part(root: Path) -> tuple[Parts, dict[str, Any]]:
             "add or remove it"
         )
     train, test = fifth(part(files, classes))
-    return Parts(train, test, classes), left_out(root, ["."], files)
+    return Parts(train, test, classes, drawn=True), left_out(root, ["."], files)
 
 
 def fifth(whole: Part) -> tuple[Part, Part]:

@@ -213,6 +213,7 @@ class ImageSet:
     unlabelled: Images | ImageFiles | None  # STL-10's: what an encoder trains on besides train
     classes: tuple[str, ...]
     validation: int = 0  # how many of the last training images its authors choose by
+    drawn: bool = False  # whether the test images are a seeded share of each class
     mean: tuple[float, float, float] = CIFAR_MEAN  # of normalisation, of each colour in [0, 1]
     std: tuple[float, float, float] = CIFAR_STD
     # counted oddities: grey, alpha, 16-bit, resized ...

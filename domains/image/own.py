@@ -2,6 +2,7 @@
 
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
@@ -81,7 +82,8 @@ def read_npz(
     else:
         parts = divided(*parts["train"])
     check(path, parts, len(classes))
-    return on_device(parts, map(str, classes.tolist()), device)
+    images, digest = on_device(parts, map(str, classes.tolist()), device)
+    return replace(images, drawn=not tested), digest
 
 
 def array(archive: zipfile.ZipFile, key: str) -> Array:
@@ -151,7 +153,8 @@ def read_hub(
     check_labels(what, train, test, classes)
     left_out = len(named["validation"].names) if "validation" in named else 0
     notes = {"images of the validation part left out": left_out} if left_out else {}
-    return from_files(Parts(train, test, tuple(classes)), read, notes, size, device, whole)
+    parts = Parts(train, test, tuple(classes), drawn="test" not in named)
+    return from_files(parts, read, notes, size, device, whole)
 
 
 def column(what: str, rows: "datasets.Dataset", kind: type) -> str:

@@ -1,5 +1,6 @@
 """Any encoder scored on any set of images: `bench score`."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +23,8 @@ from contrastbench.losses.errors import UserError
 
 NEIGHBOURS, TEMPERATURE = 200, 0.5
 FINE_TUNED = "semi-supervised"  # the one that trains the encoder too
-OF_TEST = ("few-shot", "retrieval")  # these look at test images alone
+FEW_SHOT, OF_ALL = "few-shot", "few-shot-all"
+OF_TEST = (FEW_SHOT, "retrieval")  # these look at test images alone
 TRANSFER = "transfer"
 
 
@@ -43,8 +45,13 @@ def linear(seen: Features) -> dict[str, float]:
 
 def knn(seen: Features) -> dict[str, float]:
     """Weighted neighbours among training and validation images."""
-    both = Labelled(*map(torch.cat, zip(seen.train, seen.validation, strict=True)))
+    both = joined(seen.train, seen.validation)
     return {"accuracy": accuracy(neighbours(both, NEIGHBOURS, TEMPERATURE), seen.test)}
+
+
+def joined(*parts: Labelled) -> Labelled:
+    """The rows of all parts, one after the other."""
+    return Labelled(*map(torch.cat, zip(*parts, strict=True)))
 
 
 def transfer(seen: Features) -> dict[str, float]:
@@ -58,7 +65,8 @@ PROTOCOLS: dict[str, Callable[[Features], dict[str, float]]] = {
     "linear": linear,
     "knn": knn,
     TRANSFER: transfer,
-    "few-shot": lambda seen: few_shot(seen.test, seen.seed),
+    FEW_SHOT: lambda seen: few_shot(seen.test, seen.seed),
+    OF_ALL: lambda seen: few_shot(joined(seen.train, seen.test), seen.seed),
     "retrieval": lambda seen: retrieval(seen.test),
 }
 
@@ -93,8 +101,17 @@ def scored(
         return semi_supervised(opened, images, seed)
     about = scoring(dataset)
     test = seen.features(model, images.test, "features of test images")
+    if by == FEW_SHOT and images.drawn:
+        print(
+            f"{dataset} has no test part, so episodes are of a fifth of each class: --by {OF_ALL} "
+            "draws them from all images, for an encoder that has not been trained on them",
+            file=sys.stderr,
+        )
     if by in OF_TEST:
         return PROTOCOLS[by](Features(test, test, test, seed, about))
+    if by == OF_ALL:
+        train = seen.features(model, images.train, "features of training images")
+        return PROTOCOLS[by](Features(train, train, test, seed, about))
     train, validation = (seen.features(model, part) for part in parts(images, about.share, seed))
     return PROTOCOLS[by](Features(train, validation, test, seed, about))
 
@@ -113,5 +130,5 @@ def check_classes(dataset: str, images: ImageSet, by: str) -> None:
     if images.test.labels.ndim > 1:
         if by != TRANSFER:
             raise UserError(f"images of {dataset} have several classes: --by {TRANSFER}")
-    elif by not in OF_TEST:
+    elif by not in (*OF_TEST, OF_ALL):
         check_fits_classifiers(dataset, images)

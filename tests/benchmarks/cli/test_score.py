@@ -47,7 +47,9 @@ def test_every_protocol_scores(tmp_path: Path, bench, monkeypatch: pytest.Monkey
         assert code == 0, err
         metrics = json.loads(out)["metrics"]
         assert all(0 <= value <= 100 for value in metrics.values())
-        mains = {"few-shot": "5-way_1-shot", "retrieval": "recall_at_1"}
+        shots = dict.fromkeys(("few-shot", "few-shot-all"), "5-way_1-shot")
+        mains = {**shots, "retrieval": "recall_at_1"}
+        assert ("--by few-shot-all" in err) == (by == "few-shot"), "the digits have no test part"
         main = mains.get(by, "10%_top-5" if by == protocols.FINE_TUNED else "accuracy")
         assert metrics[main] > 30, "ten digits, an untrained encoder"
 

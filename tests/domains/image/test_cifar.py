@@ -144,3 +144,19 @@ def test_damaged_archives_are_one_line(tmp_path: Path) -> None:
     refused(lambda: load("CIFAR-10", 32, tmp_path, CPU), "tar.gz is damaged .* download https")
     path.write_text("<html>not found</html>")
     refused(lambda: load("CIFAR-10", 32, tmp_path, CPU), "tar.gz is damaged")
+
+
+@pytest.mark.usefixtures("small_cifar")
+def test_fc100_tests_all_images_of_other_classes_than_it_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert len(cifar.TESTED.split()) == len(set(cifar.TESTED.split())) == 20
+    monkeypatch.setattr(cifar, "TESTED", "w3 w70")
+    as_folder(tmp_path, cifar_files(True))
+    images, _ = load("FC100", 16, tmp_path, CPU)
+    assert images.test.labels.tolist() == [3] * 6 + [70] * 6
+    assert images.train.labels.bincount().tolist() == [6 * (k not in (3, 70)) for k in range(100)]
+    whole, _ = load("CIFAR-100", 16, tmp_path, CPU)
+    rows = torch.cat([part.pixels[part.labels == 3] for part in (whole.train, whole.test)])
+    found = {image.numpy().tobytes() for image in images.test.pixels[:6]}
+    assert found == {image.numpy().tobytes() for image in rows}
