@@ -57,31 +57,44 @@ def labelled_part(images: Split, share: float, seed: int) -> Split:
     return images.select(kept.to(images.labels.device))
 
 
+def linear_head(columns: int, classes: int, seed: int) -> nn.Linear:
+    """Drawn by the seed."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return nn.Linear(columns, classes)
+
+
+def sgd(encoder: nn.Module, head: nn.Module, rates: Rates) -> torch.optim.SGD:
+    """A rate each, scaled to the batch."""
+    groups = [
+        {"params": encoder.parameters(), "lr": rates.encoder * BATCH / 256},
+        {"params": head.parameters(), "lr": rates.head * BATCH / 256},
+    ]
+    return torch.optim.SGD(groups, momentum=0.9)
+
+
+def batches(images: int, rng: torch.Generator) -> tuple[Tensor, ...]:
+    """Rows of an epoch's batches, of 512 or a little fewer images each."""
+    return torch.randperm(images, generator=rng, device=rng.device).chunk(-(-images // BATCH))
+
+
 def tuned(
     opened: Encoder, train: Split, test: Split, classes: int, rates: Rates, seed: int
 ) -> tuple[Tensor, Tensor]:
     """(n, classes) scores of the test images after the training, and their classes."""
-    model, seen, device = copy.deepcopy(opened.model), opened.preprocessing, train.labels.device
-    columns = seen.features(model, train.select(torch.zeros_like(train.labels[:1]))).x.shape[1]
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        head = nn.Linear(columns, classes).to(device)
-    groups = [
-        {"params": model.parameters(), "lr": rates.encoder * BATCH / 256},
-        {"params": head.parameters(), "lr": rates.head * BATCH / 256},
-    ]
-    optimizer = torch.optim.SGD(groups, momentum=0.9)
+    model, seen = copy.deepcopy(opened.model), opened.preprocessing
+    head = linear_head(model.columns, classes, seed).to(train.labels.device)
+    optimizer = sgd(model, head, rates)
     schedule = torch.optim.lr_scheduler.MultiStepLR(optimizer, DROPS, gamma=DROP)
-    kind = policy("none", seen.size)
     with Progress(EPOCHS, f"fine-tuning by {rates.share:.0%}") as progress:
         for epoch in range(EPOCHS):
             model.train()
-            rng = generator(device, seed, epoch)
-            order = torch.randperm(len(train), generator=rng, device=device)
-            for rows in order.chunk(-(-len(train) // BATCH)):
-                (view,) = seen.views(train.select(rows), [kind], rng)
+            rng = generator(train.labels.device, seed, epoch)
+            for rows in batches(len(train), rng):
+                part = train.select(rows)
+                (view,) = seen.views(part, [policy("none", seen.size)], rng)
                 optimizer.zero_grad()
-                cross_entropy(head(model.features(view)), train.labels[rows]).backward()
+                cross_entropy(head(model.features(view)), part.labels).backward()
                 optimizer.step()
             schedule.step()
             progress.step()

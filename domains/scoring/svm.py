@@ -5,7 +5,7 @@ tried every first step by then.
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
 Array = np.ndarray[Any, np.dtype[Any]]
+Fold = tuple[float, float, float]  # percent on the test part, the C chosen, percent that chose it
 C_GRID = (1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3)
 INNER_FOLDS = 5
 
@@ -91,15 +92,12 @@ def svm_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScores:
     # libsvm releases the interpreter's lock, so threads fill the cores without copying the
     # distances
     pool = Parallel(n_jobs=cpu_count(), prefer="threads", return_as="generator")
-    results = []
     # a class with fewer members than inner folds is not a fault, see check_folds; filters are the
     # whole process's, and threads that set and reset them each on its own undo one another
-    with warnings.catch_warnings(), Progress(folds, "scoring folds") as progress:
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        for result in pool(delayed(score_fold)(x, y, distance, *split) for split in splits):
-            results.append(result)
-            progress.step()
-    return FoldScores(*(list(column) for column in zip(*results, strict=True)))
+        scored = pool(delayed(svm_fold)(x, y, distance, *split) for split in splits)
+        return collected(scored, folds)
 
 
 def checked(x: Array, y: Array, folds: int) -> Array:
@@ -111,16 +109,24 @@ def checked(x: Array, y: Array, folds: int) -> Array:
     return x
 
 
+def collected(scored: Iterable[Fold], folds: int) -> FoldScores:
+    """Fold by fold as they are scored, with a bar."""
+    found = []
+    with Progress(folds, "scoring folds") as progress:
+        for fold in scored:
+            found.append(fold)
+            progress.step()
+    return FoldScores(*(list(column) for column in zip(*found, strict=True)))
+
+
 def squared_distances(x: Array) -> Array:
     """(n, n) squared Euclidean distances."""
     square = np.einsum("ij,ij->i", x, x)
     return np.maximum(square[:, None] + square[None, :] - 2 * (x @ x.T), 0)
 
 
-def score_fold(
-    x: Array, y: Array, distance: Array, train: Array, test: Array
-) -> tuple[float, float, float]:
-    """Percent on the test part with the C that the training part chose, C, percent there.
+def svm_fold(x: Array, y: Array, distance: Array, train: Array, test: Array) -> Fold:
+    """With the C that is best in the training part's own folds.
 
     Percent there is the mean over the inner folds, and chose C: it says nothing of new samples, but
     knows none of the test part.
@@ -177,18 +183,20 @@ def linear_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScor
 
     x = checked(x, y, folds)
     parts = [t for _, t in StratifiedKFold(folds, shuffle=True, random_state=seed).split(x, y)]
-    results = []
-    with unconverged(), Progress(folds, "scoring folds") as progress:
-        for k, test in enumerate(parts):
-            validation = parts[(k + 1) % folds]
-            fit = np.setdiff1d(np.arange(len(y)), [*test, *validation])
-            models = [linear_svm(c, seed).fit(x[fit], y[fit]) for c in C_GRID]
-            chosen = [model.score(x[validation], y[validation]) for model in models]
-            best = int(np.argmax(chosen))
-            accuracy = models[best].score(x[test], y[test])
-            results.append((100 * accuracy, C_GRID[best], 100 * chosen[best]))
-            progress.step()
-    return FoldScores(*(list(column) for column in zip(*results, strict=True)))
+    following = [*parts[1:], parts[0]]
+    with unconverged():
+        pairs = zip(following, parts, strict=True)
+        return collected((linear_fold(x, y, *pair, seed) for pair in pairs), folds)
+
+
+def linear_fold(x: Array, y: Array, validation: Array, test: Array, seed: int) -> Fold:
+    """With the C that is best on the validation part, of models that see neither part."""
+    fit = np.setdiff1d(np.arange(len(y)), [*test, *validation])
+    models = [linear_svm(c, seed).fit(x[fit], y[fit]) for c in C_GRID]
+    chosen = [model.score(x[validation], y[validation]) for model in models]
+    best = int(np.argmax(chosen))
+    accuracy = models[best].score(x[test], y[test])
+    return 100 * accuracy, C_GRID[best], 100 * chosen[best]
 
 
 def linear_svm(c: float, seed: int) -> "Pipeline":
