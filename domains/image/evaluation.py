@@ -1,7 +1,7 @@
 """Scores of frozen encoders: features, and linear classifiers trained on views."""
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -50,6 +50,15 @@ class Preprocessing:
         for (kind, count), crops in zip(runs, images.crops(runs, rng), strict=True):
             views.extend(self.view(crops, kind, rng).chunk(count))
         return views
+
+    def viewed(
+        self, images: Split, parts: Sequence[Tensor], kind: Policy, rng: torch.Generator
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """Views and classes, part by part of the rows; the next images are read meanwhile."""
+        part = images.in_turn(parts)
+        for number, rows in enumerate(parts):
+            (view,) = self.views(part(number), [kind], rng)
+            yield view, images.labels[rows]
 
     def view(self, crops: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
         """Crops with what follows them; boxes are erased last."""
@@ -150,13 +159,9 @@ class Probe:
                 model.train(self.statistics_move)
                 rng = generator(device, seed, epoch)
                 order = torch.randperm(len(images), generator=rng, device=device)
-                parts = order.split(self.batch)
-                batch = images.in_turn(parts)
-                for number, rows in enumerate(parts):
-                    (view,) = preprocessing.views(batch(number), [kind], rng)
-                    x = model.features(view)
+                for view, y in preprocessing.viewed(images, order.split(self.batch), kind, rng):
                     optimizer.zero_grad()
-                    cross_entropy(head(x), images.labels[rows]).backward()
+                    cross_entropy(head(model.features(view)), y).backward()
                     optimizer.step()
                 if self.cosine:
                     schedule.step()

@@ -90,11 +90,10 @@ def tuned(
         for epoch in range(EPOCHS):
             model.train()
             rng = generator(train.labels.device, seed, epoch)
-            for rows in batches(len(train), rng):
-                part = train.select(rows)
-                (view,) = seen.views(part, [policy("none", seen.size)], rng)
+            rows = batches(len(train), rng)
+            for view, y in seen.viewed(train, rows, policy("none", seen.size), rng):
                 optimizer.zero_grad()
-                cross_entropy(head(model.features(view)), part.labels).backward()
+                cross_entropy(head(model.features(view)), y).backward()
                 optimizer.step()
             schedule.step()
             progress.step()
