@@ -1,0 +1,138 @@
+"""A training that is resumed at each of its steps, in one process or in several.
+
+A module of its own, so that new processes find it.
+"""
+
+import math
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+import torch
+
+from contrastbench.benchmarks.running import checkpoints, ranks, training
+from contrastbench.domains.registry import declaration, domain_class, make_recipe
+from contrastbench.domains.sentence import graded
+from contrastbench.losses import get_loss
+from contrastbench.losses.base import Loss
+
+SMALL = {"limit": 36, "batch_size": 12}
+RECIPES: dict[str, dict[str, Any]] = {
+    "graph": {"hidden": 8, "layers": 2},
+    "image": {"width": 0.0625, "projection": (16, 8), "limit": 48},
+    "sentence": {"eval_every": 7, "max_length": 8},
+    "tabular": {"limit": 60},
+}
+State = tuple[dict[str, bytes], dict[str, Any]]
+
+
+def opened(name: str, epochs: int) -> training.AnyDomain:
+    """A small one, opened anew."""
+    about = declaration(name)
+    recipe = make_recipe(name, {**about.tiny, **SMALL, **RECIPES[name], "epochs": epochs})
+    return domain_class(name)(about.default, recipe, 0, None, torch.device("cpu"))
+
+
+@contextmanager
+def few_sentences() -> Iterator[None]:
+    """The embedded pairs are scored often."""
+    graded.vocabulary()  # of all sentences, also for whoever asks later
+    with patch.multiple(graded, PAIRS=12, SENTENCES=64):
+        yield
+
+
+def made(loss: str) -> Loss:
+    """The loss as it is before the first step."""
+    torch.manual_seed(0)
+    return get_loss(loss)
+
+
+def state(path: Path) -> State:
+    """All that a checkpoint holds."""
+    found = checkpoints.read(path)
+    assert found
+    tensors = {k: t.reshape(-1).view(torch.uint8).numpy().tobytes() for k, t in found[0].items()}
+    return tensors, found[1]
+
+
+@contextmanager
+def keeping(path: Path, last: int = 0) -> Iterator[list[Path]]:
+    """Copies of the checkpoints that are written, one after each step, or after the last alone."""
+    kept: list[Path] = []
+    write = checkpoints.write
+
+    def keep(path: Path, tensors: checkpoints.Tensors, about: dict[str, Any]) -> None:
+        if about["step"] >= last:
+            write(path, tensors, about)
+            kept.append(path.with_name(f"{about['step']}.kept"))
+            shutil.copy(path, kept[-1])
+
+    with (
+        patch.object(training, "SECONDS_BETWEEN_CHECKPOINTS", -1),
+        patch.object(checkpoints, "write", keep),
+    ):
+        yield kept
+
+
+@contextmanager
+def stopping() -> Iterator[None]:
+    """SIGTERM in the next step."""
+    update = training.Run.update
+
+    def stop(run: training.Run, value: torch.Tensor) -> None:
+        update(run, value)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    with patch.object(training.Run, "update", stop), pytest.raises(SystemExit):
+        yield
+
+
+@few_sentences()
+def everywhere(name: str, loss: str, folder: Path, steps: int, ends: int) -> list[str]:
+    """Where a resumed training had another state than the one that was not; ranks do it together.
+
+    From each step the next one leads to the next one's state; from every so many, its `ends`, the
+    training goes on to its end.
+    """
+    path = folder / "it.safetensors"
+    epochs = math.ceil(steps / opened(name, 1).steps())
+
+    def train() -> None:
+        training.train(opened(name, epochs), made(loss), path)
+
+    def laid(kept: Path) -> None:
+        ranks.from_first(lambda: shutil.copy(kept, path))
+
+    def is_as(kept: Path) -> bool:
+        """Both read under the name that they are of."""
+        found = state(path)
+        shutil.copy(kept, path)
+        return found == state(path)
+
+    with keeping(path) as written:
+        train()
+    kept = ranks.from_first(lambda: written)
+    assert len(kept) >= steps
+    wrong = []
+    for place, (before, after) in enumerate(pairwise(kept)):
+        laid(before)
+        with stopping():
+            train()
+        wrong += [f"the step after {before.name}"] * (
+            not ranks.from_first(lambda after=after: is_as(after))  # type: ignore[misc]
+        )
+        if place % ends == ends - 1:
+            laid(before)
+            with keeping(path, last=len(kept)):
+                train()
+            wrong += [f"the end after {before.name}"] * (
+                not ranks.from_first(lambda: is_as(kept[-1]))
+            )
+    return wrong
