@@ -2,6 +2,7 @@
 
 import importlib
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,13 +10,17 @@ import typer
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import check_data_root
 from contrastbench.benchmarks.cli.loading import loading
+from contrastbench.benchmarks.records import exports
 from contrastbench.domains.registry import check_dataset, check_needs, declaration
 from contrastbench.losses.errors import UserError, unknown
 
 
 def score(
     encoder: Annotated[
-        str, typer.Option(help="A folder that bench run --export wrote, or torchvision:resnet50.")
+        str,
+        typer.Option(
+            help="What bench run --export wrote, the record of such a run, or torchvision:resnet50."
+        ),
     ],
     by: Annotated[str, typer.Option(help="A protocol of its domain, for images such as transfer.")],
     domain: opt.Domain = "image",
@@ -40,11 +45,12 @@ def score(
     check_dataset(domain, dataset)
     check_needs(domain)
     check_data_root(data_root)
+    opened = str(exports.of_record(Path(encoder))) if encoder.endswith(".json") else encoder
     with loading():
         from contrastbench.benchmarks.running.devices import open_device
 
         module, _, function = about.scorer.partition(":")
         scorer = getattr(importlib.import_module(module), function)
-    metrics = scorer(encoder, dataset, by, seed, data_root, open_device(device))
+    metrics = scorer(opened, dataset, by, seed, data_root, open_device(device))
     about_it = {"domain": domain, "encoder": encoder, "dataset": dataset, "by": by, "seed": seed}
     typer.echo(json.dumps({**about_it, "metrics": metrics}))

@@ -16,7 +16,7 @@ import torch
 from joblib import cpu_count
 from torch import nn
 
-from contrastbench.benchmarks.records import files, reading, store
+from contrastbench.benchmarks.records import exports, files, reading, store
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.running import ranks, tensorboard
@@ -328,6 +328,7 @@ class Training:
         end = time.perf_counter()
         if self.options.export and isinstance(self.domain, Exports) and ranks.is_first():
             self.domain.export(model, self.options.export)
+            exports.note(self.options.export, self.cell.identity)
         seconds = {"seconds_training": trained - start, "seconds_evaluation": end - trained}
         notes = {**self.scored_data, **self.domain.notes(trained=self.loss is not None)}
         return {

@@ -22,7 +22,17 @@ from contrastbench.losses.registry import get_loss
 
 CPU = torch.device("cpu")
 # keys of a recipe that change no operation that is counted
-IDLE = {"epochs", "score_at", "lr", "weight_decay", "schedule", "knn_temperature", "knn_k", "rate"}
+IDLE = {
+    "epochs",
+    "score_at",
+    "score_on",
+    "lr",
+    "weight_decay",
+    "schedule",
+    "knn_temperature",
+    "knn_k",
+    "rate",
+}
 IDLE |= {"optimizer", "momentum", "warmup", "ema", "probe", "probe_lr", "stem_init"}
 IDLE |= {"views", "min_scale", "flip", "blur", "asymmetric", "randaugment"}
 FEW: dict[str, dict[str, Any]] = {  # samples that are alike: a few tell what many cost

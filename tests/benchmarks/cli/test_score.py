@@ -1,6 +1,7 @@
 """Encoders that were written, and anybody's, scored by every protocol."""
 
 import json
+import shlex
 from functools import partial
 from pathlib import Path
 
@@ -126,3 +127,36 @@ def test_what_cannot_be_scored_is_one_line(tmp_path: Path, bench) -> None:
     raw = ImageDomain("digits", make_recipe("image", {"encoder": "raw"}), 0, None, CPU)
     with pytest.raises(UserError, match="pixels are no encoder"):
         raw.check_export()
+
+
+def test_a_record_stands_for_the_encoder_that_was_exported_of_its_cell(
+    tmp_path: Path, bench
+) -> None:
+    """Or for the command that makes it, which does."""
+    small = [w for k, v in DECLARATION.tiny.items() for w in ("--recipe", f"{k}={json.dumps(v)}")]
+    words = ("run", "--domain", "image", "--loss", "infonce", "--set", "temperature=0.2", *small)
+    code, out, err = bench(*words, "--results", "here")
+    assert code == 0, err
+    record = out.split(", ")[-1].rstrip(")\n")
+    assert record.startswith("here/runs/image/digits/infonce/")
+    score = ("score", "--by", "retrieval", "--encoder")
+    code, _, err = bench(*score, record)
+    assert (code, f"{record} holds no weights: bench run " in err) == (2, True), err
+    again = err.strip().partition("weights: bench ")[2]
+    code, _, err = bench(*shlex.split(again))
+    assert code == 0, err
+    (folder,) = (tmp_path / "here/encoders").iterdir()
+    code, by_record, err = bench(*score, record)
+    assert code == 0, err
+    code, by_folder, _ = bench(*score, str(folder))
+    assert json.loads(by_record)["metrics"] == json.loads(by_folder)["metrics"]
+    assert json.loads(by_record)["encoder"] == record
+    code, _, err = bench(*words, "--seeds", "1", "--results", "here")
+    other = record.replace("seed0", "seed1")
+    code, _, err = bench(*score, other)
+    assert (code, f"{other} holds no weights" in err) == (2, True), "another seed's is not taken"
+    code, _, err = bench(*score, "no.json")
+    assert (code, err.strip()) == (
+        2,
+        "bench: no record no.json: bench run prints where they are",
+    )
