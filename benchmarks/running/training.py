@@ -6,12 +6,12 @@ Interrupted at will.
 import math
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -30,11 +30,11 @@ from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.distributed import average, sharing
 from contrastbench.losses.errors import UserError
 
+T = TypeVar("T")
 AnyDomain = Domain[Any, Any, Any]
 Log = Callable[[str, float, int], None]  # name, value, step
-Look = Callable[
-    [Sequence[Contrast], Any], Sequence[Contrast]
-]  # contrasts and batch of a step -> contrasts
+# contrasts and batch of a step -> contrasts
+Look = Callable[[Sequence[Contrast], Any], Sequence[Contrast]]
 
 SECONDS_BETWEEN_CHECKPOINTS = 300  # shorter trainings write none unless they are interrupted
 
@@ -133,30 +133,23 @@ def train(
         return model, History()
     run = Run(model, loss, recipe, domain.steps(), checkpoint, log)
     validate = validation(domain)
-    first, done = divmod(run.history.step, max(1, domain.steps()))
     with (
         Progress(run.steps, "training", run.history.step) as progress,
         Interruption() as interruption,
     ):
-        for epoch in range(first, recipe.epochs):
-            model.train()
-            loss.train()
-            for batch in islice(domain.batches(epoch), done, None):
-                with sharing():
-                    contrasts = domain.contrasts(model, batch)
-                    seen = look(contrasts, batch) if look else contrasts
-                    run.update(torch.stack([loss(contrast) for contrast in seen]).sum())
-                if run.validates and validate:
-                    run.collect()
-                    run.choose(ranks.from_first(lambda: validate(model)))
-                    model.train()
-                if run.epoch_to_score:
-                    run.collect()
-                    run.keep(ranks.from_first(lambda: domain.evaluate(model)))
-                    model.train()
-                progress.step(f"epoch {epoch + 1}")
-                run.save_now_and_then(interruption)
-            done = 0
+        model.train()
+        loss.train()
+        for epoch, batch in run.remaining(domain):
+            with sharing():
+                contrasts = domain.contrasts(model, batch)
+                seen = look(contrasts, batch) if look else contrasts
+                run.update(torch.stack([loss(contrast) for contrast in seen]).sum())
+            if run.validates and validate:
+                run.choose(run.scored(validate))
+            if run.epoch_to_score:
+                run.keep(run.scored(domain.evaluate))
+            progress.step(f"epoch {epoch + 1}")
+            run.save_now_and_then(interruption)
     return run.best_model(), run.history
 
 
@@ -193,10 +186,16 @@ class Run:
         if checkpoint:
             self.resume(checkpoint)
         self.schedule = make_schedule(recipe, self.optimizer, self.steps, self.history.step)
-        self.values: list[
-            Tensor
-        ] = []  # losses that have not been asked for: asking waits for the device
+        # losses that have not been asked for: asking waits for the device
+        self.values: list[Tensor] = []
         self.saved = time.monotonic()
+
+    def remaining(self, domain: AnyDomain) -> Iterator[tuple[int, Any]]:
+        """Epochs and batches from the next step on."""
+        first, done = divmod(self.history.step, max(1, self.steps_per_epoch))
+        for epoch in range(first, self.recipe.epochs):
+            for batch in islice(domain.batches(epoch), done if epoch == first else 0, None):
+                yield epoch, batch
 
     def update(self, value: Tensor) -> None:
         """One step of the optimizer."""
@@ -224,6 +223,13 @@ class Run:
         return every is not None and (
             self.history.step % every == 0 or self.history.step == self.steps
         )
+
+    def scored(self, score: Callable[[nn.Module], T]) -> T:
+        """What the first rank finds of the model as it is; all losses so far are numbers then."""
+        self.collect()
+        found = ranks.from_first(lambda: score(self.model))
+        self.model.train()
+        return found
 
     def choose(self, score: float) -> None:
         """Keep the model if it is the best so far."""

@@ -151,7 +151,6 @@ class ImageModel(ContrastiveModel):
             without_bias(predictor)
         super().__init__(encoder, projector, predictor, recipe.ema if moco else None, steps)
         self.embeds = recipe.embeds
-        self.columns = outputs if recipe.embeds else encoder.features
         self.bf16 = recipe.precision == "bf16"
         self.chunk, self.batch_size = recipe.chunk, recipe.batch_size
         self.to(memory_format=torch.channels_last)
@@ -170,7 +169,7 @@ class ImageModel(ContrastiveModel):
             return self.in_chunks(self.target, x)
 
     def features(self, x: Tensor) -> Tensor:
-        """(n, columns) what is scored."""
+        """(n, features) what is scored."""
         with self.autocast(x):
             return (self.online if self.embeds else self.encoder)(x).float()
 

@@ -57,8 +57,10 @@ def labelled_part(images: Split, share: float, seed: int) -> Split:
     return images.select(kept.to(images.labels.device))
 
 
-def linear_head(columns: int, classes: int, seed: int) -> nn.Linear:
-    """Drawn by the seed."""
+def linear_head(opened: Encoder, images: Split, classes: int, seed: int) -> nn.Linear:
+    """A column for each feature of the first image, drawn by the seed."""
+    first = images.select(torch.zeros_like(images.labels[:1]))
+    columns = opened.preprocessing.features(opened.model, first).x.shape[1]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return nn.Linear(columns, classes)
@@ -83,7 +85,7 @@ def tuned(
 ) -> tuple[Tensor, Tensor]:
     """(n, classes) scores of the test images after the training, and their classes."""
     model, seen = copy.deepcopy(opened.model), opened.preprocessing
-    head = linear_head(model.columns, classes, seed).to(train.labels.device)
+    head = linear_head(opened, train, classes, seed).to(train.labels.device)
     optimizer = sgd(model, head, rates)
     schedule = torch.optim.lr_scheduler.MultiStepLR(optimizer, DROPS, gamma=DROP)
     with Progress(EPOCHS, f"fine-tuning by {rates.share:.0%}") as progress:
