@@ -151,7 +151,7 @@ class Probe:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             head = self.head(columns, int(images.labels.max()) + 1).to(device)
-        classifier = Classifier(lambda x: head(x).argmax(dim=1))
+        classifier = Classifier(lambda x: head(x).argmax(dim=1), scores=head)
         optimizer = self.optimizer(head.parameters(), self.lr)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, self.epochs)
         with Progress(self.epochs, "linear classifier") as progress:

@@ -27,11 +27,21 @@ class Classifier:
 
     predict: Callable[[Tensor], Tensor]  # (n, d) -> (n,)
     details: dict[str, Any] = field(default_factory=dict)  # what was chosen, for the record
+    # (n, d) -> (n, classes) the larger the likelier, of those that have such scores
+    scores: Callable[[Tensor], Tensor] | None = None
 
 
 def accuracy(classifier: Classifier, rows: Labelled) -> float:
     """Percent of rows whose class is predicted."""
     return 100 * (classifier.predict(rows.x) == rows.y).double().mean().item()
+
+
+def accuracy_within(classifier: Classifier, rows: Labelled, first: int) -> float:
+    """Percent of rows whose class is among the first that the classifier's scores name."""
+    assert classifier.scores is not None, "asked of classifiers that have scores"
+    scores = classifier.scores(rows.x)
+    likeliest = scores.topk(min(first, scores.shape[1])).indices
+    return 100 * (likeliest == rows.y.unsqueeze(1)).any(dim=1).double().mean().item()
 
 
 def standardiser(x: Tensor) -> Callable[[Tensor], Tensor]:

@@ -19,7 +19,7 @@ from contrastbench.benchmarks.tables.table import ON_TEST
 from contrastbench.domains.image import domain as image
 from contrastbench.domains.image import evaluation
 from contrastbench.domains.image.domain import BEST_ON_TEST, ImageDomain, Pool
-from contrastbench.domains.image.evaluation import Probe
+from contrastbench.domains.image.evaluation import PROBES, Probe
 from contrastbench.domains.image.images import CIFAR_MEAN, CIFAR_STD, Images, on_device
 from contrastbench.domains.image.views import Policy, normalise
 from contrastbench.domains.registry import declaration, make_recipe
@@ -395,3 +395,18 @@ def test_a_mistake_is_one_line(recipe: dict, message: str) -> None:
     with pytest.raises(UserError, match=message) as error:
         domain(**recipe)
     assert "\n" not in str(error.value)
+
+
+def test_the_probe_of_imagenet_is_scored_by_the_first_five_classes_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(PROBES, "renyicl-imagenet", replace(PROBES["renyicl-imagenet"], epochs=2))
+    d = domain(probe="renyicl-imagenet", epochs=0)
+    found = d.evaluate(d.model())
+    assert found.metrics["accuracy"] < found.metrics["top_5"] <= 100
+    by_epoch = found.details["probe_accuracy_by_epoch"]
+    assert found.metrics["top_5"] == by_epoch["top_5"][-1]
+    assert found.metrics["accuracy_best_epoch_on_test"] == max(by_epoch["test"])
+    monkeypatch.setitem(PROBES, "strict", replace(PROBES["strict"], epochs=1))
+    d = domain(probe="strict", epochs=0)
+    assert "top_5" not in d.evaluate(d.model()).metrics

@@ -16,7 +16,13 @@ from torch import Tensor
 
 from contrastbench.domains.base import generator
 from contrastbench.domains.scoring import linear as probe
-from contrastbench.domains.scoring.classifiers import Labelled, accuracy, standardiser
+from contrastbench.domains.scoring.classifiers import (
+    Classifier,
+    Labelled,
+    accuracy,
+    accuracy_within,
+    standardiser,
+)
 from contrastbench.domains.scoring.linear import linear, plain
 from contrastbench.domains.scoring.logistic import C_GRID, logistic, path, regularised
 from contrastbench.domains.scoring.neighbours import neighbours
@@ -266,3 +272,12 @@ def test_neighbours_vote_as_in_the_definition(k: int, temperature: float) -> Non
         for cosine, label in sorted(cosines, reverse=True)[:k]:
             votes[label] += math.exp(cosine / temperature)
         assert votes[found] > 0.999 * max(votes), "of equals either, up to rounding"
+
+
+def test_a_class_among_the_first_is_found() -> None:
+    scores = torch.tensor([[3.0, 2.0, 1.0], [3.0, 2.0, 1.0], [1.0, 2.0, 3.0], [1.0, 3.0, 2.0]])
+    rows = Labelled(scores, torch.tensor([0, 1, 0, 0]))
+    classifier = Classifier(lambda x: x.argmax(dim=1), scores=lambda x: x)
+    found = [accuracy_within(classifier, rows, first) for first in (1, 2, 3, 5)]
+    assert found == [25.0, 50.0, 100.0, 100.0]
+    assert accuracy(classifier, rows) == found[0]
