@@ -109,11 +109,17 @@ def own(domain: str, source: Source) -> str:
 
 
 def tables(results: Path) -> Iterator[str]:
-    """Name, published values, those that can be run here and that have a record, source."""
+    """Name, published values, those that can be run here and that have a record, hours, source.
+
+    The hours are those that its records say; what is missing takes is counted by `bench plan`.
+    """
     for name in catalogue.names():
         table = load(name)
         values = sum(column in table.columns for row in table.rows for column in row.paper)
         runnable = list(places(table))
-        done = sum(bool(table.records(one.row, one.column, results)) for one in runnable)
-        counts = f"{values:3} values, {len(runnable):2} runnable, {done:2} done" if values else ""
-        yield f"{name:20} {counts:33} {table.source}"
+        found = [table.records(one.row, one.column, results).values() for one in runnable]
+        spent = {(r["key"], r["seed"]): r.get("seconds", 0) for some in found for r in some}
+        hours = f" in {sum(spent.values()) / 3600:.1f} h" if spent else ""
+        done = f"{sum(map(bool, found)):2} done{hours}"
+        counts = f"{values:3} values, {len(runnable):2} runnable, {done}" if values else ""
+        yield f"{name:20} {counts:42} {table.source}"
