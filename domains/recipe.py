@@ -136,6 +136,6 @@ class Recipe(BaseModel):
             first = error.errors()[0]
             if not first["loc"]:  # several values do not fit together
                 raise UserError(f"recipe: {first['ctx']['error']}") from None
-            raise UserError(
-                f"recipe {first['loc'][0]}={first['input']!r}: {first['msg'].lower()}"
-            ) from None
+            listed = first["type"] == "tuple_type"  # which is how recipes hold lists
+            said = "give a list, such as [10,20]" if listed else first["msg"].lower()
+            raise UserError(f"recipe {first['loc'][0]}={first['input']!r}: {said}") from None

@@ -57,6 +57,7 @@ MISTAKES = [
         "recipe epochs=-1: input should be greater than or equal to 0",
     ),
     ([*RUN, "--recipe", "lr=inf"], "recipe lr=inf: input should be a finite number"),
+    ([*RUN, "--recipe", "score_at=5"], "recipe score_at=5: give a list, such as [10,20]"),
     (
         [*RUN, "--recipe", "augmentation=random5"],
         "recipe augmentation='random5': input should be 'drop'",
