@@ -33,13 +33,12 @@ def average_precision(scores: Tensor, y: Tensor) -> float:
     >>> average_precision(torch.tensor([0.9, 0.8, 0.7]), torch.tensor([1, -1, 1]))
     84.84848484848484
     """
-    right = y[y != 0][scores[y != 0].argsort(descending=True, stable=True)] > 0
-    found = right.double().cumsum(0)
-    precision = found / torch.arange(1, len(found) + 1, device=y.device)
+    said = y != 0
+    right = y[said][scores[said].argsort(descending=True, stable=True)] > 0
+    found, levels = right.cumsum(0), torch.arange(LEVELS, device=y.device)[:, None]
+    precision = found.double() / torch.arange(1, len(found) + 1, device=y.device)
     # whole numbers: a recall of 3/10 is not below 0.3
-    reached = (LEVELS - 1) * found.long() >= torch.arange(LEVELS, device=y.device)[:, None] * found[
-        -1
-    ]
+    reached = (LEVELS - 1) * found >= levels * found[-1]
     best = precision.where(reached, 0).amax(dim=1)
     return 100 * best.mean().item()
 
