@@ -5,6 +5,7 @@ adapter is in `domain.py`.
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -12,6 +13,7 @@ from pydantic import Field, model_validator
 from contrastbench.domains import hub
 from contrastbench.domains.declaration import Dataset, Declaration, Source, by_name
 from contrastbench.domains.recipe import Recipe, Width
+from contrastbench.losses.errors import UserError
 
 # by which any encoder is scored
 PROTOCOLS = (
@@ -355,6 +357,18 @@ class ImageRecipe(Recipe):
         if self.pretrained:
             idle |= {"stem_init", "zero_init_residual"}
         return idle if self.local_crops else {*idle, "local_size"}
+
+    def fetch(self, folder: Path | None, trained: bool) -> dict[str, str]:
+        """The sets of `score_on`; one that cannot be had keeps no other away."""
+        from contrastbench.domains.registry import fetch
+
+        found = {}
+        for name in filter(None, (entry.partition(":")[2] for entry in self.score_on)):
+            try:
+                found[name] = fetch("image", name, folder)
+            except UserError as error:
+                found[name] = f"MISSING {error}"
+        return found
 
     @property
     def warmup_epochs(self) -> float:

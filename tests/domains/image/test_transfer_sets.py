@@ -299,5 +299,18 @@ def test_an_unknown_further_score_is_one_line(entry: str, message: str) -> None:
     refused(lambda: make_recipe("image", {"score_on": [entry]}), message)
 
 
+def test_further_sets_are_fetched_or_named(tmp_path: Path) -> None:
+    (tmp_path / "cifar-10-binary.tar.gz").touch()
+    entries = ["knn", "transfer:DTD", "knn:CIFAR-10", "few-shot:folder:mine"]
+    found = make_recipe("image", {"score_on": entries}).fetch(tmp_path, True)
+    assert found.pop("DTD").startswith(
+        "MISSING DTD is not downloaded unhashed: get https://www.rob"
+    )
+    assert found == {
+        "CIFAR-10": str(tmp_path / "cifar-10-binary.tar.gz"),
+        "folder:mine": "your own, take it along",
+    }
+
+
 def test_a_recipe_without_further_scores_is_as_it_was() -> None:
     assert "score_on" not in make_recipe("image", {}).model_dump(mode="json")
