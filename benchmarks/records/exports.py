@@ -2,18 +2,20 @@
 
 import json
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from contrastbench.benchmarks.records import reading, store
 from contrastbench.benchmarks.records.store import Record
+from contrastbench.domains.reading import contents
+from contrastbench.domains.reading import reading as one_line
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
 CELL = "cell.json"  # in an export: what it is of
 FOLDER = "encoders"  # beside runs/: where the exports of records are looked for
+IDENTITY = ("domain", "dataset", "loss", "loss_code", "protocol", "data_hash", "seed")
 
 
 def note(folder: Path, identity: Record) -> None:
@@ -32,36 +34,38 @@ def of_record(path: Path) -> Path:
     if record is None:
         raise UserError(f"no record {path}: bench run prints where they are")
     folder = whole.parents[4] / FOLDER
-    for export in exports(folder):
-        if same_cell(json.loads((export / CELL).read_text(encoding="utf-8")), record):
-            return export
+    for cell in sorted(folder.glob(f"*/{CELL}")):
+        with one_line(cell, "export it again"):
+            if same_cell(json.loads(contents(cell)), record):
+                return cell.parent
     name = f"{record['key'][:16]}-seed{record['seed']}"
     raise UserError(f"{path} holds no weights: {command(record, folder / name)}")
 
 
-def exports(folder: Path) -> Iterator[Path]:
-    """Those in a folder that name their cell."""
-    yield from (path.parent for path in sorted(folder.glob(f"*/{CELL}")))
-
-
 def same_cell(found: Record, record: Record) -> bool:
-    """Whether both are of one cell; a record has more to say."""
-    return all(record.get(key) == value for key, value in found.items())
+    """Whether both are of one cell; what only one has a key of is the default in the other."""
+    if any(found[key] != record[key] for key in IDENTITY):
+        return False
+    return all(
+        {**default, **found[key]} == {**default, **record[key]}
+        for key, default in defaults(record).items()
+    )
+
+
+def defaults(record: Record) -> dict[str, dict[str, Any]]:
+    """Of the loss's parameters and the recipe; a user's own loss may not be at hand."""
+    params = {} if record["loss_code"] else LossSpec(record["loss"]).complete.params
+    return {"params": params, "recipe": make_recipe(record["domain"], {}).model_dump(mode="json")}
 
 
 def command(record: Record, folder: Path) -> str:
     """What makes the export; a finished cell is trained again in another folder of results."""
-    params = differing(record["params"], LossSpec(record["loss"]).complete.params)
-    default = make_recipe(record["domain"], {}).model_dump(mode="json")
-    changes = [("--set", params), ("--recipe", differing(record["recipe"], default))]
+    loss = f"FILE.py:{record['loss']}" if record["loss_code"] else record["loss"]
     words = ["bench", "run", "--domain", record["domain"], "--dataset", record["dataset"]]
-    words += ["--loss", record["loss"], "--seeds", str(record["seed"])]
-    for option, values in changes:
-        for key, value in values.items():
-            words += [option, f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
+    words += ["--loss", loss, "--seeds", str(record["seed"])]
+    for (key, default), option in zip(defaults(record).items(), ("--set", "--recipe"), strict=True):
+        for name, value in record[key].items():
+            if name not in default or value != default[name]:
+                text = value if isinstance(value, str) else json.dumps(value)
+                words += [option, f"{name}={text}"]
     return shlex.join([*words, "--results", "ELSEWHERE", "--export", str(folder)])
-
-
-def differing(values: dict[str, Any], default: dict[str, Any]) -> dict[str, Any]:
-    """Those that are not the default."""
-    return {key: value for key, value in values.items() if value != default.get(key)}

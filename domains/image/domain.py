@@ -116,9 +116,9 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         """Read what the encoder is scored on after its training; its content is hashed too."""
         if not self.recipe.score_on:
             return
-        digest = hashlib.sha256(self.sha256.encode())
+        digest, host = hashlib.sha256(self.sha256.encode()), torch.device("cpu")
         for by, dataset in self.further.values():
-            images, content = load(dataset, self.preprocessing.size, self.data_root, self.device)
+            images, content = load(dataset, self.preprocessing.size, self.data_root, host)
             check_protocol(dataset, images, by)
             digest.update(content.encode())
         self.sha256 = digest.hexdigest()

@@ -9,6 +9,8 @@ import pytest
 import torch
 
 pytest.importorskip("PIL")
+from contrastbench.benchmarks.records import exports
+from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.domains.base import Exports
 from contrastbench.domains.image import DECLARATION, fine_tuning, protocols
 from contrastbench.domains.image.domain import ImageDomain
@@ -16,6 +18,7 @@ from contrastbench.domains.image.encoders import open_encoder
 from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.domains.scoring.few_shot import few_shot
 from contrastbench.losses import UserError
+from contrastbench.losses.spec import LossSpec
 from made_images import CPU
 
 METRIC = {"pairing": "balanced", "positives": 3, "projection": (6,), "probe": "retrieval"}
@@ -110,6 +113,25 @@ def test_fine_tuning_trains_encoder_and_head_at_their_rates(
     assert not torch.equal(scores, frozen), "the encoder learns too"
 
 
+def test_an_export_is_of_an_older_record_of_its_cell_too() -> None:
+    """Which has no key for what has come since, and whose loss may be a user's own."""
+    cell = Cell(Experiment("graph", "motifs", LossSpec("infonce"), {}), 0, "data", {}).identity
+    recipe = {key: value for key, value in cell["recipe"].items() if key != "encoder"}
+    older = {**cell, "recipe": recipe, "key": "other"}
+    assert exports.same_cell(cell, older)
+    for change in (
+        {"seed": 1},
+        {"data_hash": "x"},
+        {"recipe": {**cell["recipe"], "encoder": "raw"}},
+    ):
+        assert not exports.same_cell({**cell, **change}, older)
+    own = {**older, "loss": "Mine", "loss_code": "code", "params": {"margin": 0.1}}
+    said = exports.command(own, Path("there"))
+    assert (
+        "--loss FILE.py:Mine --seeds 0 --set margin=0.1 --results ELSEWHERE --export there" in said
+    )
+
+
 def test_what_cannot_be_scored_is_one_line(tmp_path: Path, bench) -> None:
     folder = tmp_path / "encoder"
     exported(folder)
@@ -155,6 +177,9 @@ def test_a_record_stands_for_the_encoder_that_was_exported_of_its_cell(
     other = record.replace("seed0", "seed1")
     code, _, err = bench(*score, other)
     assert (code, f"{other} holds no weights" in err) == (2, True), "another seed's is not taken"
+    (folder / "cell.json").write_text("{}")
+    code, _, err = bench(*score, record)
+    assert (code, "cell.json is damaged" in err) == (2, True), err
     code, _, err = bench(*score, "no.json")
     assert (code, err.strip()) == (
         2,
