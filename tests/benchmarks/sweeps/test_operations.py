@@ -10,9 +10,9 @@ from made_records import made
 from contrastbench.benchmarks.records.device_report import DeviceReport, place
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.sweeps import estimates, operations
-from contrastbench.benchmarks.sweeps.operations import Sample, encoder_sample, stand_in
+from contrastbench.benchmarks.sweeps.operations import PARTS, Sample, encoder_sample, stand_in
 from contrastbench.domains.image import ImageRecipe
-from contrastbench.domains.registry import make_recipe
+from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.domains.tabular import TabularRecipe
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
@@ -155,3 +155,10 @@ def test_the_plan_says_what_is_estimated_and_by_what(bench, units: None) -> None
     code, _, complaint = bench(*words, "--device", "x")
     assert (code, "assume --tflops 50" in complaint, complaint.count("\n")) == (2, True, 1)
     assert bench(*words, "--tflops", "1")[0] == 2
+
+
+def test_sizes_of_declared_sets_are_those_that_are_counted() -> None:
+    for name, about in declaration("image").datasets.items():
+        if name in PARTS and about.sizes:
+            trained, scored = PARTS[name].trained, PARTS[name].scored
+            assert (trained, scored) == about.sizes[1:], name
