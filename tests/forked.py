@@ -6,10 +6,10 @@ SIGKILL comes, or seconds and another signal. It answers with their wait statuse
 has them. What all lives share, the module's `prepare` does before. A test asks by `Lives`.
 """
 
+import heapq
 import importlib
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -80,19 +80,17 @@ def start(module: ModuleType, name: str, *arguments: object) -> int:
     except BaseException as error:
         print(repr(error), file=sys.stderr, flush=True)
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
         os._exit(code)
 
 
 def kill(deaths: list[tuple[float, int, int]]) -> None:
     """Send signals, each at its moment: seconds from now, the process, the signal."""
     begun = time.monotonic()
-    for after, pid, number in sorted(deaths):
-        end = os.pidfd_open(pid)
-        select.select([end], [], [], max(0.0, begun + after - time.monotonic()))
-        os.close(end)
-        os.kill(pid, number)  # nobody has buried it yet, if it has ended before
+    heapq.heapify(deaths)
+    while deaths:
+        after, pid, number = heapq.heappop(deaths)
+        time.sleep(max(0.0, begun + after - time.monotonic()))
+        os.kill(pid, number)
 
 
 def main(module: ModuleType) -> None:

@@ -1,14 +1,14 @@
 """The command line without its work: words are read, checked and answered, nothing is trained.
 
-A module of its own, so that processes can be started with it: it reads lists of words, a line of
-JSON each, and answers each with its exit code and what it said, and how long it took; or forked.py
-makes each a process, `bench`. Whoever asks for work that takes longer has asked well: exit code 0.
+A module of its own, so that processes can be started with it: `python tests/words.py WORD ...` is
+`bench WORD ...`, and without words it reads lists of words, a line of JSON each, and answers each
+with its exit code and what it said, and how long it took. Whoever asks for work that takes
+longer has asked well: exit code 0.
 """
 
 import contextlib
 import io
 import json
-import os
 import signal
 import sys
 import time
@@ -22,7 +22,6 @@ WORK = (  # modules that work; they bring torch, too
     *("analyses.laboratory", "analyses.mutual_information", "analyses.learning_curve"),
     *("analyses.weights", "analyses.consistency"),
     *("perf.check_device", "sweeps.sweep", "sweeps.check", "report"),
-    *("perf.graph", "perf.image", "perf.losses", "perf.sentence", "perf.tabular", "perf.device"),
 )
 
 
@@ -87,20 +86,8 @@ def answers(main: Any) -> None:
         )
 
 
-def prepare() -> None:
-    """Import the command line."""
-    global main
-    main = without_work()
-
-
-def bench(folder: str, asked: list[str]) -> int:
-    """A process of its own in the folder, whose output and errors stand in files beside that."""
-    os.chdir(folder)
-    for number, path in enumerate((os.devnull, f"{folder}.out", f"{folder}.err")):
-        os.dup2(os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), number)
-    return ask(main, asked)
-
-
-main: Any = None
 if __name__ == "__main__":
-    answers(without_work())
+    main = without_work()
+    if sys.argv[1:]:
+        sys.exit(ask(main, sys.argv[1:]))
+    answers(main)
