@@ -33,12 +33,12 @@ second, in float32 and bf16 alike. That is about half of what the data sheet of 
 for float32 (19.5). `bench check-device` measures yours, and `bench plan TABLE --device NAME`
 forecasts with that. `python docs/scale.py {tflops:g}` writes this file.
 
-The hours are lower bounds: views, optimizers, classifiers fitted on the CPU (such as the graphs'
-SVM) and reading are not in them. Where a step's products take less than
-{launches:g} ms ("launches"), what one waits for is more likely the launching of its kernels, or the
-CPU that fits classifiers: there several workers a card help (`--jobs-per-device`). Elsewhere
-("products") it is the network, and twice the cards take half the time until only the longest cell
-is left.
+The hours are lower bounds: views, optimizers, classifiers fitted on the CPU (such as the
+graphs' SVM), reading and the further scores of `score_on` are not in them. Where a step's
+products take less than {launches:g} ms ("launches"), what one waits for is more likely the
+launching of its kernels, or the CPU that fits classifiers: there several workers a card help
+(`--jobs-per-device`). Elsewhere ("products") it is the network, and twice the cards take half
+the time until only the longest cell is left.
 
 How low: held against what `bench check-device` measured of one CPU, the graph tables' records (some
 of another machine, most of a busy one) took 5 (DD) to 50 times (MUTAG) their forecast, in which
