@@ -52,12 +52,17 @@ def small_sets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """What was attacked, see tests/attack."""
-    lines = [
-        f"{text} ({report.duration:.0f} s)"
+    found = [
+        (name, value, report.duration)
         for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
-        for name, text in getattr(report, "user_properties", ())
-        if name == "attack" and report.when == "call"
+        for name, value in getattr(report, "user_properties", ())
+        if report.when == "call"
     ]
+    lines = [f"{text} ({took:.0f} s)" for name, text, took in found if name == "attack"]
+    counts = [value for name, value, _ in found if name == "kills"]
+    if counts:
+        kills, hits = map(sum, zip(*counts, strict=True))
+        lines.append(f"store, in all: {kills} kills, {100 * hits / kills:.0f} % within a write")
     if lines:
         terminalreporter.section(f"attacks: seed {SEED}, counts times {TIMES:g}")
         for line in sorted(lines):

@@ -1,15 +1,22 @@
 """Writers of records and pages, to be killed, each in a process that forked.py forks."""
 
+import os
+import random
+import sys
 from pathlib import Path
+from typing import Any
 
+import writing_worker
 from forked import disk_takes
 from made_records import record_of
 
 from contrastbench.benchmarks import report
+from contrastbench.benchmarks.cli.main import main as bench
 from contrastbench.benchmarks.records import packing, store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.merge import merge
 from contrastbench.benchmarks.report import page  # noqa: F401 - imported before the fork
+from contrastbench.benchmarks.sweeps import sweep as sweeping
 from contrastbench.benchmarks.tables import formats
 from contrastbench.losses.spec import LossSpec
 
@@ -43,7 +50,7 @@ def pack(results: str) -> None:
 
 def tables(results: str) -> None:
     """`bench table --all`, which computes for long and writes little."""
-    disk_takes(0.003)
+    disk_takes(0.02)
     list(formats.write_all(Path(results)))
 
 
@@ -51,3 +58,21 @@ def one_page(results: str, output: str) -> None:
     """`bench report`, which computes for longer and writes once."""
     disk_takes(0.2)
     report.write(["adnce-table5"], Path(results), Path(output))
+
+
+def sweep(folder: str, seed: str, longest: float) -> None:
+    """`bench sweep`, whose workers live so many seconds at most; zero: as long as they like."""
+    rng, command = random.Random(seed), [sys.executable, str(writing_worker.__file__)]
+
+    class Mortal(sweeping.Worker):
+        def __init__(self, *arguments: Any) -> None:
+            sweeping.COMMAND = [*command, *([str(rng.uniform(0, longest))] if longest else [])]
+            super().__init__(*arguments)
+
+    sweeping.Worker = Mortal  # type: ignore[misc]
+    os.chdir(folder)
+    said = f"said-{os.getpid()}"
+    for number, name in enumerate((os.devnull, said, said)):
+        os.dup2(os.open(name, os.O_RDWR | os.O_CREAT | os.O_APPEND), number)
+    sys.argv = ["bench", "sweep", "cells.yaml", "--device", "cpu", "--no-check"]
+    bench()

@@ -1,14 +1,16 @@
-"""SIGKILL at any moment, of whatever writes records and pages: nothing lost, doubled or torn."""
+"""1,000 SIGKILLs at any moment, of whatever writes records and pages: nothing lost, doubled, torn.
+
+Publishing, merging, packing, tables, the page, and sweeps with their worker processes. At least 5 %
+of the kills of each must hit a write, where there are fifty; the run's summary has the sum of all.
+"""
 
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -16,12 +18,17 @@ from forked import Lives, lives
 from made_records import made
 
 import victims
-from campaign import dice, times
+from campaign import TIMES, dice, times
 from contrastbench.benchmarks.records import reading, store
 
 pytest.importorskip("matplotlib")
 SEEDS = list(range(len(victims.RECORDS)))
 FINE = "0 lost, doubled, corrupt"
+KILLS = {
+    **{"publish": times(640), "merge": times(160), "pack": times(100)},
+    **{"tables": times(15), "report": times(25), "sweeps": times(60)},
+}
+Report = Callable[[str, int, int], None]
 
 
 @pytest.fixture(scope="module")
@@ -31,12 +38,12 @@ def undertaker() -> Iterator[Lives]:
         yield living
 
 
-def unfinished(folder: Path) -> bool:
-    """Whether a kill has left an unfinished file; it is removed."""
+def unfinished(folder: Path) -> int:
+    """How many of the killed have left unfinished files, which name them; these are removed."""
     paths = [path for path in folder.rglob("*") if path.is_file() and path.name.startswith(".")]
     for path in paths:
         path.unlink()
-    return bool(paths)
+    return len({path.name.split(".")[2] for path in paths})  # .HOST.PROCESS.RANDOM.tmp
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -48,19 +55,31 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def outcome(what: str, kills: int, hits: int) -> str:
-    """A line of the summary; kills that hit no write show nothing."""
-    assert hits >= kills / 20, f"only {hits} of {kills} kills hit a write: this attacks nothing"
-    share = 100 * hits / kills
-    return f"store: {kills} kills of {what}, {share:.0f} % within a write: {FINE}"
+@pytest.fixture
+def killed(found: Callable[[str], None], record_property: Callable[[str, object], None]) -> Report:
+    """Says how many kills hit a write; those that hit none show nothing."""
+
+    def report(what: str, kills: int, hits: int) -> None:
+        record_property("kills", (kills, hits))
+        found(f"store: {kills} kills of {what}, {100 * hits / kills:.0f} % within a write: {FINE}")
+        few = kills < 50 * TIMES  # whose share is chance
+        assert few or hits >= kills / 20, f"only {hits} of {kills} hit a write: it attacks nothing"
+
+    return report
 
 
-def test_publish(undertaker: Lives, ram: Path, found: Callable[[str], None]) -> None:
+def test_a_thousand_kills() -> None:
+    assert sum(KILLS.values()) >= times(1000)
+
+
+def test_publish(undertaker: Lives, ram: Path, killed: Report) -> None:
     """Two processes publish the same records in opposite order, and are killed."""
     whole, log = ram / "whole", ram / "log"
     alive = undertaker.seconds("publish", str(whole), str(ram / "alive"), SEEDS)
     expected, rng, kills, hits = contents(whole), dice("publish"), 0, 0
-    for round_ in range(times(430)):
+    for round_ in count():
+        if kills >= KILLS["publish"]:
+            break
         results = ram / str(round_)
         log.write_text("")  # both may be dead before they write
         orders = (SEEDS, SEEDS[::-1])
@@ -73,10 +92,10 @@ def test_publish(undertaker: Lives, ram: Path, found: Callable[[str], None]) -> 
         assert there.items() <= expected.items()
         said = {int(line) for line in log.read_text().split()}
         assert said <= {store.read(results / name)["seed"] for name in there}
-    found(outcome("two that publish", kills, hits))
+    killed("two that publish", kills, hits)
 
 
-def test_merge(undertaker: Lives, ram: Path, found: Callable[[str], None]) -> None:
+def test_merge(undertaker: Lives, ram: Path, killed: Report) -> None:
     """Two merges into one folder; what they leave, the next one completes."""
     source = ram / "source"
     for record in victims.RECORDS:
@@ -84,7 +103,9 @@ def test_merge(undertaker: Lives, ram: Path, found: Callable[[str], None]) -> No
     alive = undertaker.seconds("unite", str(source), str(ram / "whole"))
     expected, rng, kills, hits = contents(source), dice("merge"), 0, 0
     assert contents(ram / "whole") == expected
-    for round_ in range(times(100)):
+    for round_ in count():
+        if kills >= KILLS["merge"]:
+            break
         results = ram / str(round_)
         life = ("unite", str(source), str(results))
         died = undertaker(*((*life, rng.uniform(0, alive)) for _ in range(2)))
@@ -94,10 +115,10 @@ def test_merge(undertaker: Lives, ram: Path, found: Callable[[str], None]) -> No
         if round_ % 10 == 0:
             assert undertaker((*life, None)) == [0]
             assert contents(results) == expected
-    found(outcome("two that merge", kills, hits))
+    killed("two that merge", kills, hits)
 
 
-def test_pack(undertaker: Lives, ram: Path, found: Callable[[str], None]) -> None:
+def test_pack(undertaker: Lives, ram: Path, killed: Report) -> None:
     """Two packs of one folder: each record is in a file or a pack at any moment."""
     source = ram / "source"
     for record in victims.RECORDS:
@@ -107,7 +128,9 @@ def test_pack(undertaker: Lives, ram: Path, found: Callable[[str], None]) -> Non
     alive = undertaker.seconds("pack", str(whole))
     expected, rng, kills, hits = records(source), dice("pack"), 0, 0
     assert records(whole) == expected
-    for round_ in range(times(60)):
+    for round_ in count():
+        if kills >= KILLS["pack"]:
+            break
         results = Path(shutil.copytree(source, ram / str(round_)))
         life = ("pack", str(results))
         died = undertaker(*((*life, rng.uniform(0, alive)) for _ in range(2)))
@@ -119,7 +142,7 @@ def test_pack(undertaker: Lives, ram: Path, found: Callable[[str], None]) -> Non
             assert records(results) == expected
             assert len(contents(results)) == 1, "one pack"
         shutil.rmtree(results)
-    found(outcome("two that pack", kills, hits))
+    killed("two that pack", kills, hits)
 
 
 def records(results: Path) -> dict[str, store.Record]:
@@ -132,8 +155,8 @@ def rendered(
     undertaker: Lives,
     folder: Path,
     life: tuple[str, ...],
-    kills: int,
-    found: Callable[[str], None],
+    what: str,
+    killed: Report,
 ) -> None:
     """Pages are of the old or of the new records at any moment, each of them whole."""
     states, rng, died, hits = [], dice(life[0]), 0, 0
@@ -142,96 +165,63 @@ def rendered(
         alive = undertaker.seconds(*life)
         states.append(contents(folder))
     pages = [name for name in states[1] if not name.startswith("runs/")]
-    for _ in range(kills):
+    while died < KILLS[what]:
         ended = undertaker((*life, rng.uniform(0, alive)))
         died += ended == [signal.SIGKILL]
         hits += unfinished(folder)
         there = contents(folder)
         assert all(there[name] in (states[0][name], states[1][name]) for name in pages)
-    assert hits >= died / 20, f"only {hits} of {died} kills hit a write: this attacks nothing"
-    what = life[0].replace("_", " ")
-    found(f"store: {died} kills of {what}, {hits} within a write: every page is whole")
+    killed(f"{what}, every page whole", died, hits)
 
 
-def test_tables(undertaker: Lives, ram: Path, found: Callable[[str], None]) -> None:
-    rendered(undertaker, ram, ("tables", str(ram)), times(20), found)
+def test_tables(undertaker: Lives, ram: Path, killed: Report) -> None:
+    rendered(undertaker, ram, ("tables", str(ram)), "tables", killed)
 
 
-def test_report(undertaker: Lives, ram: Path, found: Callable[[str], None]) -> None:
+def test_report(undertaker: Lives, ram: Path, killed: Report) -> None:
     life = ("one_page", str(ram), str(ram / "report.html"))
-    rendered(undertaker, ram, life, times(30), found)
+    rendered(undertaker, ram, life, "report", killed)
 
 
-CELLS = "seeds: 0-2\ndomains: {graph: {}}\nlosses: [infonce, none]\n"
-SWEEP = (
-    *(sys.executable, "-P", "-c", "from contrastbench.benchmarks.cli.main import main; main()"),
-    *("sweep", "cells.yaml", "--tiny", "--device", "cpu", "--no-check"),
-)
+CELLS = "seeds: 0-59\ndomains: {graph: {}}\nlosses: [infonce]\n"
 
 
-def sweep(folder: Path, kill: Callable[[], tuple[float, bool]] | None, orphans: set[int]) -> bool:
-    """Run a sweep, or kill it or its worker at some moment; whether that was before its end."""
-    with subprocess.Popen(
-        SWEEP, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as process:
-        after, worker = kill() if kill else (None, False)
-        try:
-            return process.wait(after) != 0
-        except subprocess.TimeoutExpired:
-            orphans |= set(children(process.pid))
-            pids = children(process.pid) if worker else [process.pid]
-            for pid in pids:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            return bool(pids)
+def wait_for_workers(folder: Path) -> None:
+    """Those of a killed sweep end by themselves; their folder is the sweep's."""
 
+    def works_there(process: Path) -> bool:
+        with suppress(OSError):
+            return (process / "cwd").readlink() == folder
+        return False
 
-def children(pid: int) -> list[int]:
-    """Its workers; each is the child of the thread that has started it."""
-    lists = Path(f"/proc/{pid}/task").glob("*/children")
-    with suppress(OSError):
-        return [int(word) for path in lists for word in path.read_text().split()]
-    return []
-
-
-def wait_for(orphans: set[int]) -> None:
-    """Workers of a killed sweep end by themselves."""
-    while any(Path(f"/proc/{pid}").exists() for pid in orphans):
+    while any(map(works_there, Path("/proc").glob("[0-9]*"))):
         time.sleep(0.05)
 
 
-def numbers(results: Path) -> dict[str, object]:
-    """What records say, but for what it took; failed tries of killed workers say nothing."""
-    records = {path.name: store.read(path) for path in results.glob("runs/*/*/*/*.json")}
-    return {
-        name: (record["metrics"], record["details"].get("loss_by_epoch"), record["seed"])
-        for name, record in records.items()
-    }
-
-
-def test_sweeps(ram: Path, found: Callable[[str], None]) -> None:
-    """Two sweeps share their cells, and they or their workers are killed, again and again."""
-    (ram / "whole").mkdir()
-    (ram / "whole/cells.yaml").write_text(CELLS)
-    start = time.perf_counter()
-    assert not sweep(ram / "whole", None, set())
-    span, rng, kills, hits = time.perf_counter() - start, dice("sweeps"), 0, 0
-    expected = numbers(ram / "whole/results")
-    assert len(expected) == 6
-    for round_ in range(times(3)):
-        folder, orphans = ram / str(round_ // 3), set[int]()
-        folder.mkdir(exist_ok=True)
+def test_sweeps(undertaker: Lives, ram: Path, killed: Report) -> None:
+    """Two sweeps share their cells; both and their workers are killed, again and again."""
+    whole = ram / "whole"
+    whole.mkdir()
+    (whole / "cells.yaml").write_text(CELLS)
+    alive = undertaker.seconds("sweep", str(whole), "", 0)
+    expected, rng, kills, hits = contents(whole / "results/runs"), dice("sweeps"), 0, 0
+    assert len(expected) == 60
+    for round_ in count():
+        folder = ram / str(round_)
+        folder.mkdir()
         (folder / "cells.yaml").write_text(CELLS)
-        seen = contents(folder / "results/runs")
-        moments = [(rng.uniform(0, span), rng.random() < 0.5) for _ in range(2)]
-        with ThreadPoolExecutor() as pool:
-            kills += sum(pool.map(lambda m, f=folder, o=orphans: sweep(f, lambda: m, o), moments))
-        wait_for(orphans)
-        assert contents(folder / "results/runs").items() >= seen.items()
-        assert numbers(folder / "results").items() <= expected.items()
-        hits += unfinished(folder)
-    for folder in (path for path in ram.iterdir() if path.name != "whole"):
-        assert not sweep(folder, None, set())
-        assert numbers(folder / "results") == expected
-        assert not list(folder.rglob("*.lock"))
-    found(f"store: {kills} kills of two sweeps and their workers, {hits} within a write: {FINE}")
+        while kills < KILLS["sweeps"] and contents(folder / "results/runs") != expected:
+            lives = [("sweep", str(folder), f"{rng.random()}", 0.04) for _ in range(2)]
+            died = undertaker(*((*life, rng.uniform(0, 4 * alive)) for life in lives))
+            wait_for_workers(folder)
+            kills += sum(map(os.WIFSIGNALED, died)) + len(list(folder.glob("dead-*")))
+            for path in folder.glob("dead-*"):
+                path.unlink()
+            hits += unfinished(folder)
+            assert contents(folder / "results/runs").items() <= expected.items()
+        if kills >= KILLS["sweeps"]:
+            break
+    assert undertaker(("sweep", str(folder), "", 0, None)) == [0]
+    assert contents(folder / "results/runs") == expected
+    assert not list(folder.rglob("*.lock"))
+    killed("two sweeps and their workers", kills, hits)

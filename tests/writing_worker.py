@@ -1,0 +1,52 @@
+"""A sweep's worker whose cells are nothing but a write, and which SIGKILL ends soon.
+
+Its argument says how many seconds after it got its first cell; without one it lives on. Beside the
+results it leaves a file for each death.
+"""
+
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from forked import disk_takes
+from made_records import record_of
+
+from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.running.options import Options
+
+
+def run(experiment: Experiment, seed: int, options: Options, cores: int) -> tuple[Any, Path]:
+    """The runner's, without a training."""
+    if sys.argv[1:]:
+        threading.Timer(float(sys.argv.pop()), die, (options.results.parent,)).start()
+    record = record_of(experiment, seed)
+    path = store.path(options.results, record)
+    store.publish(record, path)
+    return record, path
+
+
+def die(folder: Path) -> None:
+    """Whatever it is at."""
+    (folder / f"dead-{os.getpid()}").touch()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main() -> None:
+    """Be a worker."""
+    runner: Any = ModuleType("runner")
+    runner.run = runner.rehearse = run
+    runner.NoData = runner.NotWritten = type("Never", (Exception,), {})
+    sys.modules["contrastbench.benchmarks.running.runner"] = runner
+    from contrastbench.benchmarks.sweeps import worker
+
+    disk_takes(0.001)
+    worker.main()
+
+
+if __name__ == "__main__":
+    main()
