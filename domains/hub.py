@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from contrastbench.domains import download, own
 from contrastbench.domains.declaration import Source
-from contrastbench.domains.reading import cause
+from contrastbench.domains.reading import cause, reading
 from contrastbench.losses.errors import UserError
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def load(path: Path) -> "datasets.DatasetDict | datasets.Dataset":
     import datasets
 
     if path.is_dir():
+        check_batches(path)
         return datasets.load_from_disk(str(path))
     from pyarrow import parquet
 
@@ -59,6 +60,20 @@ def load(path: Path) -> "datasets.DatasetDict | datasets.Dataset":
     if kept.num_rows * kept.num_columns > MAX_NUMBERS:
         raise UserError(f"{path} is too large ({kept.num_rows} rows): leave rows or columns out")
     return datasets.Dataset(parquet.read_table(path))
+
+
+def check_batches(folder: Path) -> None:
+    """Raise where an Arrow file is damaged: `datasets` maps it into memory, trusts it, and dies."""
+    import pyarrow
+
+    for path in sorted(folder.rglob("*.arrow")):
+        with (
+            reading(path, "repair or replace it"),
+            pyarrow.OSFile(str(path)) as file,
+            pyarrow.ipc.open_stream(file) as batches,
+        ):
+            for batch in batches:
+                batch.validate(full=True)
 
 
 def locate(what: str, data_root: Path | None) -> Path:

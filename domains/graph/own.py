@@ -28,6 +28,7 @@ from contrastbench.losses.errors import UserError, unknown, users_code
 
 LABELS = "labels.csv"  # beside graph files: the name of each with its class
 DELIMITERS = {".csv": ",", ".tsv": "\t"}  # of edge lists; others have blanks
+TWO = "two are needed to be each other's negatives"
 Loaded = tuple[Graphs, str, dict[str, Any]]  # graphs, the sha256 of their content, notes
 
 
@@ -70,7 +71,7 @@ def united(items: Sequence[Item]) -> Graphs:
         UserError: fewer than two, or features that do not fit together.
     """
     if len(items) < 2:
-        raise UserError(f"{len(items)} graphs: two are needed to be each other's negatives")
+        raise UserError(f"{len(items)} graphs: {TWO}")
     widths = {item.x.shape[1] for item in items}
     if len(widths) > 1:
         raise UserError(f"graphs have {min(widths)} and {max(widths)} node features: give all one")
@@ -104,13 +105,16 @@ def read_files(folder: Path) -> Graphs:
     wrong = next((row for row in rows if len(row) != 2), None)
     if wrong:
         raise UserError(f"{folder / LABELS}: {','.join(wrong)!r} is not FILE,CLASS")
+    if len(rows) < 2:
+        raise UserError(f"{folder / LABELS} names {len(rows)} graphs: {TWO}")
     found = [read_file(own.find(str(folder / file), None)) for file, _ in rows]
     kinds = sorted({label for graph in found for _, label in graph.nodes(data="label")} - {None})
     nodes = sum(map(len, found))
     if len(kinds) * nodes > MAX_FEATURES:
         raise UserError(f"{folder}: {nodes} nodes have {len(kinds)} labels, which are too many")
     number = {kind: k for k, kind in enumerate(kinds)}
-    return united([item(graph, number, y) for graph, (_, y) in zip(found, rows, strict=True)])
+    named = zip(found, rows, strict=True)
+    return united([item(folder / file, graph, number, y) for graph, (file, y) in named])
 
 
 def read_file(path: Path) -> Any:
@@ -129,8 +133,8 @@ def read_file(path: Path) -> Any:
     return graph
 
 
-def item(graph: Any, number: dict[str, int], y: str) -> Item:
-    """A networkx graph with its nodes' labels one-hot.
+def item(path: Path, graph: Any, number: dict[str, int], y: str) -> Item:
+    """A file's networkx graph with its nodes' labels one-hot.
 
     Raises:
         UserError: some nodes have labels, and some have none.
@@ -139,7 +143,8 @@ def item(graph: Any, number: dict[str, int], y: str) -> Item:
     edges = torch.tensor([(place[a], place[b]) for a, b in graph.edges()], dtype=torch.long)
     labels = [label for _, label in graph.nodes(data="label")]
     if number and None in labels:
-        raise UserError(f"node {list(graph)[labels.index(None)]} has no label, others have one")
+        node = list(graph)[labels.index(None)]
+        raise UserError(f"{path}: node {node} has no label, others have one")
     x = one_hot(torch.tensor([number[k] for k in labels]), len(number)) if number else None
     return Item(edges.view(-1, 2).T, torch.zeros(len(place), 0) if x is None else x.float(), y)
 

@@ -17,6 +17,7 @@ from contrastbench.domains.image.binaries import below, class_names, exactly
 from contrastbench.domains.image.decode import ReadBytes
 from contrastbench.domains.image.images import ImageSet, on_device
 from contrastbench.domains.own import files_below
+from contrastbench.domains.reading import reading
 from contrastbench.losses.errors import UserError
 
 SMALL, FEW_SHOT = "CIFAR-10-5k", "FC100"
@@ -55,7 +56,9 @@ def load_few_shot(
     """FC100: CIFAR-100 by classes; both parts of twenty are tested, those of the others train."""
     samples, classes = from_binary("CIFAR-100", data_root)
     pixels, labels = (torch.cat(parts) for parts in zip(*samples.values(), strict=True))
-    tested = torch.isin(labels, torch.tensor([classes.index(word) for word in TESTED.split()]))
+    with reading("CIFAR-100", again("CIFAR-100")):
+        numbers = [classes.index(word) for word in TESTED.split()]
+    tested = torch.isin(labels, torch.tensor(numbers))
     parts = {"train": ~tested, "test": tested}
     return on_device(
         {part: in_order(pixels[rows], labels[rows]) for part, rows in parts.items()},

@@ -5,13 +5,12 @@ Classes stand in the order of their names or numbers; the first half trains, the
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from io import BytesIO
 from pathlib import Path, PurePosixPath
 
 import torch
 
 from contrastbench.domains import download
-from contrastbench.domains.image import DATASETS, decode
+from contrastbench.domains.image import DATASETS, decode, matlab
 from contrastbench.domains.image.decode import ReadBytes
 from contrastbench.domains.image.files import Part, Parts, from_files
 from contrastbench.domains.image.imagenet import IMAGENET_MEAN, IMAGENET_STD
@@ -89,13 +88,9 @@ def by_alphabets(kept: Kept) -> Parts:
 
 def by_annotations(kept: Kept) -> Parts:
     """Cars196's: `cars_annos.mat` of its authors names each image's file and class."""
-    from scipy.io import loadmat
-
-    found = loadmat(BytesIO(kept.read("cars_annos.mat")), squeeze_me=True)["annotations"]
-    pairs = zip(found["class"].tolist(), found["relative_im_path"].tolist(), strict=True)
     classes: Classes = {}
-    for number, file in sorted(pairs):
-        classes.setdefault(f"{number:03}", []).append(str(file))
+    for number, file in sorted(matlab.annotations(kept.read("cars_annos.mat"))):
+        classes.setdefault(f"{number:03}", []).append(file)
     return halves(classes)
 
 

@@ -154,7 +154,10 @@ def read_hub(
     left_out = len(named["validation"].names) if "validation" in named else 0
     notes = {"images of the validation part left out": left_out} if left_out else {}
     parts = Parts(train, test, tuple(classes), drawn="test" not in named)
-    return from_files(parts, read, notes, size, device, whole)
+    try:
+        return from_files(parts, read, notes, size, device, whole)
+    except UserError as error:  # it knows a row's number alone
+        raise UserError(f"hf:{what}: {error}") from None
 
 
 def column(what: str, rows: "datasets.Dataset", kind: type) -> str:

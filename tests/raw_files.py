@@ -1,0 +1,443 @@
+"""A tiny data set for each reader, as files: what tests/attack/test_raw_files.py damages.
+
+Who adds a reader adds its set here; a test names the readers that have none.
+"""
+
+import gzip
+import hashlib
+import io
+import json
+import tarfile
+import urllib.error
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+from scipy.io import savemat
+
+import senteval
+from contrastbench.domains.graph import data as graphs
+from contrastbench.domains.graph import own as own_graphs
+from contrastbench.domains.image import (
+    DATASETS,
+    binaries,
+    cifar,
+    disjoint,
+    imagenet,
+    matlab,
+    transfer_sets,
+)
+from contrastbench.domains.image import data as images
+from contrastbench.domains.image import own as own_images
+from contrastbench.domains.sentence import SOURCES
+from contrastbench.domains.sentence import data as sentences
+from contrastbench.domains.sentence import own as own_sentences
+from contrastbench.domains.sentence.transfer import tasks
+from contrastbench.domains.tabular import data as tables
+from contrastbench.domains.tabular import own as own_tables
+from made_images import CPU, as_folder, jpeg, noise
+
+Files = dict[str, bytes]
+
+
+@dataclass(frozen=True)
+class Raw:
+    """A reader's files.
+
+    Args:
+        of: what reads them.
+        make: writes them into a folder.
+        read: their content's hash, of the folder, read anew.
+        named: what a refusal has; the damaged file's name where it is empty.
+        whole: a file that is missing is missed.
+        which: the files that are damaged; the pictures of the others are read as these are.
+    """
+
+    of: object
+    make: Callable[[Path], Any]
+    read: Callable[[Path], str]
+    named: str = ""
+    whole: bool = True
+    which: str = "*"
+
+
+def graph(name: str) -> Callable[[Path], str]:
+    def read(root: Path) -> str:
+        graphs.load_tu.cache_clear()
+        own_graphs.load_unchanged.cache_clear()
+        return own_graphs.load(name.format(root), root)[1]
+
+    return read
+
+
+def image(name: str) -> Callable[[Path], str]:
+    def read(root: Path) -> str:
+        images.load_declared.cache_clear()
+        own_images.load_unchanged.cache_clear()
+        return images.load(name.format(root), 16, root, CPU)[1]
+
+    return read
+
+
+def table(name: str, target: str | None = None) -> Callable[[Path], str]:
+    def read(root: Path) -> str:
+        tables.load_declared.cache_clear()
+        own_tables.load_unchanged.cache_clear()
+        return tables.load(name.format(root), target, data_root=root)[1]
+
+    return read
+
+
+def pairs(kind: str, file: str) -> Callable[[Path], str]:
+    (source,) = (source for source in SOURCES if (source.kind, source.corpus) == (kind, False))
+    return lambda root: own_sentences.load(source, f"{root}/{file}", None).sha256
+
+
+def files(made: Files) -> Callable[[Path], Any]:
+    return lambda root: as_folder(root, made)
+
+
+def zipped(name: str, made: Files) -> Callable[[Path], Any]:
+    def make(root: Path) -> None:
+        with zipfile.ZipFile(root / name, "w", zipfile.ZIP_DEFLATED) as archive:
+            for file, content in made.items():
+                archive.writestr(zipfile.ZipInfo(file), content)
+
+    return make
+
+
+def tarred(name: str, made: Files, mode: Any = "w:gz") -> Callable[[Path], Any]:
+    def make(root: Path) -> None:
+        with tarfile.open(root / name, mode) as archive:
+            for file, content in made.items():
+                member = tarfile.TarInfo(file)
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
+
+    return make
+
+
+def saved(columns: dict[str, list[Any]], **kinds: Any) -> Callable[[Path], Any]:
+    """A folder of the `datasets` library."""
+
+    def make(root: Path) -> None:
+        import datasets
+
+        features = datasets.Features({name: kind(datasets) for name, kind in kinds.items()})
+        made = datasets.Dataset.from_dict(columns, features=features if kinds else None)
+        made.save_to_disk(root / "mine")
+
+    return make
+
+
+TU = {
+    "A": "1, 2\n2, 1\n2, 3\n3, 2\n6, 7\n7, 6\n7, 8\n8, 7\n6, 8\n8, 6\n",
+    "graph_indicator": "1\n1\n1\n2\n2\n3\n3\n3\n",
+    "graph_labels": "1\n-1\n1\n",
+    "node_labels": "0\n2\n0\n0\n0\n2\n2\n2\n",
+}
+TOY = {f"TOY/TOY_{suffix}.txt": text.encode() for suffix, text in TU.items()}
+GRAPHML = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<key id="d0" for="node" attr.name="label" attr.type="string"/><graph edgedefault="undirected">
+<node id="a"><data key="d0">C</data></node><node id="b"><data key="d0">N</data></node>
+<edge source="a" target="b"/></graph></graphml>"""
+LISTED = {
+    "g/labels.csv": b"file,class\none.graphml,0\ntwo.graphml,1\n",
+    "g/one.graphml": GRAPHML.encode(),
+    "g/two.graphml": GRAPHML.replace(">N<", ">O<").encode(),
+}
+EDGES = {
+    "g/labels.csv": b"file,class\none.csv,0\ntwo.edges,1\n",
+    "g/one.csv": b"a,b\nb,c\n",
+    "g/two.edges": b"a b\nb c\nc a\n",
+}
+KINDS = ("crow", "wren")
+PICTURES = {f"{kind}/{k}.jpg": jpeg(9 * i + k, 16) for i, kind in enumerate(KINDS) for k in (0, 1)}
+TINY = {
+    "wnids.txt": b"crow\nwren\n",
+    "val/val_annotations.txt": b"0.JPEG\tcrow\t0\n1.JPEG\twren\t0\n",
+    **{f"train/{kind}/images/{kind}.JPEG": jpeg(k, 16) for k, kind in enumerate(KINDS)},
+    **{f"val/images/{k}.JPEG": jpeg(5 + k, 16) for k in (0, 1)},
+}
+TEN = np.concatenate([np.arange(100)[:, None] % 10, noise(100, 3072)], axis=1)
+CIFAR_10 = {
+    **{
+        f"cifar-10-batches-bin/data_batch_{k}.bin": TEN.astype(np.uint8).tobytes()
+        for k in range(1, 6)
+    },
+    "cifar-10-batches-bin/test_batch.bin": TEN.astype(np.uint8).tobytes(),
+    "cifar-10-batches-bin/batches.meta.txt": b"plane\ncar\n",
+}
+HUNDRED = np.concatenate([np.full((100, 1), 7), np.arange(100)[:, None], noise(100, 3072)], axis=1)
+CIFAR_100 = {
+    "cifar-100-binary/train.bin": HUNDRED.astype(np.uint8).tobytes() * 5,
+    "cifar-100-binary/test.bin": HUNDRED.astype(np.uint8).tobytes(),
+    "cifar-100-binary/fine_label_names.txt": "\n".join(f"w{k}" for k in range(100)).encode(),
+}
+STL = {
+    "stl10_binary/train_X.bin": noise(5, 3, 96, 96).tobytes(),
+    "stl10_binary/train_y.bin": bytes([1, 10, 3, 4, 5]),
+    "stl10_binary/test_X.bin": noise(8, 3, 96, 96).tobytes(),
+    "stl10_binary/test_y.bin": bytes([2] * 8),
+    "stl10_binary/unlabeled_X.bin": noise(2, 3, 96, 96).tobytes(),
+    "stl10_binary/class_names.txt": b"airplane\nbird\n",
+}
+IMAGENET = {
+    f"imagenet/{part}/{name}/x.JPEG": jpeg(k, 16)
+    for part in ("train", "val")
+    for k, name in enumerate(imagenet.IMAGENET_100[:2])
+}
+CLASSES = {f"{c:03}.Kind/{k}.jpg": jpeg(10 * c + k, 16) for c in range(1, 5) for k in (0,)}
+SOP = {f"Stanford_Online_Products/{name}": content for name, content in CLASSES.items()}
+for part, classes in (("train", (1, 2)), ("test", (3, 4))):
+    there = [name for name in CLASSES if int(name[:3]) in classes]
+    lines = [f"{k} {int(name[:3])} 1 {name}\n" for k, name in enumerate(there)]
+    text = "".join(["image_id class_id super_class_id path\n", *lines])
+    SOP[f"Stanford_Online_Products/Ebay_{part}.txt"] = text.encode()
+FOOD = {
+    **{f"food-101/images/{kind}/{k}.jpg": jpeg(k, 16) for k in (0, 1) for kind in KINDS},
+    **{
+        f"food-101/meta/{part}.json": json.dumps({kind: [f"{kind}/{k}"] for kind in KINDS}).encode()
+        for k, part in enumerate(("train", "test"))
+    },
+}
+ROWS = "".join(f"{k},{('red', 'blue')[k % 2]},{('no', 'yes')[k % 2]}\n" for k in range(40))
+CSV = ("a,colour,y\n" + ROWS).encode()
+PAIRS = [(f"sentence {k}", f"other {k // 2}", float(k % 5)) for k in range(20)]
+TEXT = "\n".join(senteval.sentence(k) for k in range(20)).encode()
+ARFF = "@relation t\n@attribute a numeric\n@attribute kind {no,yes}\n@data\n" + "".join(
+    f"{k},{('no', 'yes')[k % 2]}\n" for k in range(20)
+)
+
+
+def car(root: Path) -> None:
+    as_folder(root / "cars196" / "car_ims", CLASSES)
+    rows = np.array(
+        [(f"car_ims/{name}", int(name[:3])) for name in CLASSES],
+        dtype=[("relative_im_path", object), ("class", object)],
+    )
+    savemat(root / "cars196" / "cars_annos.mat", {"annotations": rows})
+
+
+def arrays(root: Path) -> None:
+    np.savez(root / "mine.npz", images=noise(8, 16, 16), labels=np.arange(8) % 2)
+
+
+def openml(root: Path) -> None:
+    """What scikit-learn keeps of a data set of OpenML."""
+    about = {"id": "7", "name": "t", "version": "1", "format": "ARFF", "status": "active"}
+    about |= {"file_id": "8", "url": "https://www.openml.org/data/v1/download/8/t.arff"}
+    about |= {"default_target_attribute": "kind", "visibility": "public", "description": ""}
+    about |= {"md5_checksum": hashlib.md5(ARFF.encode()).hexdigest()}
+    plain = {"is_ignore": "false", "is_row_identifier": "false", "number_of_missing_values": "0"}
+    features = [
+        {
+            "index": str(k),
+            "name": name,
+            "data_type": kind,
+            "is_target": str(k == 1).lower(),
+            **plain,
+        }
+        for k, (name, kind) in enumerate([("a", "numeric"), ("kind", "nominal")])
+    ]
+    answers: dict[str, Any] = {
+        "api/v1/json/data/7": {"data_set_description": about},
+        "api/v1/json/data/features/7": {"data_features": {"feature": features}},
+        "api/v1/json/data/qualities/7": {"data_qualities": {"quality": []}},
+    }
+    texts = {name: json.dumps(answer) for name, answer in answers.items()}
+    texts["data/v1/download/8/t.arff"] = ARFF
+    packed = {f"openml/openml.org/{k}.gz": gzip.compress(t.encode()) for k, t in texts.items()}
+    as_folder(root, packed)
+
+
+def senteval_sets(place: str) -> Callable[[Path], str]:
+    def read(root: Path) -> str:
+        found = sentences.TextFiles(root / place)
+        sentences.stsb_pairs(found, "dev")
+        sentences.sts_sets(found)
+        tasks(found)
+        return found.sha256.hexdigest()
+
+    return read
+
+
+def senteval_tar(root: Path) -> None:
+    senteval.make(root, [])
+    with tarfile.open(root / "senteval.tar", "w") as archive:
+        archive.add(root / "senteval", "senteval")
+    for path in sorted((root / "senteval").rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+
+
+def corpus(root: Path) -> str:
+    return sentences.corpus_sentences(sentences.corpus_file("corpus.txt", root))[2]
+
+
+def parquet(root: Path) -> None:
+    pd.read_csv(io.BytesIO(CSV)).to_parquet(root / "t.parquet")
+
+
+def columns(rows: list[tuple[Any, ...]], *names: str) -> dict[str, list[Any]]:
+    return {name: [row[k] for row in rows] for k, name in enumerate(names)}
+
+
+COVERTYPE = "".join(",".join(["1"] * 54) + f",{k % 7}\n" for k in range(15_200))
+HIGGS = "".join(f"{k % 2}," + ",".join(["0.5"] * 28) + "\n" for k in range(200))
+PMLB = "a\tb\ttarget\n" + "".join(f"{k}\t{k % 5}\t{k % 2}\n" for k in range(12))
+HF_IMAGES = {"picture": [{"bytes": jpeg(k, 16), "path": None} for k in range(6)]}
+HF_KINDS = {
+    "picture": lambda datasets: datasets.Image(),
+    "kind": lambda datasets: datasets.ClassLabel(names=list(KINDS)),
+}
+RAW: dict[str, Raw] = {
+    "TU files": Raw(graphs.load_tu, files(TOY), graph("TOY"), "TOY", whole=False),
+    "a zip of TU files": Raw(graphs.load_tu, zipped("TOY.zip", TOY), graph("TOY"), "TOY"),
+    "own TU files": Raw(
+        own_graphs.read_folder, files(TOY), graph("folder:{}/TOY"), "TOY", whole=False
+    ),
+    "GraphML": Raw(own_graphs.read_folder, files(LISTED), graph("folder:{}/g"), "/g"),
+    "edge lists": Raw(own_graphs.read_folder, files(EDGES), graph("folder:{}/g"), "/g"),
+    "CIFAR-10": Raw(
+        images.load_cifar, tarred("cifar-10-binary.tar.gz", CIFAR_10), image("CIFAR-10"), "-10"
+    ),
+    "CIFAR-10 unpacked": Raw(images.load_cifar, files(CIFAR_10), image("CIFAR-10"), "-10"),
+    "FC100": Raw(images.load_few_shot, files(CIFAR_100), image("FC100"), "-100"),
+    "STL-10": Raw(images.load_stl, files(STL), image("STL-10"), "stl10_binary"),
+    "Tiny-ImageNet": Raw(
+        images.load_tiny,
+        files({f"tiny-imagenet-200/{k}": v for k, v in TINY.items()}),
+        image("Tiny-ImageNet"),
+        "iny-",
+        whole=False,
+    ),
+    "ImageNet": Raw(images.load_imagenet, files(IMAGENET), image("ImageNet"), "imagenet"),
+    "CUB": Raw(
+        images.load_disjoint,
+        files({f"CUB_200_2011/images/{k}": v for k, v in CLASSES.items()}),
+        image("CUB"),
+        "CUB_200",
+    ),
+    "CAR": Raw(images.load_disjoint, car, image("CAR"), "cars196", which="*.mat"),
+    "SOP": Raw(images.load_disjoint, files(SOP), image("SOP"), "Stanford"),
+    "Food-101": Raw(images.load_transfer, files(FOOD), image("Food-101"), "food-101"),
+    "pictures": Raw(
+        own_images.read_folder,
+        files({f"p/{k}": v for k, v in PICTURES.items()}),
+        image("folder:{}/p"),
+        "/p",
+    ),
+    "arrays": Raw(own_images.read_npz, arrays, image("npz:{}/mine.npz")),
+    "pictures of the hub": Raw(
+        own_images.read_hub,
+        saved({**HF_IMAGES, "kind": [0, 1] * 3}, **HF_KINDS),
+        image("hf:{}/mine"),
+        "mine",
+    ),
+    "SentEval": Raw(
+        sentences.TextFiles, senteval_tar, senteval_sets("senteval.tar"), "senteval.tar"
+    ),
+    "a corpus": Raw(sentences.corpus_sentences, files({"corpus.txt": TEXT}), corpus),
+    "pairs": Raw(
+        own_sentences.read_files,
+        files({"a.tsv": "".join("\t".join(map(str, row)) + "\n" for row in PAIRS).encode()}),
+        pairs("pairs", "a.tsv"),
+    ),
+    "pairs of the hub": Raw(
+        own_sentences.read_hub,
+        saved(columns(PAIRS, "sentence1", "sentence2", "score")),
+        pairs("hf", "mine"),
+        "mine",
+    ),
+    "CSV": Raw(own_tables.READERS["csv"], files({"t.csv": CSV}), table("csv:{}/t.csv", "y")),
+    "packed CSV": Raw(
+        own_tables.READERS["csv"],
+        files({"t.csv.gz": gzip.compress(CSV)}),
+        table("csv:{}/t.csv.gz", "y"),
+    ),
+    "Parquet": Raw(own_tables.READERS["parquet"], parquet, table("parquet:{}/t.parquet", "y")),
+    "a table of the hub": Raw(
+        own_tables.read_hub,
+        saved({"a": list(range(20)), "y": [0, 1] * 10}),
+        table("hf:{}/mine", "y"),
+        "mine",
+    ),
+    "OpenML": Raw(own_tables.read_openml, openml, table("openml:7"), "openml:7"),
+    "CoverType": Raw(
+        tables.read_covertype,
+        files({"covtype.data.gz": gzip.compress(COVERTYPE.encode())}),
+        table("CoverType"),
+    ),
+    "Higgs": Raw(
+        tables.read_higgs,
+        files({"HIGGS.csv.gz": gzip.compress(HIGGS.encode())}),
+        table("Higgs-100K"),
+    ),
+    "PMLB": Raw(
+        tables.read_pmlb, files({"pmlb/churn.tsv.gz": gzip.compress(PMLB.encode())}), table("churn")
+    ),
+}
+NO_FILES = {  # readers of something else
+    images.load_embedded: "is embedded",
+    own_graphs.read_pyg: "is torch-geometric's, which reads as it likes",
+    own_graphs.read_function: "is the user's code",
+}
+
+
+def readers() -> set[object]:
+    """All that there are."""
+    listed: list[dict[str, Any]] = [
+        *(own_graphs.READERS, own_images.READERS, own_sentences.READERS, own_tables.READERS),
+        *(images.LOADERS, tables.DECLARED),
+    ]
+    known = {reader for table in listed for reader in table.values()}
+    return known | {graphs.load_tu, sentences.TextFiles, sentences.corpus_sentences}
+
+
+@contextmanager
+def small() -> Iterator[None]:
+    """Sets may be as small as they are here."""
+    records, exactly = cifar.records, binaries.exactly
+
+    def few_records(name: str, raw: bytes, count: int, labels: int) -> Any:
+        return records(name, raw, count // 100, labels)
+
+    def few(name: str, raw: bytes, shape: tuple[int, ...]) -> Any:
+        if shape == (100_000,):  # classes that are made, not read
+            return exactly(name, raw[:2], (2,))
+        return exactly(name, raw, (shape[0] // 1000 if shape[0] < 100_000 else 2, *shape[1:]))
+
+    sizes = {
+        name: replace(DATASETS[name], sizes=(4, 2, 2), content="") for name in disjoint.LAYOUTS
+    }
+    food = {"Food-101": replace(transfer_sets.DATASETS["Food-101"], sizes=(2, 2, 2))}
+    declared = {"CoverType": (15_200, 55), "Higgs-100K": (200, 29), "churn": (12, 3)}
+
+    def no_network(*_: object, **__: object) -> Any:
+        raise urllib.error.URLError("no route")
+
+    with (
+        patch("sklearn.datasets._openml.urlopen", no_network),
+        patch.object(cifar, "records", few_records),
+        patch.object(cifar, "SMALL_CLASS", {"train": 5, "test": 1}),
+        patch.object(cifar, "TESTED", "w3 w70"),
+        patch.object(binaries, "exactly", few),
+        patch.object(imagenet, "ALL", 2),
+        patch.object(matlab, "START", "fork"),  # which imports nothing anew
+        patch.object(sentences, "SIZES", {}),
+        patch.object(disjoint, "DATASETS", {**disjoint.DATASETS, **sizes}),
+        patch.object(transfer_sets, "DATASETS", {**transfer_sets.DATASETS, **food}),
+        patch.multiple(tables, HIGGS_TRAIN=50, HIGGS_TEST=20),
+        patch.dict(DATASETS, {"CIFAR-10": replace(DATASETS["CIFAR-10"], content="")}),
+        patch.dict(
+            tables.DATASETS,
+            {name: replace(tables.DATASETS[name], sizes=size) for name, size in declared.items()},
+        ),
+    ):
+        yield
