@@ -5,14 +5,18 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 import platformdirs
 
 from contrastbench.domains.declaration import Dataset
 from contrastbench.losses.errors import UserError
+
+LARGEST = 8 << 30  # bytes of a download; no declared set has half of it
 
 
 def cache_folder() -> Path:
@@ -65,13 +69,10 @@ def fetch(dataset: Dataset, folder: Path | None = None) -> Path:
     known = known_sha256(dataset) or (hub_sha256(dataset, fix) if dataset.revision else "")
     if not known:
         raise UserError(f"{dataset.name} is not downloaded unhashed: get {dataset.url}, {fix}")
+    download = partial(bounded, pooch.HTTPDownloader(progressbar=True))
     try:
         path = pooch.retrieve(
-            dataset.url,
-            f"sha256:{known}",
-            fname=name,
-            path=folder or cache_folder(),
-            progressbar=True,
+            *(dataset.url, f"sha256:{known}", name, folder or cache_folder()), downloader=download
         )
     except (
         OSError,
@@ -84,6 +85,34 @@ def fetch(dataset: Dataset, folder: Path | None = None) -> Path:
         )
         raise UserError(f"cannot download {dataset.url} ({reason}): {fix}") from None
     return Path(path)
+
+
+class TooLarge(OSError):
+    """A server sends more than any declared set has."""
+
+
+class Bounded:
+    """A file that takes so many bytes: the hash of what never ends is never asked for."""
+
+    def __init__(self, file: BinaryIO, room: int) -> None:
+        self.file, self.room = file, room
+
+    def write(self, data: bytes) -> None:
+        """Take them, or raise."""
+        self.room -= len(data)
+        if self.room < 0:
+            raise TooLarge
+        self.file.write(data)
+
+    def flush(self) -> None:
+        """As of the file."""
+        self.file.flush()
+
+
+def bounded(download: Callable[..., None], url: str, path: str, pooch: object) -> None:
+    """As pooch's downloader does it, up to the largest size."""
+    with Path(path).open("wb") as file:
+        download(url, Bounded(file, LARGEST), pooch)
 
 
 def hub_sha256(dataset: Dataset, fix: str) -> str:

@@ -11,6 +11,7 @@ from contrastbench.domains.image import DATASETS, decode
 from contrastbench.domains.reading import UNPACKED, first_double, reading
 from contrastbench.losses.errors import UserError
 
+WHOLE = 4 << 30  # bytes of all members of an archive; STL-10 has 2.9e9
 AGAIN = "delete it and download {} again"
 
 
@@ -49,7 +50,7 @@ class Members:
 
     def members(self, path: Path, names: set[str]) -> Iterator[tuple[str, bytes]]:
         """The files of those names inside the archive, whose checksum is behind its end."""
-        with gzip.open(path) as unpacked:
+        with Bounded(path) as unpacked:
             with tarfile.open(fileobj=unpacked, mode="r|") as tar:
                 for member in tar:
                     if member.size > UNPACKED:  # passing over what is not there takes for ever
@@ -61,6 +62,26 @@ class Members:
                             yield name, file.read()
             while unpacked.read(2**20):
                 pass
+
+
+class Bounded(gzip.GzipFile):
+    """What an archive unpacks to, which is not to take for ever."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.left = WHOLE
+
+    def read(self, size: int | None = -1) -> bytes:
+        """The next bytes.
+
+        Raises:
+            ValueError: they are too many.
+        """
+        data = super().read(size)
+        self.left -= len(data)
+        if self.left < 0:
+            raise ValueError(f"it unpacks to more than {WHOLE / 2**30:.3g} GiB")
+        return data
 
 
 def archive(name: str, data_root: Path | None) -> Path:

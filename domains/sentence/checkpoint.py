@@ -1,6 +1,7 @@
 """Checkpoints of transformers: found in a folder or on the hub, loaded whole or refused."""
 
 import hashlib
+import re
 import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -28,6 +29,7 @@ TOKENIZER_FILES = (
 )
 VOCABULARY_FILES = ("tokenizer.json", "vocab.*", "*.model")
 WEIGHT_FILES = "model*.safetensors"
+SHARDS = f"{WEIGHT_FILES}.index.json"
 MAX_LAYERS = 1_000
 MAX_WEIGHTS = 2**33  # of an encoder: 32 GiB
 REVISIONS = {  # of the names that the papers' tables use
@@ -197,13 +199,16 @@ def bring(source: str, data_root: Path | None) -> Path:
 def hub_folder(repository: str, named: str) -> Path:
     """The checkpoint in the hub's cache, downloaded if need be and if the hub answers.
 
-    The revision is the one that is named, or pinned here, or else the newest.
+    The revision is the one that is named, or pinned here, or else the newest. A commit that is
+    there is not asked for: it never changes.
 
     Raises:
         UserError: the hub has no such checkpoint, or cannot be reached and none is in the cache.
     """
     revision = named or REVISIONS.get(repository)
-    files = ["config.json", *TOKENIZER_FILES, WEIGHT_FILES, f"{WEIGHT_FILES}.index.json"]
+    files = ["config.json", *TOKENIZER_FILES, WEIGHT_FILES, SHARDS]
+    if revision and (folder := kept_commit(repository, revision)):
+        return folder
     try:
         # once: a download would try again for minutes
         HfApi().model_info(repository, revision=revision, timeout=20)
@@ -226,6 +231,19 @@ def hub_folder(repository: str, named: str) -> Path:
         raise UserError(
             f"encoder {repository!r}: the hub cannot be reached ({problem}); {fix}"
         ) from None
+
+
+def kept_commit(repository: str, revision: str) -> Path | None:
+    """The hub's cached files of a commit, if they are whole; of several shards nobody knows."""
+    if not re.fullmatch("[0-9a-f]{40}", revision):
+        return None
+    try:
+        folder = Path(snapshot_download(repository, revision=revision, local_files_only=True))
+    except OSError:
+        return None
+    vocabulary = any(any(folder.glob(pattern)) for pattern in VOCABULARY_FILES)
+    whole = vocabulary and (folder / "config.json").is_file() and any(folder.glob(WEIGHT_FILES))
+    return folder if whole and not any(folder.glob(SHARDS)) else None
 
 
 def checked(name: str, encoder: Any, tokenizer: Any, missing: set[str]) -> Checkpoint:

@@ -92,6 +92,13 @@ def to(place: str) -> Answer:
     return answer
 
 
+def endless(server: Server) -> None:
+    """Right at first, and never done."""
+    server.wfile.write(OK + b"\r\n")
+    while True:
+        server.wfile.write(BODY)
+
+
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 ANSWERS: dict[str, Answer] = {
     "hangs up at once": say(),
@@ -114,6 +121,7 @@ ANSWERS: dict[str, Answer] = {
     "one bit is another": say(of(BODY[:-1] + bytes([BODY[-1] ^ 1]))),
     "one byte more": say(of(BODY + b"\0")),
     "nothing at all": say(of(b"")),
+    "no end": endless,
     "a page": say(of(b"<html>Sign in to go on</html>", more=b"Content-Type: text/html\r\n")),
     "a bomb": say(of(gzip.compress(hostile.BOMB), more=b"Content-Encoding: gzip\r\n")),
     "torn compression": say(of(gzip.compress(BODY)[:99], more=b"Content-Encoding: gzip\r\n")),
@@ -151,6 +159,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hostile]
     (tmp_path / "secret").write_bytes(BODY)  # the right bytes, from where nobody may take them
     monkeypatch.setattr(download, "cache_folder", lambda: tmp_path / "cache")
     monkeypatch.setattr(pooch.downloaders, "DEFAULT_TIMEOUT", 0.3)
+    monkeypatch.setattr(download, "LARGEST", 20 * len(BODY))
     made, patience = Hostile(""), Event()
     http = ThreadingHTTPServer(("127.0.0.1", 0), partial(Server, made.answer, patience))
     made.dataset = replace(made.dataset, url=f"http://127.0.0.1:{http.server_port}/mine.zip")

@@ -15,9 +15,10 @@ import torch
 pytest.importorskip("PIL")
 from PIL import Image
 
-from contrastbench.domains.image import DATASETS, cifar
+from contrastbench.domains.image import DATASETS, archives, cifar
 from contrastbench.domains.image.data import load, load_declared
 from contrastbench.domains.image.images import Images
+from contrastbench.losses import UserError
 from made_images import CPU, as_folder, noise, refused
 
 
@@ -47,6 +48,15 @@ def cifar_files(hundred: bool) -> dict[str, bytes]:
     batches = {f"data_batch_{k}.bin": part(100, k) for k in range(1, 6)}
     whole = {**batches, "test_batch.bin": part(100, 6), "batches.meta.txt": b"plane\ncar\n\n"}
     return {f"cifar-10-batches-bin/{name}": content for name, content in whole.items()}
+
+
+def test_an_archive_that_never_ends_is_one_line(
+    small_cifar: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archives, "WHOLE", 1_000_000)  # three of its members
+    tar(tmp_path / "cifar-10-binary.tar.gz", cifar_files(False))
+    with pytest.raises(UserError, match="it unpacks to more than"):
+        load("CIFAR-10", 32, tmp_path, CPU)
 
 
 @pytest.fixture

@@ -174,3 +174,11 @@ def test_what_does_not_fit_is_one_line(tmp_path: Path) -> None:
     ):
         with pytest.raises(UserError, match=message):
             domain(tmp_path, **recipe)
+
+
+def test_a_damaged_list_of_matlab_is_one_line(tmp_path: Path) -> None:
+    car(tmp_path)
+    path = tmp_path / "cars196/cars_annos.mat"
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(UserError, match="it cannot be read"):
+        load("CAR", 16, tmp_path, CPU)

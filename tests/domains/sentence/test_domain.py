@@ -161,6 +161,7 @@ class Hub:
         self, monkeypatch: pytest.MonkeyPatch, answer: Path | Exception, reached: Exception | None
     ) -> None:
         self.answer, self.reached, self.asked, self.options = answer, reached, 0, {}
+        self.cached = reached is not None  # nothing else answers
         monkeypatch.setattr(checkpoint.HfApi, "model_info", self.model_info)
         monkeypatch.setattr(checkpoint, "snapshot_download", self.snapshot_download)
 
@@ -171,6 +172,8 @@ class Hub:
 
     def snapshot_download(self, repository: str, **options: object) -> str:
         self.options = {"repository": repository, **options}
+        if options["local_files_only"] and not self.cached:
+            raise LocalEntryNotFoundError("not in the cache")
         if isinstance(self.answer, Exception):
             raise self.answer
         return str(self.answer)
@@ -186,6 +189,23 @@ def test_a_checkpoint_of_the_hub_is_that_of_the_pinned_revision(folder: Path, mo
     assert not hub.options["local_files_only"]
     load_checkpoint("some/encoder@v2", None)
     assert (hub.options["repository"], hub.options["revision"]) == ("some/encoder", "v2")
+
+
+def test_a_commit_that_is_in_the_cache_is_not_asked_for(
+    folder: Path, tmp_path: Path, monkeypatch
+) -> None:
+    kept = Path(shutil.copytree(folder, tmp_path / "kept"))
+    hub = Hub(monkeypatch, kept, None)
+    hub.cached = True
+    load_checkpoint("bert-base-uncased", None)
+    load_checkpoint(f"some/encoder@{'0' * 40}", None)
+    assert hub.asked == 0
+    load_checkpoint("some/encoder@v2", None)
+    assert hub.asked == 1, "what a name means may change"
+    (kept / "model.safetensors").unlink()
+    with pytest.raises(UserError, match=r"no model\.safetensors"):
+        load_checkpoint("bert-base-uncased", None)
+    assert hub.asked == 2, "a download was cut short"
 
 
 @pytest.mark.parametrize(
