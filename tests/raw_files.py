@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -434,11 +435,12 @@ def small() -> Iterator[None]:
 
     with (
         patch("sklearn.datasets._openml.urlopen", no_network),
+        patch("sklearn.datasets._openml.time", SimpleNamespace(sleep=lambda _: None)),  # retries
         patch.object(cifar, "records", few_records),
         patch.object(cifar, "SMALL_CLASS", {"train": 5, "test": 1}),
         patch.object(cifar, "TESTED", "w3 w70"),
         patch.object(binaries, "exactly", few),
-        patch.object(imagenet, "ALL", 2),
+        patch.multiple(imagenet, TINY=(2, 2, 2), ALL=(2, 2, 2)),
         patch.object(matlab, "annotations", in_a_fork),
         patch.object(sentences, "SIZES", {}),
         patch.object(disjoint, "DATASETS", {**disjoint.DATASETS, **sizes}),

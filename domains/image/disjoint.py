@@ -12,7 +12,7 @@ import torch
 from contrastbench.domains import download
 from contrastbench.domains.image import DATASETS, decode, matlab
 from contrastbench.domains.image.decode import ReadBytes
-from contrastbench.domains.image.files import Part, Parts, from_files
+from contrastbench.domains.image.files import Part, Parts, check_sizes, from_files
 from contrastbench.domains.image.imagenet import IMAGENET_MEAN, IMAGENET_STD
 from contrastbench.domains.image.images import ImageSet
 from contrastbench.domains.own import files_below
@@ -43,18 +43,11 @@ def load_disjoint(
     kept, again = opened(path), f"get {about.url} again"
     with reading(path, again):
         parts = LAYOUTS[name](kept)
-    found = len(parts.classes), len(parts.train.names), len(parts.test.names)
-    if found != about.sizes:
-        raise UserError(f"{path} has {counts(found)}, {name} {counts(about.sizes)}: {again}")
+    check_sizes(path, name, parts, about.sizes, again)
     images, digest = from_files(parts, kept.read, {}, size, device, whole)
     if about.content and digest != about.content:
         raise UserError(f"what is kept as {name} in {path} is something else: {again}")
     return replace(images, mean=IMAGENET_MEAN, std=IMAGENET_STD), digest
-
-
-def counts(sizes: Sequence[int]) -> str:
-    """A set's sizes in words."""
-    return "{} classes, {} training and {} test images".format(*sizes)
 
 
 def opened(path: Path) -> Kept:

@@ -1,6 +1,7 @@
 """A set of image files: stored in one size, in memory if they fit."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from contrastbench.domains.image.decode import Header, ReadBytes
 from contrastbench.domains.image.images import ImageFiles, Images, ImageSet
 from contrastbench.domains.image.views import stored_size
 from contrastbench.domains.progress import Progress
+from contrastbench.losses.errors import UserError
 
 # A split whose pixels need more than that is read from its files batch by batch: on a CPU, whose
 # processes each hold one, and on a card as a share of the memory that is free.
@@ -35,6 +37,22 @@ class Parts:
     test: Part
     classes: tuple[str, ...]
     drawn: bool = False  # whether the test files are a seeded share of each class
+
+
+def check_sizes(where: object, name: str, parts: Parts, sizes: Sequence[int], fix: str) -> None:
+    """Raise unless a published set has its classes, training and test images.
+
+    Raises:
+        UserError: it has others, and is not scored in silence.
+    """
+    found = len(parts.classes), len(parts.train.names), len(parts.test.names)
+    if found != tuple(sizes):
+        raise UserError(f"{where} has {counts(found)}, {name} {counts(sizes)}: {fix}")
+
+
+def counts(sizes: Sequence[int]) -> str:
+    """A set's sizes in words."""
+    return "{} classes, {} training and {} test images".format(*sizes)
 
 
 def from_files(

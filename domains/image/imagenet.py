@@ -9,7 +9,7 @@ import torch
 from contrastbench.domains.image import DATASETS, decode
 from contrastbench.domains.image.archives import again, archive
 from contrastbench.domains.image.decode import ReadBytes
-from contrastbench.domains.image.files import Part, Parts, from_files
+from contrastbench.domains.image.files import Part, Parts, check_sizes, from_files
 from contrastbench.domains.image.folders import images_of, part
 from contrastbench.domains.image.imagenet100 import CLASSES as IMAGENET_100
 from contrastbench.domains.image.images import ImageSet
@@ -17,7 +17,8 @@ from contrastbench.domains.own import files_below
 from contrastbench.domains.reading import reading
 from contrastbench.losses.errors import UserError
 
-ALL = 1000  # classes of ImageNet
+# classes, training and test images
+TINY, ALL = (200, 100_000, 10_000), (1000, 1_281_167, 50_000)
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
@@ -27,13 +28,15 @@ def load_tiny(
     """Tiny-ImageNet from its zip or its folder; the test part is the published validation part."""
     folder = data_root / "tiny-imagenet-200" if data_root else None
     if folder and folder.is_dir():
-        read, names = decode.folder_reader(folder), files_below(folder)
+        path, read, names = folder, decode.folder_reader(folder), files_below(folder)
     else:
         path = archive(name, data_root)
         member_of = decode.zip_reader(path, again(name))
         names = [n.removeprefix("tiny-imagenet-200/") for n in decode.zip_names(path, again(name))]
         read = lambda member: member_of(f"tiny-imagenet-200/{member}")  # noqa: E731
-    return from_files(tiny_parts(read, names), read, {}, size, device, whole)
+    parts = tiny_parts(read, names)
+    check_sizes(path, name, parts, TINY, again(name))
+    return from_files(parts, read, {}, size, device, whole)
 
 
 def tiny_parts(read: ReadBytes, names: Iterable[str]) -> Parts:
@@ -45,8 +48,6 @@ def tiny_parts(read: ReadBytes, names: Iterable[str]) -> Parts:
         files, labels = zip(*(line.split("\t")[:2] for line in lines), strict=True)
         train = Part(tuple(images), numbers(classes, [n.split("/")[1] for n in images]))
         test = Part(tuple(f"val/images/{file}" for file in files), numbers(classes, labels))
-    if not train.names or not test.names:
-        raise UserError(f"Tiny-ImageNet is damaged (no images in it): {again('Tiny-ImageNet')}")
     return Parts(train, test, classes)
 
 
@@ -73,25 +74,18 @@ def load_imagenet(
                 f"{root / split} has no folder {missing[0]}, one of {name}'s {len(classes)} classes"
             )
         files.append({label: images_of(root, f"{split}/{label}") for label in classes})
-    train, test = (part(images, classes) for images in files)
-    images, digest = from_files(
-        Parts(train, test, classes), decode.folder_reader(root), {}, size, device, whole
-    )
+    parts = Parts(*(part(images, classes) for images in files), classes)
+    if name == "ImageNet":
+        check_sizes(root, name, parts, ALL, "get the rest")
+    images, digest = from_files(parts, decode.folder_reader(root), {}, size, device, whole)
     return replace(images, mean=IMAGENET_MEAN, std=IMAGENET_STD), digest
 
 
 def imagenet_classes(name: str, root: Path) -> tuple[str, ...]:
-    """The classes of ImageNet-100, which more may stand beside; of ImageNet all there are.
-
-    Raises:
-        UserError: ImageNet's are not 1,000.
-    """
+    """The classes of ImageNet-100, which more may stand beside; of ImageNet all there are."""
     if name != "ImageNet":
         return tuple(sorted(IMAGENET_100))
-    found = tuple(sorted(path.name for path in (root / "train").iterdir() if path.is_dir()))
-    if len(found) != ALL:
-        raise UserError(f"{root / 'train'} has {len(found)} classes, ImageNet {ALL}: get the rest")
-    return found
+    return tuple(sorted(path.name for path in (root / "train").iterdir() if path.is_dir()))
 
 
 def imagenet_folder(name: str, data_root: Path | None) -> Path:

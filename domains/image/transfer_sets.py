@@ -16,12 +16,10 @@ from torchvision import datasets
 
 from contrastbench.domains import download
 from contrastbench.domains.image import DATASETS, decode
-from contrastbench.domains.image.disjoint import counts
-from contrastbench.domains.image.files import Part, Parts, from_files
+from contrastbench.domains.image.files import Part, Parts, check_sizes, from_files
 from contrastbench.domains.image.imagenet import IMAGENET_MEAN, IMAGENET_STD
 from contrastbench.domains.image.images import ImageSet
 from contrastbench.domains.reading import reading
-from contrastbench.losses.errors import UserError
 
 Label = int | tuple[int, ...]  # a class, or 1, 0 or -1 for each class
 Files = list[tuple[str, Label]]
@@ -152,10 +150,8 @@ def load_transfer(
     with reading(path, again, "is not as torchvision's reader wants it"):
         found = SETS[name].read(root)
         train, test = (part(files, root) for files in (found.train + found.validation, found.test))
-    sizes = len(found.classes), len(train.names), len(test.names)
-    if sizes != about.sizes:
-        raise UserError(f"{path} has {counts(sizes)}, {name} {counts(about.sizes)}: {again}")
     parts = Parts(train, test, tuple(found.classes))
+    check_sizes(path, name, parts, about.sizes, again)
     images, digest = from_files(parts, decode.folder_reader(root), {}, size, device, whole)
     labelled = sha256(f"{digest}{train.labels}{test.labels}".encode()).hexdigest()
     own = replace(images, validation=len(found.validation), mean=IMAGENET_MEAN, std=IMAGENET_STD)

@@ -24,7 +24,7 @@ import made_images
 from contrastbench.domains import reading
 from contrastbench.domains.graph import data as graphs
 from contrastbench.domains.graph import own as own_graphs
-from contrastbench.domains.image import DATASETS, archives, cifar, decode
+from contrastbench.domains.image import DATASETS, archives, cifar, decode, imagenet
 from contrastbench.domains.image import data as images
 from contrastbench.domains.image import own as own_images
 from contrastbench.domains.sentence import data as sentences
@@ -121,6 +121,7 @@ def readers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offline: None) -> d
     monkeypatch.setattr(reading.member, "__defaults__", (MOST,))
     monkeypatch.setattr(decode, "PACKED", MOST)
     monkeypatch.setattr(sentences, "SIZES", {})
+    monkeypatch.setattr(imagenet, "TINY", (2, 2, 2))
     whole = cifar.records
     monkeypatch.setattr(
         cifar, "records", lambda name, raw, count, labels: whole(name, raw, count // 1000, labels)

@@ -29,7 +29,7 @@ import pandas as pd
 from PIL import Image
 
 import made_images
-from contrastbench.domains.image import DATASETS, cifar, data, decode
+from contrastbench.domains.image import DATASETS, cifar, data, decode, imagenet
 from contrastbench.domains.image import own as image_own
 
 ROWS = "".join(f"{k},{('red', 'blue')[k % 2]},{('no', 'yes')[k % 2]}\n" for k in range(40))
@@ -129,14 +129,16 @@ def declared(name: str, root: Path) -> Callable[[], str]:
 
 
 @pytest.mark.usefixtures("offline")
-def test_a_zip_of_images(tmp_path: Path) -> None:
+def test_a_zip_of_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "tiny-imagenet-200.zip"
     noisy_zip(path, tiny_files())
+    monkeypatch.setattr(imagenet, "TINY", (2, 2, 2))
     read = declared("Tiny-ImageNet", tmp_path)
     assert attack(path, read, flips=200, named="iny-", checked=True) > 100
 
 
-def test_lists_beside_images(tmp_path: Path) -> None:
+def test_lists_beside_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imagenet, "TINY", (2, 2, 2))
     made_images.as_folder(tmp_path, tiny_files())
     for name in ("wnids.txt", "val/val_annotations.txt"):
         path, read = tmp_path / "tiny-imagenet-200" / name, declared("Tiny-ImageNet", tmp_path)

@@ -33,7 +33,8 @@ def tiny_files() -> dict[str, bytes]:
     return {f"tiny-imagenet-200/{name}": content for name, content in files.items()}
 
 
-def test_tiny_imagenet_is_read_in_its_zip(tmp_path: Path) -> None:
+def test_tiny_imagenet_is_read_in_its_zip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imagenet, "TINY", (2, 4, 2))
     with zipfile.ZipFile(tmp_path / "tiny-imagenet-200.zip", "w") as archive:
         for name, content in tiny_files().items():
             archive.writestr(name, content)
@@ -47,6 +48,12 @@ def test_tiny_imagenet_is_read_in_its_zip(tmp_path: Path) -> None:
     assert np.array_equal(images.test.batch(torch.tensor([1]))[0].numpy(), expected)
     as_folder(tmp_path / "unpacked", tiny_files())
     assert load("Tiny-ImageNet", 64, tmp_path / "unpacked", CPU)[1] == sha256
+    (tmp_path / "unpacked/tiny-imagenet-200/train/n1/images/n1_0.JPEG").unlink()
+    load_declared.cache_clear()
+    refused(
+        lambda: load("Tiny-ImageNet", 64, tmp_path / "unpacked", CPU),
+        "200 has 2 classes, 3 training and 2 test images, Tiny-ImageNet 2 classes, 4 training",
+    )
     (tmp_path / "unpacked/tiny-imagenet-200/val/val_annotations.txt").write_text("v0.JPEG\tn3\n")
     load_declared.cache_clear()
     refused(lambda: load("Tiny-ImageNet", 64, tmp_path / "unpacked", CPU), "unknown class 'n3'")
@@ -83,8 +90,11 @@ def test_imagenet_has_all_of_its_classes(tmp_path: Path, monkeypatch: pytest.Mon
     for place in ("train", "val"):
         for name in names:
             as_folder(tmp_path / "imagenet" / place / name, {"x.JPEG": jpeg(0, 20)})
-    refused(lambda: load("ImageNet", 16, tmp_path, CPU), "has 3 classes, ImageNet 1000")
-    monkeypatch.setattr(imagenet, "ALL", 3)
+    refused(
+        lambda: load("ImageNet", 16, tmp_path, CPU),
+        "has 3 classes, 3 training .* ImageNet 1000 classes",
+    )
+    monkeypatch.setattr(imagenet, "ALL", (3, 3, 3))
     images, _ = load("ImageNet", 16, tmp_path, CPU)
     assert (images.classes, images.mean) == (tuple(sorted(names)), IMAGENET_MEAN)
     (tmp_path / "imagenet").rename(tmp_path / "imagenet-100")
