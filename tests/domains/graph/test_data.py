@@ -5,6 +5,7 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -224,16 +225,14 @@ def test_a_download_with_another_hash_is_not_used(
     from contrastbench.domains import download
     from contrastbench.domains.declaration import Dataset
 
-    (tmp_path / "server").mkdir()
-    (tmp_path / "server" / "X.zip").write_bytes(b"not what was declared")
     monkeypatch.setattr(download, "cache_folder", lambda: tmp_path / "cache")
-    dataset = Dataset("X", "graph", "", "https://example.invalid/X.zip", "0" * 64)
+    dataset = Dataset("X", "a set", "https://example.invalid/X.zip", "0" * 64)
     import pooch
 
-    def copy(url: str, output_file: str, _: object) -> None:
-        Path(output_file).write_bytes((tmp_path / "server" / "X.zip").read_bytes())
+    def answer(url: str, file: Any, _: object) -> None:
+        file.write(b"not what was declared")
 
-    monkeypatch.setattr(pooch.core, "choose_downloader", lambda *_, **__: copy)
+    monkeypatch.setattr(pooch, "HTTPDownloader", lambda **_: answer)
     with pytest.raises(UserError, match="its sha256 is not the declared one"):
         download.fetch(dataset)
     assert not (tmp_path / "cache" / "X.zip").exists()
