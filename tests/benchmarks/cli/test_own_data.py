@@ -123,7 +123,7 @@ def test_all_of_a_sweep_is_fetched(
     (tmp_path / "TOY").mkdir()
     asked = []
 
-    def retrieve(url: str, known_hash: str, fname: str, path: Path, progressbar: bool) -> str:
+    def retrieve(url: str, known_hash: str, fname: str, path: Path, downloader: object) -> str:
         (path / fname).write_bytes(b"1")
         return str(path / fname)
 
