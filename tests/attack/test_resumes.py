@@ -31,11 +31,6 @@ def test_resumed_at_every_step(
 def test_two_processes_are_resumed_at_every_step(
     ram: Path, tmp_path: Path, found: Callable[[str], None]
 ) -> None:
-    wrong = in_processes(2, two_resumed, tmp_path / "two", ram)
+    wrong = in_processes(2, everywhere, tmp_path / "two", "tabular", "adnce", ram, STEPS, ENDS)
     assert wrong == [[], []]
     found(f"training: tabular in two processes resumed at {STEPS} steps: bit-equal")
-
-
-def two_resumed(folder: Path) -> list[str]:
-    """What each of the processes does."""
-    return everywhere("tabular", "adnce", folder, STEPS, ENDS)
