@@ -74,7 +74,8 @@ def load_imagenet(
                 f"{root / split} has no folder {missing[0]}, one of {name}'s {len(classes)} classes"
             )
         files.append({label: images_of(root, f"{split}/{label}") for label in classes})
-    parts = Parts(*(part(images, classes) for images in files), classes)
+    train, test = (part(images, classes) for images in files)
+    parts = Parts(train, test, classes)
     if name == "ImageNet":
         check_sizes(root, name, parts, ALL, "get the rest")
     images, digest = from_files(parts, decode.folder_reader(root), {}, size, device, whole)
