@@ -3,8 +3,6 @@
 A module of its own, so that processes can be started with it, see forked.py.
 """
 
-import signal
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from forked import disk_takes
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import environment, training
+from contrastbench.benchmarks.running.interruption import end_on_sigterm
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run
 from contrastbench.domains.graph import data as graphs
@@ -41,7 +40,7 @@ def experiment(domain: str) -> Experiment:
 
 def train(domain: str, results: str) -> None:
     """Until the record is there, or SIGTERM comes."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    end_on_sigterm()
     run(experiment(domain), 1, Options(Path(results), device="cpu"))
 
 

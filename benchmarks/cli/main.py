@@ -4,7 +4,6 @@ Every command stands in a module of this room.
 """
 
 import inspect
-import signal
 import sys
 import warnings
 from collections.abc import Callable
@@ -15,6 +14,7 @@ import typer
 
 from contrastbench.benchmarks.cli import analyse, check, data, perf, run, score, sweep, tables
 from contrastbench.benchmarks.running import launch
+from contrastbench.benchmarks.running.interruption import TERMINATED, end_on_sigterm
 from contrastbench.losses.errors import UserError, printable
 
 # by its version typer carries a click of its own or uses the installed one; this is the right one's
@@ -26,7 +26,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-INTERRUPTED, TERMINATED = 130, 143
+INTERRUPTED = 130
 STOPPED = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
 KEEPING = (["run"], ["sweep"], ["merge"], ["pack"], ["data"], ["check-device"])  # as they go
 COMMANDS: dict[str, Callable[..., None]] = {
@@ -87,7 +87,7 @@ def usage(error: Exception) -> str:
 def main() -> None:
     """Run the command line; a user's mistake is one line on standard error and exit code 2."""
     warnings.formatwarning = lambda message, *_: f"bench: {message}\n"
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
+    end_on_sigterm()
     try:
         code = app(standalone_mode=False)
     except (UserError, UsageError) as error:

@@ -1,9 +1,37 @@
-"""Signals that wait until a step of the training is done."""
+"""SIGTERM ends the process; it and Ctrl-C wait until a step of the training is done."""
 
 import signal
+import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
+
+TERMINATED = 128 + signal.SIGTERM
+asked_to_end = threading.Event()
+
+
+def end_on_sigterm() -> None:
+    """From now on SIGTERM ends the process by `SystemExit(143)`, wherever it stands."""
+    signal.signal(signal.SIGTERM, terminate)
+
+
+def terminate(number: int, frame: FrameType | None) -> None:
+    """Remember it: C++ that calls Python makes another error of what is thrown through it."""
+    asked_to_end.set()
+    sys.exit(TERMINATED)
+
+
+@contextmanager
+def termination_kept() -> Iterator[None]:
+    """Any error after SIGTERM is its `SystemExit(143)`: no failure of what was going on."""
+    try:
+        yield
+    except Exception as error:
+        if asked_to_end.is_set():
+            raise SystemExit(TERMINATED) from error
+        raise
 
 
 class Interruption:

@@ -22,6 +22,7 @@ from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.running import ranks, tensorboard
 from contrastbench.benchmarks.running.devices import PeakMemory, open_device
 from contrastbench.benchmarks.running.environment import environment
+from contrastbench.benchmarks.running.interruption import termination_kept
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.training import AnyDomain, Diverged, train
 from contrastbench.domains.base import Evaluation, Exports, PairsByClass
@@ -157,9 +158,10 @@ def open_domain(
     Raises:
         NoData: it cannot be had.
     """
-    kind = domain_class(experiment.domain)
     try:
-        return kind(experiment.dataset, experiment.full_recipe, seed, data_root, device)
+        with termination_kept():
+            kind = domain_class(experiment.domain)
+            return kind(experiment.dataset, experiment.full_recipe, seed, data_root, device)
     except UserError as error:
         raise NoData(str(error)) from None
 
@@ -209,7 +211,8 @@ def attempt(work: Callable[[], Record]) -> Record:
     A rank that fails alone cannot wait for the others: it ends, and they do.
     """
     try:
-        return {"status": "ok", **work()}
+        with termination_kept():
+            return {"status": "ok", **work()}
     except Diverged as error:
         return {"status": "diverged", "details": {"error": str(error), **error.details}}
     except ProcessLost:

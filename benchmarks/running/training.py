@@ -131,25 +131,25 @@ def train(
         model, recipe = domain.model(), domain.recipe
     if loss is None:
         return model, History()
-    run = Run(model, loss, recipe, domain.steps(), checkpoint, log)
     validate = validation(domain)
-    with (
-        Progress(run.steps, "training", run.history.step) as progress,
-        Interruption() as interruption,
-    ):
-        model.train()
-        loss.train()
-        for epoch, batch in run.remaining(domain):
-            with sharing():
-                contrasts = domain.contrasts(model, batch)
-                seen = look(contrasts, batch) if look else contrasts
-                run.update(torch.stack([loss(contrast) for contrast in seen]).sum())
-            if run.validates and validate:
-                run.choose(run.scored(validate))
-            if run.epoch_to_score:
-                run.keep(run.scored(domain.evaluate))
-            progress.step(f"epoch {epoch + 1}")
-            run.save_now_and_then(interruption)
+    # held back from here on: thrown into C++ that reads a checkpoint, it would come out as an error
+    with Interruption() as interruption:
+        run = Run(model, loss, recipe, domain.steps(), checkpoint, log)
+        run.stop_if_asked(interruption)
+        with Progress(run.steps, "training", run.history.step) as progress:
+            model.train()
+            loss.train()
+            for epoch, batch in run.remaining(domain):
+                with sharing():
+                    contrasts = domain.contrasts(model, batch)
+                    seen = look(contrasts, batch) if look else contrasts
+                    run.update(torch.stack([loss(contrast) for contrast in seen]).sum())
+                if run.validates and validate:
+                    run.choose(run.scored(validate))
+                if run.epoch_to_score:
+                    run.keep(run.scored(domain.evaluate))
+                progress.step(f"epoch {epoch + 1}")
+                run.save_now_and_then(interruption)
     return run.best_model(), run.history
 
 
@@ -290,6 +290,11 @@ class Run:
             self.collect()
             ranks.from_first(partial(self.save, self.checkpoint))
             self.saved = time.monotonic()
+        interruption.stop_if_asked()
+
+    def stop_if_asked(self, interruption: Interruption) -> None:
+        """Stop where all steps so far are in the checkpoint, and any rank was asked to."""
+        interruption.signal, _ = ranks.largest(interruption.signal, False)
         interruption.stop_if_asked()
 
     def save(self, path: Path) -> None:

@@ -17,6 +17,7 @@ from filelock import Timeout
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.channel import private_channel
+from contrastbench.benchmarks.running.interruption import end_on_sigterm
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import NoData, NotWritten, rehearse, run
 from contrastbench.benchmarks.sweeps.claims import claim
@@ -28,7 +29,7 @@ Message = dict[str, Any]
 
 def main() -> None:
     """Answer every line of standard input."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    end_on_sigterm()
     channel = private_channel()
     lines: SimpleQueue[str | None] = SimpleQueue()
     busy = threading.Event()

@@ -15,7 +15,7 @@ import pytest
 import trainees
 from forked import Lives, lives
 
-from campaign import TIMES, dice, times
+from campaign import dice, times
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.running import checkpoints
 
@@ -63,10 +63,6 @@ def was_killed(status: int) -> bool:
     return status != 0
 
 
-@pytest.mark.skipif(
-    TIMES <= 1,
-    reason="torch.asarray refuses safetensors' storage in some forks: tox -e attack runs it",
-)
 @pytest.mark.parametrize("domain", trainees.RECIPES)
 def test_killed_trainings(
     domain: str, trainee: Lives, ram: Path, found: Callable[[str], None]

@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import torch
 
 import killed
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.running import checkpoints, training
+from contrastbench.benchmarks.running import checkpoints, interruption, runner, training
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run
 from contrastbench.benchmarks.running.training import AnyDomain, train
@@ -53,6 +54,38 @@ def test_resume_equals_no_interruption_bit_for_bit(
     assert again == history
     for key, tensor in whole.state_dict().items():
         assert torch.equal(tensor, resumed.state_dict()[key]), key
+
+
+@pytest.mark.parametrize(
+    "reader", [(checkpoints, "read"), (runner, "domain_class"), (runner, "train")]
+)
+def test_a_signal_that_c_makes_an_error_of_stops_the_training_and_fails_nothing(
+    reader: tuple[object, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """torch makes a ValueError of what a handler throws while it asks a storage for its length."""
+    read = getattr(*reader)
+
+    def signalled(*words: object) -> object:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except SystemExit:
+            raise ValueError("could not determine the shape") from None
+        return read(*words)
+
+    monkeypatch.setattr(*reader, signalled)
+    monkeypatch.setattr(interruption, "asked_to_end", threading.Event())
+    before = signal.getsignal(signal.SIGTERM)
+    interruption.end_on_sigterm()
+    try:
+        with pytest.raises(SystemExit, match="143"):
+            run(
+                Experiment("graph", "motifs", LossSpec("adnce"), CASES["graph"][1]),
+                0,
+                Options(tmp_path, device="cpu"),
+            )
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert not list(tmp_path.glob("runs/*/*/*/*.json")), "no failure is recorded"
 
 
 @pytest.mark.parametrize("name", ["graph", "image", "sentence", "tabular"])

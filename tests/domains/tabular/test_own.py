@@ -114,7 +114,7 @@ def test_a_folder_of_the_datasets_library(tmp_path: Path) -> None:
     assert load(f"hf:mine@{'a' * 40}", "y", tmp_path)[1] == digest
     (kept / "data-00000-of-00001.arrow").write_bytes(b"no arrow")
     own.load_unchanged.cache_clear()
-    with pytest.raises(UserError, match=r"is damaged|cannot be read as a table"):
+    with pytest.raises(UserError, match=r"00000-of-00001\.arrow is damaged"):
         load(f"hf:mine@{'a' * 40}", "y", tmp_path)
     datasets.Dataset.from_dict({"a": [[1]] * 20, "y": [0, 1] * 10}).save_to_disk(tmp_path / "n")
     with pytest.raises(UserError, match="hf:n is no table: column a is no single value"):
