@@ -1,9 +1,10 @@
 """Writes scale.md, what every table of the papers takes: python docs/scale.py, in a checkout.
 
 It reads no records but for the size of one. Operations are counted (benchmarks/sweeps/operations),
-their rate is assumed: python docs/scale.py TFLOPS.
+and kept for `bench list tables`; their rate is assumed: python docs/scale.py TFLOPS.
 """
 
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from contrastbench.benchmarks.tables import catalogue
 from contrastbench.losses.errors import UserError
 
 DOCS = Path(__file__).parent
+KEPT = DOCS.parent / "benchmarks" / "tables" / "operations.json"
 TFLOPS = 10.0
 CARDS = 8
 LAUNCHES_MS = 5.0  # a step's products take less: its few hundred kernels take longer to launch
@@ -61,8 +63,9 @@ known without its files. Tables share some cells. Quoted only, without cells: {q
 
 
 class Cell(NamedTuple):
-    """Hours, and milliseconds of a step; None where they are not counted."""
+    """Operations, hours, and milliseconds of a step; None where they are not counted."""
 
+    operations: float
     hours: float
     step: float
 
@@ -82,6 +85,10 @@ def main(tflops: float) -> None:
         seeds[name] = len(plan.seeds)
     every = {key: experiment for some in tables.values() for key, experiment in some.items()}
     cells = {key: cost(experiment, tflops * 1e12) for key, experiment in every.items()}
+    asked = {
+        name: sum(seeds[name] * known(cells[key]) for key in some) for name, some in tables.items()
+    }
+    keep(asked)
     record = median(
         path.stat().st_size for path in (DOCS.parent / "results").glob("runs/*/*/*/*.json")
     )
@@ -96,6 +103,17 @@ def main(tflops: float) -> None:
     (DOCS / "scale.md").write_text(head + "\n".join(lines) + "\n" + foot, encoding="utf-8")
 
 
+def known(cell: Cell | None) -> float:
+    """Its operations, as far as they are counted."""
+    return cell.operations if cell else 0.0
+
+
+def keep(asked: dict[str, float]) -> None:
+    """Write each table's operations, in four digits."""
+    rounded = {name: float(f"{number:.3e}") for name, number in asked.items()}
+    KEPT.write_text(json.dumps(rounded, indent=1) + "\n", encoding="utf-8")
+
+
 def of_a_paper(table: str) -> bool:
     """Whether a paper has printed it; the standing comparison has no published values."""
     return "-table" in table
@@ -105,14 +123,14 @@ def cost(experiment: Experiment, rate: float) -> Cell | None:
     """What one seed takes."""
     asked = operations(experiment)
     step = asked.step if asked and experiment.trained else 0.0
-    return Cell(asked.all / rate / 3600, 1e3 * step / rate) if asked else None
+    return Cell(asked.all, asked.all / rate / 3600, 1e3 * step / rate) if asked else None
 
 
 def row(name: str, cells: Sequence[Cell | None], seeds: int, record: float) -> str:
     """A line of the table."""
-    known = [cell for cell in cells if cell]
-    hours = [cell.hours for cell in known for _ in range(seeds)]
-    steps = sorted(cell.step for cell in known if cell.step)
+    counted = [cell for cell in cells if cell]
+    hours = [cell.hours for cell in counted for _ in range(seeds)]
+    steps = sorted(cell.step for cell in counted if cell.step)
     count = len(cells) * seeds
     waits = {"launches" if step < LAUNCHES_MS else "products" for step in steps}
     numbers = [sum(hours), side_by_side(hours), max(hours, default=0.0)]
