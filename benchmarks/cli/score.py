@@ -19,7 +19,8 @@ def score(
     encoder: Annotated[
         str,
         typer.Option(
-            help="What bench run --export wrote, the record of such a run, or torchvision:resnet50."
+            help="What bench run --export wrote, the record of such a run, torchvision:resnet50 "
+            "or pretrainedmodels:bn_inception."
         ),
     ],
     by: Annotated[str, typer.Option(help="A protocol of its domain, for images such as transfer.")],

@@ -34,7 +34,7 @@ IDLE = {
     "rate",
 }
 IDLE |= {"optimizer", "momentum", "warmup", "ema", "probe", "probe_lr", "stem_init"}
-IDLE |= {"views", "min_scale", "flip", "blur", "asymmetric", "randaugment"}
+IDLE |= {"views", "min_scale", "flip", "blur", "jitter_strength", "asymmetric", "randaugment"}
 FEW: dict[str, dict[str, Any]] = {  # samples that are alike: a few tell what many cost
     "image": {
         **{"batch_size": 2, "limit": 40, "chunk": None, "compile": False, "eval_every": None},

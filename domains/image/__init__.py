@@ -29,6 +29,9 @@ SMALL = 96  # pixels a side up to which the published sets of photographs are ke
 Operations = Annotated[int, Field(ge=0)]
 Magnitude = Annotated[float, Field(ge=0, le=10)]
 STEM = 64  # pixels a side of views up to which a network's stem keeps the size
+INCEPTION = "bn_inception"
+HALVED = 32  # pixels of an image for one that BN-Inception ends with
+KEPT = ("torchvision:", "pretrainedmodels:")  # packages that name weights of ImageNet
 TEMPERATURE = 0.5  # of the neighbours' votes
 CIFAR: dict[str, Any] = {"size": 32, "min_scale": 0.08, "flip": 0.5, "knn_k": 200}
 # for small images, as DCL's, HCL's, ADNCE's and AttentionNCE's code has it
@@ -92,6 +95,14 @@ PROBES: dict[str, dict[str, Any]] = {
         "epochs": 90,
         "batch norm": "still",
     },
+    "simclr-imagenet": {
+        **SGD,
+        "optimizer": "sgd, Nesterov momentum 0.9",
+        "lr": 1.6,
+        "batch size": 4096,
+        "epochs": 90,
+        "batch norm": "still",
+    },
 }
 
 
@@ -100,7 +111,8 @@ class ImageRecipe(Recipe):
 
     Presets: `cpu` is a narrow network for real images. `adnce` is Wu et al. 2023 by the released
     code, which is that of DCL and HCL too, with Gaussian blur of every second image; `attentionnce`
-    adds four further views as positives. `metric` is metric learning (Chen et al. 2024, section 5):
+    adds four further views as positives; `simclr-imagenet` is SimCLR itself (Chen et al. 2020,
+    sections 2 and 3, appendix B). `metric` is metric learning (Chen et al. 2024, section 5):
     a linear embedding, one view each of four images of a class. `renyicl-cifar` (Lee and Shin 2022,
     appendix B.4, which lists no blur) leaves open the batch size (256) and the schedule (cosine);
     `renyicl-imagenet` (B.3: 100 epochs, six local crops, learning rate 0.15 times the root of the
@@ -118,6 +130,24 @@ class ImageRecipe(Recipe):
         "cpu": {**CIFAR, "epochs": 12, "batch_size": 128, "lr": 2e-3, "precision": "bf16"},
         "adnce": SIMCLR,
         "attentionnce": {**SIMCLR, "positives": 4},
+        "simclr-imagenet": {
+            **CIFAR,
+            "size": 224,
+            "epochs": 1000,
+            "batch_size": 4096,
+            "optimizer": "lars",
+            "lr": 0.3 * 4096 / 256,
+            "warmup": 10,
+            "jitter_strength": 1.0,
+            "encoder": "resnet50",
+            "width": 1.0,
+            "zero_init_residual": True,
+            "projection": (2048, 128),
+            "projection_norm": True,
+            "whole_pictures": True,
+            "probe": "simclr-imagenet",
+            "validation": 0.0,
+        },
         "renyicl-cifar": {
             **CIFAR,
             "epochs": 500,
@@ -160,6 +190,7 @@ class ImageRecipe(Recipe):
 
     of_training: ClassVar[frozenset[str]] = Recipe.of_training | {
         *("warmup", "eval_every", "views", "min_scale", "flip", "asymmetric", "randaugment"),
+        "jitter_strength",
         *("local_crops", "local_size", "positives", "pairing", "ema", "predictor"),
         "predictor_bias",
         *("projection", "projection_norm", "chunk"),
@@ -196,6 +227,13 @@ class ImageRecipe(Recipe):
     blur: float | None = Field(
         None, ge=0, le=1, description="probability of Gaussian blur, in place of the views' own"
     )
+    jitter_strength: float = Field(
+        0.5,
+        gt=0,
+        le=1,
+        exclude_if=lambda strength: strength == 0.5,  # records are older
+        description="of colours: 1 is SimCLR's on ImageNet, 0.5 that of small images",
+    )
     asymmetric: bool = Field(
         False, description="BYOL's and MoCo v3's two views: one blurred, the other solarised"
     )
@@ -220,11 +258,13 @@ class ImageRecipe(Recipe):
         "resnet18",
         "resnet34",
         "resnet50",
+        "bn_inception",
         "torchvision:resnet18",
         "torchvision:resnet34",
         "torchvision:resnet50",
+        "pretrainedmodels:bn_inception",
         "raw",
-    ] = Field("resnet18", description="torchvision: with the weights of its ImageNet; raw: pixels")
+    ] = Field("resnet18", description="PACKAGE:NAME: with its weights of ImageNet; raw: pixels")
     width: float = Field(0.25, gt=0, le=4, description="times the published number of channels")
     stem_init: Literal["kaiming", "pytorch"] = Field(
         "kaiming", description="pytorch: the first convolution as nn.Conv2d draws it"
@@ -250,7 +290,14 @@ class ImageRecipe(Recipe):
     )
     compile: bool = Field(False, description="the encoder by torch.compile")
     probe: Literal[
-        "lbfgs", "knn", "retrieval", "paper", "strict", "renyicl", "renyicl-imagenet"
+        "lbfgs",
+        "knn",
+        "retrieval",
+        "paper",
+        "strict",
+        "renyicl",
+        "renyicl-imagenet",
+        "simclr-imagenet",
     ] = Field("lbfgs", description="retrieval: none is fitted, test images find their class")
     probe_lr: float | None = Field(
         None, gt=0, description="of the probes that are trained on views, in place of their own"
@@ -294,14 +341,25 @@ class ImageRecipe(Recipe):
         if self.pairing == "balanced" and self.batch_size % (alike := 1 + self.positives):
             fix = f"is no multiple of the {alike} images of each class"
             raise ValueError(f"batch_size={self.batch_size} {fix}")
-        if self.asymmetric and (self.positives or self.blur is not None or self.views == "none"):
-            others = "leave out positives, blur, views=none"
+        if self.asymmetric and (
+            self.positives
+            or self.blur is not None
+            or self.views == "none"
+            or self.jitter_strength != 0.5
+        ):
+            others = "leave out positives, blur, jitter_strength, views=none"
             raise ValueError(f"asymmetric views are two with a blur of their own: {others}")
         if self.probe_lr and self.probe not in PROBES:
             raise ValueError(f"probe_lr is of probes that are trained on views, not {self.probe}")
         if self.pretrained and (self.width != 1 or self.size <= STEM):
             fix = f"needs width=1.0 and a size of more than {STEM} pixels"
             raise ValueError(f"{self.encoder} {fix}")
+        if self.encoder.endswith(INCEPTION) and (
+            self.size % HALVED or (self.test_size or 0) % HALVED
+        ):
+            raise ValueError(
+                f"{self.encoder} needs images of {HALVED}, 64, ... 224 pixels: size=224"
+            )
         if self.eval_every and not self.validation:
             raise ValueError("eval_every chooses by validation images: give validation=0.1")
         return self
@@ -387,7 +445,7 @@ class ImageRecipe(Recipe):
 
     @property
     def pretrained(self) -> str:
-        """The network whose weights are taken over from torchvision; empty: they are drawn."""
+        """The network whose weights are taken over from a package; empty: they are drawn."""
         return self.encoder.partition(":")[2]
 
     @property

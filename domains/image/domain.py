@@ -33,7 +33,7 @@ from contrastbench.domains.image.evaluation import (
 from contrastbench.domains.image.images import ImageFiles, Images
 from contrastbench.domains.image.protocols import check_classes as check_protocol
 from contrastbench.domains.image.protocols import scored
-from contrastbench.domains.image.views import Policy, pair, policy, with_blur
+from contrastbench.domains.image.views import Policy, jittered, pair, policy, with_blur
 from contrastbench.domains.model import Raw, together
 from contrastbench.domains.scoring.classifiers import (
     Classifier,
@@ -50,7 +50,8 @@ from contrastbench.losses.errors import UserError
 
 TINY_SIZE = 16  # pixels a side up to which one thread is the fastest
 BEST_ON_TEST = "accuracy_best_epoch_on_test"  # the metric that AttentionNCE's code reports
-OF_IMAGENET, TOP_5 = "renyicl-imagenet", "top_5"  # a probe, and what it is scored by besides
+# probes, and what they are scored by besides
+OF_IMAGENET, TOP_5 = ("renyicl-imagenet", "simclr-imagenet"), "top_5"
 LOCAL_SCALE = (0.05, 0.2)  # share of a picture that RényiCL's local crops show
 
 
@@ -289,7 +290,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         probe = trained_probe(self.recipe)
         held_out = [name for name in self.splits if name != "train"]
         by_epoch: dict[str, list[float]] = {name: [] for name in held_out}
-        if self.recipe.probe == OF_IMAGENET:
+        if self.recipe.probe in OF_IMAGENET:
             by_epoch[TOP_5] = []
 
         def score(moved: Model, classifier: Classifier) -> None:
@@ -414,6 +415,7 @@ def policies(recipe: ImageRecipe) -> list[Policy]:
 def published(recipe: ImageRecipe) -> Policy:
     """The published views with the recipe's own values in place of theirs."""
     kind = with_blur(policy(recipe.views, recipe.size), recipe.blur)
+    kind = jittered(kind, recipe.jitter_strength)
     kind = replace(kind, flip=recipe.flip, scale=(recipe.min_scale, 1.0))
     if recipe.randaugment is None:
         return kind

@@ -1,4 +1,4 @@
-"""ResNets for small and for ordinary images, of any width, and what trains them."""
+"""Networks for small and for ordinary images, of any width, and what trains them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -12,7 +12,8 @@ from torch.utils.checkpoint import checkpoint
 from torchvision.models.resnet import BasicBlock, Bottleneck
 
 from contrastbench.domains.batch_norm import BatchNorm1d, BatchNorm2d
-from contrastbench.domains.image import STEM, ImageRecipe
+from contrastbench.domains.image import INCEPTION, STEM, ImageRecipe
+from contrastbench.domains.image.inception import Inception
 from contrastbench.domains.image.pretrained import load_weights
 from contrastbench.domains.model import ContrastiveModel, head
 from contrastbench.losses.distributed import own_sizes, world
@@ -121,8 +122,16 @@ def without_bias(network: nn.Sequential) -> nn.Sequential:
     return network
 
 
+def network(recipe: ImageRecipe) -> ResNet | Inception:
+    """The recipe's, with weights drawn."""
+    name = recipe.pretrained or recipe.encoder
+    if name == INCEPTION:
+        return Inception(recipe.width)
+    return ResNet(name, recipe.width, recipe.size <= STEM, recipe.stem_init)
+
+
 class ImageModel(ContrastiveModel):
-    """A ResNet with its heads, in the recipe's precision; channels are last in memory.
+    """A network with its heads, in the recipe's precision; channels are last in memory.
 
     With a `chunk`, images are embedded so many at a time and the activations are recomputed in the
     backward pass, so that memory is that of a chunk while the loss sees the whole batch. Batch norm
@@ -135,8 +144,7 @@ class ImageModel(ContrastiveModel):
     """
 
     def __init__(self, recipe: ImageRecipe, steps: int, data_root: Path | None = None) -> None:
-        name, small = recipe.pretrained or recipe.encoder, recipe.size <= STEM
-        encoder = ResNet(name, recipe.width, small, recipe.stem_init)
+        encoder = network(recipe)
         if recipe.zero_init_residual:
             start_as_shortcuts(encoder)
         if recipe.pretrained:

@@ -1,4 +1,4 @@
-"""Trained encoders as folders, ours and torchvision's, ready to be scored."""
+"""Trained encoders as folders, ours and those of ImageNet, ready to be scored."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,15 +6,14 @@ from pathlib import Path
 import torch
 
 from contrastbench.domains.exported import AGAIN, CONFIG, read, write
-from contrastbench.domains.image import ImageRecipe
+from contrastbench.domains.image import KEPT, ImageRecipe
 from contrastbench.domains.image.encoder import ImageModel
 from contrastbench.domains.image.evaluation import Model, Preprocessing
 from contrastbench.domains.image.imagenet import IMAGENET_MEAN, IMAGENET_STD
 from contrastbench.domains.reading import reading
 from contrastbench.losses.errors import UserError
 
-TORCHVISION = "torchvision:"
-SIZE = 224  # pixels a side that torchvision's see
+SIZE = 224  # pixels a side that those of ImageNet see
 
 
 @dataclass(frozen=True)
@@ -35,19 +34,19 @@ def export(
 
 
 def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Encoder:
-    """A folder that `export` wrote, or `torchvision:NAME`.
+    """A folder that `export` wrote, `torchvision:NAME` or `pretrainedmodels:bn_inception`.
 
     Raises:
         UserError: there is none, or it is damaged.
     """
-    if name.startswith(TORCHVISION):
+    if name.startswith(KEPT):
         recipe = ImageRecipe.of("image", {"encoder": name, "width": 1.0, "size": SIZE})
         seen = Preprocessing(IMAGENET_MEAN, IMAGENET_STD, SIZE)
         return Encoder(ImageModel(recipe, 0, data_root).to(device), seen)
     if not (Path(name) / CONFIG).is_file():
         raise UserError(
             f"{name} is no encoder: give a folder that bench run --export wrote, or "
-            f"{TORCHVISION}resnet50"
+            "torchvision:resnet50"
         )
     return exported(Path(name), device)
 

@@ -97,6 +97,11 @@ def sgd(parameters: Iterable[nn.Parameter], lr: float) -> torch.optim.Optimizer:
     return torch.optim.SGD(parameters, lr, momentum=0.9, fused=True)
 
 
+def nesterov(parameters: Iterable[nn.Parameter], lr: float) -> torch.optim.Optimizer:
+    """As in SimCLR's appendix."""
+    return torch.optim.SGD(parameters, lr, momentum=0.9, nesterov=True, fused=True)
+
+
 @dataclass(frozen=True)
 class Probe:
     """A linear classifier trained on views of the training images, through the frozen encoder."""
@@ -173,12 +178,14 @@ class Probe:
 # paper: the linear.py of DCL, HCL and ADNCE, the score that after the last epoch; AttentionNCE's is
 # the same but for its rate on STL-10, and it reports the best epoch on the test set. strict: ours.
 # renyicl: appendix B.4, which leaves batch, momentum and schedule open. renyicl-imagenet: B.3, with
-# the momentum of main_lincls.py, which reports the best epoch on the test set too.
+# the momentum of main_lincls.py, which reports the best epoch on the test set too. simclr-imagenet:
+# appendix B of Chen et al. (2020); its code starts the classifier from zero.
 PROBES = {
     "paper": Probe(adam, 1e-3, 512, 100, "base", statistics_move=True),
     "strict": Probe(adam, 1e-3, 512, 100, "base"),
     "renyicl": Probe(sgd, 0.3, 512, 100, "none", cosine=True),
     "renyicl-imagenet": Probe(sgd, 0.1 * 1024 / 256, 1024, 90, "none", cosine=True, deviation=0.01),
+    "simclr-imagenet": Probe(nesterov, 1.6, 4096, 90, "none", cosine=True, deviation=0.0),
 }
 
 

@@ -1,4 +1,4 @@
-"""ResNets as torchvision's weights have them, trained on ImageNet."""
+"""Weights of networks that were trained on ImageNet: torchvision's, and those of BN-Inception."""
 
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -11,18 +11,29 @@ from contrastbench.domains.reading import cause, reading
 from contrastbench.losses.errors import UserError
 
 VERSION = "IMAGENET1K_V1"  # those that papers start from; later ones are of other training
+# as the package pretrainedmodels has them, from Caffe's
+INCEPTION = "http://data.lip6.fr/cadene/pretrainedmodels/bn_inception-52deb4733.pth"
+CLASSIFIERS = ("fc.", "last_linear.")
+COUNTERS = "num_batches_tracked"  # which old files lack
 
 
 def load_weights(encoder: nn.Module, name: str, data_root: Path | None) -> None:
-    """Give a ResNet of ours torchvision's weights of that name; its layers stand in one order.
+    """Give a network of ours the weights of that name; its layers stand in one order.
 
     Raises:
         UserError: the file cannot be had, or is something else.
     """
-    url = get_model_weights(name)[VERSION].url
-    theirs = [tensor for key, tensor in weights(url, data_root).items() if key[:3] != "fc."]
+    url = INCEPTION if name == "bn_inception" else get_model_weights(name)[VERSION].url
+    found = weights(url, data_root)
+    theirs = [found[key] for key in counted(found) if not key.startswith(CLASSIFIERS)]
     with reading(urlsplit(url).path, f"get {url} again"):
-        encoder.load_state_dict(dict(zip(encoder.state_dict(), theirs, strict=True)))
+        own = dict(zip(counted(encoder.state_dict()), theirs, strict=True))
+        encoder.load_state_dict(encoder.state_dict() | own)
+
+
+def counted(state: dict[str, Tensor]) -> list[str]:
+    """The names of what a network computes with."""
+    return [name for name in state if not name.endswith(COUNTERS)]
 
 
 def weights(url: str, data_root: Path | None) -> dict[str, Tensor]:

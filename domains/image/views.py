@@ -83,6 +83,12 @@ def with_blur(policy: Policy, probability: float | None) -> Policy:
     return policy if probability is None else replace(policy, blur=probability)
 
 
+def jittered(policy: Policy, strength: float) -> Policy:
+    """The policy with a jitter of colours of that strength (Chen et al. 2020, appendix A)."""
+    largest = (0.8 * strength, 0.8 * strength, 0.8 * strength, 0.2 * strength)
+    return replace(policy, strength=largest)
+
+
 def pair(policy: Policy) -> tuple[Policy, Policy]:
     """BYOL's and MoCo v3's two views: all blurred; a tenth blurred and a fifth solarised.
 

@@ -126,6 +126,16 @@ def test_boxes_are_erased_behind_the_normalisation() -> None:
     assert same < 0.9, "one view in five has a box"
 
 
+def test_the_views_of_simclr_on_imagenet_are_those_of_its_appendix_a() -> None:
+    """Jitter of 0.8, 0.8, 0.8, 0.2 in strength 1, blur of every second view."""
+    recipe = make_recipe("image", {"preset": "simclr-imagenet"})
+    strength = {"jitter": 0.8, "strength": (0.8, 0.8, 0.8, 0.2), "grey": 0.2}
+    view = Policy(224, scale=(0.08, 1.0), flip=0.5, blur=0.5, **strength)
+    assert image.policies(recipe) == [view, view]
+    small = make_recipe("image", {"preset": "simclr-imagenet", "jitter_strength": 0.5})
+    assert image.policies(small)[0].strength == (0.4, 0.4, 0.4, 0.1)
+
+
 def test_the_views_of_renyicl_on_imagenet_are_those_of_b3_and_its_code() -> None:
     """Jitter of 0.4, 0.4, 0.2, 0.1; blur and solarisation differ; local crops have less."""
 
@@ -386,6 +396,10 @@ def test_a_compiled_encoder_keeps_its_names_and_its_numbers() -> None:
         ),
         ({"eval_every": 2, "validation": 0.0}, "give validation=0.1"),
         ({"asymmetric": True, "blur": 0.5}, "asymmetric views are two with a blur of their own"),
+        (
+            {"asymmetric": True, "jitter_strength": 1.0},
+            "leave out positives, blur, jitter_strength",
+        ),
         ({"validation": 1.0}, "validation=1.0"),
         ({"validation": 0.001}, "none of any class"),
         ({"views": "easy"}, "views='easy'"),
@@ -397,11 +411,12 @@ def test_a_mistake_is_one_line(recipe: dict, message: str) -> None:
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("name", ["renyicl-imagenet", "simclr-imagenet"])
 def test_the_probe_of_imagenet_is_scored_by_the_first_five_classes_too(
-    monkeypatch: pytest.MonkeyPatch,
+    name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(PROBES, "renyicl-imagenet", replace(PROBES["renyicl-imagenet"], epochs=2))
-    d = domain(probe="renyicl-imagenet", epochs=0)
+    monkeypatch.setitem(PROBES, name, replace(PROBES[name], epochs=2))
+    d = domain(probe=name, epochs=0)
     found = d.evaluate(d.model())
     assert found.metrics["accuracy"] < found.metrics["top_5"] <= 100
     by_epoch = found.details["probe_accuracy_by_epoch"]

@@ -1,4 +1,4 @@
-"""Weights of torchvision in our ResNets."""
+"""Weights of torchvision in our ResNets, and of BN-Inception in ours."""
 
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from torchvision.models import get_model
 
 from contrastbench.domains.image import pretrained
 from contrastbench.domains.image.encoder import ResNet
+from contrastbench.domains.image.inception import Inception
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import UserError
 
@@ -24,6 +25,27 @@ def test_features_are_torchvisions(name: str, monkeypatch: pytest.MonkeyPatch) -
     pretrained.load_weights(ours, name, None)
     theirs.fc = torch.nn.Identity()
     torch.testing.assert_close(ours(x), theirs(x), rtol=1e-6, atol=1e-6)
+
+
+def test_bn_inception_takes_weights_without_counters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As old files are, and with a classifier behind them."""
+    kept = {
+        name: torch.rand_like(tensor)
+        for name, tensor in Inception().state_dict().items()
+        if not name.endswith("num_batches_tracked")
+    }
+    theirs = {f"{k}.of_another_name": tensor for k, tensor in enumerate(kept.values())}
+    asked = []
+    classifier = {"last_linear.weight": torch.zeros(1000, 1024)}
+    monkeypatch.setattr(
+        pretrained, "weights", lambda url, root: asked.append(url) or {**theirs, **classifier}
+    )
+    pretrained.load_weights(ours := Inception(), "bn_inception", None)
+    assert asked == [pretrained.INCEPTION]
+    assert all(torch.equal(ours.state_dict()[name], tensor) for name, tensor in kept.items())
+    theirs.popitem()
+    with pytest.raises(UserError, match=r"bn_inception-52deb4733.pth is damaged"):
+        pretrained.load_weights(ours, "bn_inception", None)
 
 
 def test_they_lie_in_the_data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,3 +63,10 @@ def test_they_are_of_the_published_width_and_stem() -> None:
     for change in ({}, {"width": 1.0, "size": 64}):
         with pytest.raises(UserError, match=r"needs width=1\.0 and a size of more than 64 pixels"):
             make_recipe("image", {**recipe, **change})
+
+
+@pytest.mark.parametrize("sizes", [{"size": 72}, {"size": 64, "test_size": 72}])
+def test_bn_inception_halves_five_times(sizes: dict[str, int]) -> None:
+    assert make_recipe("image", {"encoder": "bn_inception", "size": 64}).encoder == "bn_inception"
+    with pytest.raises(UserError, match=r"bn_inception needs images of 32, 64, \.\.\. 224 pixels"):
+        make_recipe("image", {"encoder": "bn_inception", **sizes})
