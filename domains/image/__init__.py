@@ -97,7 +97,7 @@ PROBES: dict[str, dict[str, Any]] = {
     },
     "simclr-imagenet": {
         **SGD,
-        "optimizer": "sgd, Nesterov momentum 0.9",
+        "optimizer": "sgd, momentum 0.9, Nesterov's",
         "lr": 1.6,
         "batch size": 4096,
         "epochs": 90,

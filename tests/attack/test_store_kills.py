@@ -1,7 +1,7 @@
 """1,000 SIGKILLs at any moment, of whatever writes records and pages: nothing lost, doubled, torn.
 
 Publishing, merging, packing, tables, the page, and sweeps with their worker processes. At least 5 %
-of the kills of each must hit a write, where there are fifty; the run's summary has the sum of all.
+of the kills of each must hit a write; the run's summary has the sum of all.
 """
 
 import os
@@ -18,15 +18,15 @@ from forked import Lives, lives
 from made_records import made
 
 import victims
-from campaign import TIMES, dice, times
+from campaign import dice, times
 from contrastbench.benchmarks.records import reading, store
 
 pytest.importorskip("matplotlib")
 SEEDS = list(range(len(victims.RECORDS)))
 FINE = "0 lost, doubled, corrupt"
 KILLS = {
-    **{"publish": times(640), "merge": times(160), "pack": times(100)},
-    **{"tables": times(15), "report": times(25), "sweeps": times(60)},
+    **{"publish": times(580), "merge": times(160), "pack": times(100)},
+    **{"tables": times(50), "report": times(50), "sweeps": times(60)},
 }
 Report = Callable[[str, int, int], None]
 
@@ -62,8 +62,7 @@ def killed(found: Callable[[str], None], record_property: Callable[[str, object]
     def report(what: str, kills: int, hits: int) -> None:
         record_property("kills", (kills, hits))
         found(f"store: {kills} kills of {what}, {100 * hits / kills:.0f} % within a write: {FINE}")
-        few = kills < 50 * TIMES  # whose share is chance
-        assert few or hits >= kills / 20, f"only {hits} of {kills} hit a write: it attacks nothing"
+        assert hits >= kills / 20, f"only {hits} of {kills} hit a write: it attacks nothing"
 
     return report
 
@@ -81,6 +80,8 @@ def test_publish(undertaker: Lives, ram: Path, killed: Report) -> None:
         if kills >= KILLS["publish"]:
             break
         results = ram / str(round_)
+        if round_ % 50 == 49:  # what else the machine does comes and goes
+            alive = undertaker.seconds("publish", f"{results}-alone", str(ram / "alive"), SEEDS)
         log.write_text("")  # both may be dead before they write
         orders = (SEEDS, SEEDS[::-1])
         died = undertaker(

@@ -47,8 +47,10 @@ def test_probes_of_images_are_those_that_recipes_say(name: str) -> None:
     assert probe.statistics_move == (said["batch norm"] == "statistics move")
     optimizer = probe.optimizer([torch.nn.Parameter(torch.zeros(1))], probe.lr)
     group = optimizer.param_groups[0]
-    kind, _, momentum = said["optimizer"].partition(", momentum ")
+    kind, *more = said["optimizer"].split(", ")
+    momentum = "".join(more[:1]).removeprefix("momentum ")
     assert type(optimizer).__name__.lower() == kind
+    assert group.get("nesterov", False) == ("Nesterov's" in more)
     assert group["weight_decay"] == said["weight decay"]
     assert not momentum or group["momentum"] == float(momentum)
 

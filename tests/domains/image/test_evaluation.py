@@ -172,7 +172,10 @@ def test_probes_have_the_published_numbers(name: str) -> None:
     assert type(optimizer) is kind
     assert {key: optimizer.param_groups[0][key] for key in numbers} == pytest.approx(numbers)
     assert {key: getattr(probe, key) for key in others} == others
-    assert (probe.cosine, probe.statistics_move) == (name not in ("paper", "strict"), name == "paper")
+    assert (probe.cosine, probe.statistics_move) == (
+        name not in ("paper", "strict"),
+        name == "paper",
+    )
 
 
 def test_a_probe_is_the_loop_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
