@@ -11,6 +11,7 @@ import json
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
+from os.path import isfile
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 def class_in_file(path: Path, attribute: str) -> Any:
     """A user's own loss class, from a file."""
-    if not path.is_file():
+    if not isfile(path):  # noqa: PTH113 - too long a name is none
         raise UserError(f"no file {path}: give --loss as path/to/file.py:Class")
     folder = hashlib.sha256(str(path.resolve()).encode()).hexdigest()
     spec = importlib.util.spec_from_file_location(f"file_{folder}.{path.stem}", path)

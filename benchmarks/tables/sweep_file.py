@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
+from os.path import isfile
 from pathlib import Path
 from typing import Any
 
@@ -223,7 +224,7 @@ def beside(loss: str, path: Path | None) -> str:
 
     def found(match: re.Match[str]) -> str:
         here = path.parent / match[0] if path else Path(match[0])
-        return str(here) if here.is_file() else match[0]
+        return str(here) if isfile(here) else match[0]  # noqa: PTH113 - too long a name is none
 
     return re.sub(r"[^\s*+]+\.py(?=:)", found, loss)
 
