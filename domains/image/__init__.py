@@ -412,7 +412,7 @@ class ImageRecipe(Recipe):
             idle.add("positives")
         if self.probe == "retrieval" and not self.eval_every:
             idle |= {"knn_k", "knn_temperature"}
-        if self.pretrained:
+        if self.pretrained or self.encoder == INCEPTION:
             idle |= {"stem_init", "zero_init_residual"}
         return idle if self.local_crops else {*idle, "local_size"}
 

@@ -8,8 +8,6 @@ from torch import Tensor, nn
 from contrastbench.domains.batch_norm import BatchNorm2d
 from contrastbench.domains.image.imagenet import IMAGENET_MEAN, IMAGENET_STD
 
-STRIDE = 32  # pixels of an image for one of the last feature map
-
 
 class Widths(NamedTuple):
     """Channels of a block's branches; one without `single` and `pooled` halves the sides."""

@@ -113,6 +113,23 @@ def places(value: Any, where: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [place for at, child in below for place in (at, *places(child, at))]
 
 
+@pytest.mark.parametrize(
+    "line", ["losses: [{}.py:Mine]", "losses: [{}]", "domains: {{graph: {{datasets: [{}]}}}}"]
+)
+def test_names_too_long_for_a_file(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    whole = {"losses": "losses: [none]", "domains": "domains: {graph: {}}", "seeds": "seeds: 0-1"}
+    path.write_text("\n".join({**whole, line.partition(":")[0]: line.format("x" * 300)}.values()))
+    for work in (lambda: load(str(path), check_values=True), lambda: plan_of(path, tmp_path)):
+        with pytest.raises(UserError) as said:
+            work()
+        assert len(str(said.value).splitlines()) == 1
+
+
+def plan_of(path: Path, results: Path) -> None:
+    make_plan(str(path), [], None, True, None, results)
+
+
 def test_files(tmp_path: Path, found: Callable[[str], None]) -> None:
     path = tmp_path / "mine.yaml"
 
