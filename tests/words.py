@@ -17,7 +17,8 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 ROOM = "contrastbench.benchmarks."
-WORK = (  # modules that work; they bring torch, too
+WORK = (  # modules that work, and bring torch, which takes seconds
+    "cli.doctor",
     *("running.runner", "running.devices", "running.ranks", "running.domain_laws"),
     *("analyses.laboratory", "analyses.mutual_information", "analyses.learning_curve"),
     *("analyses.weights", "analyses.consistency"),
@@ -46,12 +47,12 @@ def without_work() -> Any:
     """The command line's main function, once all doors are shut."""
     for name in (*(f"{ROOM}{room}" for room in WORK), "contrastbench.losses.laws"):
         sys.modules[name] = Stub(name)
-    from contrastbench.benchmarks.cli import doctor, main
+    from contrastbench.benchmarks.cli import main
     from contrastbench.benchmarks.running import launch
     from contrastbench.benchmarks.sweeps import slurm
     from contrastbench.domains import registry
 
-    doctor.report = launch.launch = slurm.submit = registry.fetch = work
+    launch.launch = slurm.submit = registry.fetch = work
     return main.main
 
 

@@ -66,7 +66,7 @@ def test_recipes(domain: str, found: Callable[[str], None]) -> None:
     about = declaration(domain)
     keys = st.sampled_from([*about.recipe.model_fields, "preset", "misspelt"])
 
-    @often(400)
+    @often(4000)
     @given(st.dictionaries(keys, VALUES, max_size=4))
     def ask(values: dict[str, Any]) -> None:
         def made() -> None:
@@ -77,11 +77,11 @@ def test_recipes(domain: str, found: Callable[[str], None]) -> None:
         one_line(made)
 
     ask()
-    found(f"input: {times(400)} recipes of domain {domain}: each is made, or one line")
+    found(f"input: {times(4000)} recipes of domain {domain}: each is made, or one line")
 
 
 def test_losses(found: Callable[[str], None]) -> None:
-    @often(400)
+    @often(4000)
     @given(st.data())
     def ask(data: st.DataObject) -> None:
         name = data.draw(st.sampled_from(sorted(losses())))
@@ -90,7 +90,7 @@ def test_losses(found: Callable[[str], None]) -> None:
         one_line(LossSpec(name, params).check)
 
     ask()
-    found(f"input: {times(400)} losses with parameters: each is made, or one line")
+    found(f"input: {times(4000)} losses with parameters: each is made, or one line")
 
 
 FILE = {
@@ -138,7 +138,7 @@ def test_files(tmp_path: Path, found: Callable[[str], None]) -> None:
         one_line(lambda: load(str(path), check_values=True))
         one_line(lambda: make_plan(str(path), [], None, True, None, tmp_path))
 
-    @often(150)
+    @often(500)
     @given(st.sampled_from(places(FILE)), VALUES, st.booleans())
     def replaced(place: tuple[Any, ...], value: Any, misspell: bool) -> None:
         document: Any = copy.deepcopy(FILE)
@@ -152,7 +152,7 @@ def test_files(tmp_path: Path, found: Callable[[str], None]) -> None:
             inner[last] = value
         asked(yaml.safe_dump(document, allow_unicode=True))
 
-    @often(150)
+    @often(500)
     @given(st.integers(0, len(yaml.safe_dump(FILE))), st.text(max_size=3), st.integers(0, 3))
     def torn(place: int, text: str, less: int) -> None:
         whole = yaml.safe_dump(FILE)
@@ -160,4 +160,4 @@ def test_files(tmp_path: Path, found: Callable[[str], None]) -> None:
 
     replaced()
     torn()
-    found(f"input: {times(150) * 2} sweep files with one thing wrong: each is read, or one line")
+    found(f"input: {times(500) * 2} sweep files with one thing wrong: each is read, or one line")

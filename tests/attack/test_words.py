@@ -13,14 +13,13 @@ import words
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from campaign import SEED, TIMES, times
+from campaign import SEED, times
 from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.tables.catalogue import names as tables
 from contrastbench.domains.registry import DOMAINS
 from contrastbench.losses.registry import LOSSES
 
 ASK = [sys.executable, "-P", words.__file__]
-PROCESSES = times(20) if TIMES >= 10 else 4  # each takes seconds to import
 Said = tuple[int, str, str, float]  # exit code, standard output, standard error, seconds
 KNOWN = (
     *(*DOMAINS, *LOSSES, *tables(), "MUTAG", "motifs", "digits", "standard", "smoke", "none"),
@@ -107,7 +106,7 @@ def test_in_one_process(tmp_path: Path, found: Callable[[str], None]) -> None:
         assert process.stdin
         assert process.stdout
 
-        @often(times(200))
+        @often(times(2000))
         @given(lists())
         def ask(asked: list[str]) -> None:
             nonlocal longest
@@ -130,7 +129,7 @@ def test_in_one_process(tmp_path: Path, found: Callable[[str], None]) -> None:
 def test_in_processes(tmp_path: Path, found: Callable[[str], None]) -> None:
     longest = 0.0
 
-    @often(PROCESSES)
+    @often(times(200))
     @given(lists())
     def ask(asked: list[str]) -> None:
         nonlocal longest
@@ -142,4 +141,4 @@ def test_in_processes(tmp_path: Path, found: Callable[[str], None]) -> None:
         longest = max(longest, time.perf_counter() - start)
 
     ask()
-    found(f"input: {PROCESSES} lists of words as processes, {longest:.1f} s at most")
+    found(f"input: {times(200)} lists of words as processes, {longest:.1f} s at most")
