@@ -394,6 +394,9 @@ class Worker:
             ) from None
         self.heard = 0  # bytes there when it got its task
         cores = str(max(1, cpu_count() // jobs))
+        # a training has the threads of the machine whatever the jobs, and of several only some run:
+        # those that wait for them spinning take the cores that they need
+        waiting = {"OMP_WAIT_POLICY": "PASSIVE"} if jobs > 1 else {}
         self.process = subprocess.Popen(
             COMMAND,
             stdin=subprocess.PIPE,
@@ -401,7 +404,12 @@ class Worker:
             stderr=self.errors,
             text=True,
             encoding="utf-8",
-            env={"OMP_NUM_THREADS": cores, **os.environ, "LOKY_MAX_CPU_COUNT": cores},
+            env={
+                **waiting,
+                "OMP_NUM_THREADS": cores,
+                **os.environ,
+                "LOKY_MAX_CPU_COUNT": cores,
+            },
             start_new_session=True,  # Ctrl-C reaches the sweep alone, which hands it on
         )
 

@@ -348,6 +348,15 @@ def test_jobs_are_processes_and_share_the_cores(
     assert {f.reason for f in run(tasks("infonce"), tmp_path, jobs=3)} == {"failed: 228"}
 
 
+@pytest.mark.parametrize(("jobs", "policy"), [(1, "default"), (2, "PASSIVE")])
+def test_threads_of_several_jobs_wait_without_spinning(
+    jobs: int, policy: str, stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    stub('say(status="failed", error=os.environ.get("OMP_WAIT_POLICY", "default"))')
+    assert {f.reason for f in run(tasks("infonce"), tmp_path, jobs=jobs)} == {f"failed: {policy}"}
+
+
 def test_threads_of_a_training_do_not_depend_on_the_number_of_jobs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
