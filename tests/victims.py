@@ -16,6 +16,7 @@ from contrastbench.benchmarks.records import packing, store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.merge import merge
 from contrastbench.benchmarks.report import page  # noqa: F401 - imported before the fork
+from contrastbench.benchmarks.sweeps import process
 from contrastbench.benchmarks.sweeps import sweep as sweeping
 from contrastbench.benchmarks.tables import formats
 from contrastbench.losses.spec import LossSpec
@@ -65,9 +66,9 @@ def sweep(folder: str, seed: str, longest: float) -> None:
     """`bench sweep`, whose workers live so many seconds at most; zero: as long as they like."""
     rng, command = random.Random(seed), [sys.executable, str(writing_worker.__file__)]
 
-    class Mortal(sweeping.Worker):
+    class Mortal(process.Worker):
         def __init__(self, *arguments: Any) -> None:
-            sweeping.COMMAND = [*command, *([str(rng.uniform(0, longest))] if longest else [])]
+            process.COMMAND = [*command, *([str(rng.uniform(0, longest))] if longest else [])]
             super().__init__(*arguments)
 
     sweeping.Worker = Mortal  # type: ignore[misc]

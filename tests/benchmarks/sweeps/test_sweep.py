@@ -16,6 +16,7 @@ import pytest
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import runner
 from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.sweeps import process as process_module
 from contrastbench.benchmarks.sweeps import slots as slots_module
 from contrastbench.benchmarks.sweeps import sweep as sweep_module
 from contrastbench.benchmarks.sweeps.costs import Costs
@@ -58,7 +59,7 @@ def stub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Pat
                 ok = dict(status="ok", error=None, seconds=1.0)
         """
         code = textwrap.dedent(script) + textwrap.indent(textwrap.dedent(body), "    ")
-        monkeypatch.setattr(sweep_module, "COMMAND", [sys.executable, "-c", code])
+        monkeypatch.setattr(process_module, "COMMAND", [sys.executable, "-c", code])
         return notes
 
     return install
@@ -162,13 +163,13 @@ def test_each_worker_has_its_device_by_name(
 ) -> None:
     cards(2)
     stub('say(status="failed", error=str(os.getpid()) + " " + m["options"]["device"])')
-    together, do = threading.Barrier(4), sweep_module.Worker.do
+    together, do = threading.Barrier(4), process_module.Worker.do
 
-    def do_together(self: sweep_module.Worker, task: Task, wait: bool) -> sweep_module.Reply:
+    def do_together(self: process_module.Worker, task: Task, wait: bool) -> process_module.Reply:
         together.wait()
         return do(self, task, wait)
 
-    monkeypatch.setattr(sweep_module.Worker, "do", do_together)
+    monkeypatch.setattr(process_module.Worker, "do", do_together)
     replies = {failure.reason for failure in run(tasks("infonce", seeds=4), tmp_path, jobs=4)}
     assert len(replies) == 4, "four processes"
     used = sorted(reply.split()[-1] for reply in replies)
@@ -198,15 +199,15 @@ def test_a_cell_out_of_memory_is_tried_once_more_alone_on_its_device(
         """
     )
     both, asked, back = threading.Barrier(2), threading.Event(), threading.Event()
-    living: set[sweep_module.Worker] = set()
+    living: set[process_module.Worker] = set()
     beside: list[int] = []
-    do, end = sweep_module.Worker.do, sweep_module.Worker.end
+    do, end = process_module.Worker.do, process_module.Worker.end
     work = [*tasks("dar", seeds=1), *tasks("infonce", seeds=6)[1:]]
     sweep = Sweep(work, Options(tmp_path), 2, Costs(tmp_path))
     (device,) = sweep.devices.values()
     alone, wait_for = device.alone, device.changed.wait_for
 
-    def watched_do(self: sweep_module.Worker, task: Task, wait: bool) -> sweep_module.Reply:
+    def watched_do(self: process_module.Worker, task: Task, wait: bool) -> process_module.Reply:
         living.add(self)
         if not asked.is_set():
             both.wait()
@@ -219,7 +220,7 @@ def test_a_cell_out_of_memory_is_tried_once_more_alone_on_its_device(
             back.set()
         return do(self, task, wait)
 
-    def watched_end(self: sweep_module.Worker) -> None:
+    def watched_end(self: process_module.Worker) -> None:
         end(self)
         living.discard(self)
 
@@ -237,8 +238,8 @@ def test_a_cell_out_of_memory_is_tried_once_more_alone_on_its_device(
 
     monkeypatch.setattr(device.changed, "wait_for", watched_wait)
     monkeypatch.setattr(device, "alone", watched_alone)
-    monkeypatch.setattr(sweep_module.Worker, "do", watched_do)
-    monkeypatch.setattr(sweep_module.Worker, "end", watched_end)
+    monkeypatch.setattr(process_module.Worker, "do", watched_do)
+    monkeypatch.setattr(process_module.Worker, "end", watched_end)
     failures = sweep.run()
     assert beside == [0, 0], "nobody else's process was there, before and in the second try"
     assert len(notes.read_text().splitlines()) == 7, "each cell once, and one twice"
@@ -337,7 +338,7 @@ def test_a_cell_without_a_result_is_exit_code_1(tmp_path: Path, monkeypatch) -> 
 def test_jobs_are_processes_and_share_the_cores(
     stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweep_module, "cpu_count", lambda: 8)
+    monkeypatch.setattr(process_module, "cpu_count", lambda: 8)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     stub(
         """
@@ -395,8 +396,8 @@ def test_an_interrupted_sweep_lets_its_workers_end(
     """
     script = (
         "import sys; from contrastbench.benchmarks.cli import main as cli; from "
-        "contrastbench.benchmarks.sweeps import sweep;"
-        "sweep.COMMAND = [sys.executable, '-c', sys.argv.pop()]; cli.main()"
+        "contrastbench.benchmarks.sweeps import process;"
+        "process.COMMAND = [sys.executable, '-c', sys.argv.pop()]; cli.main()"
     )
     os.mkfifo(tmp_path / "begun")
     words = [sys.executable, "-P", "-c", script, "sweep", "smoke", "--tiny", worker]
@@ -413,7 +414,7 @@ def test_a_worker_that_cannot_start_ends_the_sweep(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        sweep_module, "COMMAND", [sys.executable, "-c", "raise SystemExit('no torch')"]
+        process_module, "COMMAND", [sys.executable, "-c", "raise SystemExit('no torch')"]
     )
     with pytest.raises(ValueError, match="no worker process can be started: no torch"):
         run(tasks("infonce"), tmp_path)
@@ -424,7 +425,7 @@ def test_a_worker_that_is_killed_while_it_starts_is_started_again(
     kills: int, stub, tmp_path: Path
 ) -> None:
     stub("say(**ok)")
-    code = sweep_module.COMMAND[-1]
+    code = process_module.COMMAND[-1]
     tries = tmp_path / "tries"
     die = f"""
         import os, signal
@@ -434,7 +435,7 @@ def test_a_worker_that_is_killed_while_it_starts_is_started_again(
                 file.flush()
                 os.kill(os.getpid(), signal.SIGKILL)
     """
-    sweep_module.COMMAND[-1] = textwrap.dedent(die) + code
+    process_module.COMMAND[-1] = textwrap.dedent(die) + code
     if kills < sweep_module.STARTS:
         assert run(tasks("infonce"), tmp_path) == []
     else:
@@ -466,7 +467,7 @@ def test_no_room_for_a_workers_words_is_one_line(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(sweep_module.tempfile, "TemporaryFile", full)
+    monkeypatch.setattr(process_module.tempfile, "TemporaryFile", full)
     with pytest.raises(
         ValueError,
         match=r"no worker process can be started \(No space left on device\): name a folder",
@@ -522,9 +523,9 @@ def test_a_sweep_of_ones_own(tmp_path: Path) -> None:
     assert len(records) == 4
 
 
-def worker_of(options: Options) -> sweep_module.Worker:
+def worker_of(options: Options) -> process_module.Worker:
     """A worker without a process."""
-    worker = sweep_module.Worker.__new__(sweep_module.Worker)
+    worker = process_module.Worker.__new__(process_module.Worker)
     worker.options = options
     return worker
 
@@ -537,4 +538,4 @@ def test_a_message_holds_what_a_cell_needs(tmp_path: Path) -> None:
     message = json.loads(json.dumps(worker_of(options).message(task, wait=False)))
     assert to_experiment(message["experiment"]) == task.experiment
     assert to_options(message["options"]) == options
-    assert message["cores"] == sweep_module.cpu_count()
+    assert message["cores"] == process_module.cpu_count()

@@ -1,0 +1,138 @@
+"""A worker process, seen from the sweep that gives it cells; `worker` is its own side."""
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from typing import Any
+
+from joblib import cpu_count
+
+from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.sweeps.survey import Task
+from contrastbench.losses.errors import UserError
+
+Reply = dict[str, Any]
+COMMAND = [
+    sys.executable,
+    "-P",
+    "-m",
+    "contrastbench.benchmarks.sweeps.worker",
+]  # -P: a user's files here are no modules
+
+
+class Worker:
+    """A process that gets one cell after another."""
+
+    rehearsal = False
+
+    def __init__(self, options: Options, jobs: int, rehearsal: bool = False) -> None:
+        self.options, self.rehearsal = options, rehearsal
+        try:
+            self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
+        except OSError as error:
+            raise UserError(
+                f"no worker process can be started ({error.strerror}): name a folder with TMPDIR"
+            ) from None
+        self.heard = 0  # bytes there when it got its task
+        cores = str(max(1, cpu_count() // jobs))
+        # a training has the threads of the machine whatever the jobs, and of several only some run:
+        # those that wait for them spinning take the cores that they need
+        waiting = {"OMP_WAIT_POLICY": "PASSIVE"} if jobs > 1 else {}
+        self.process = subprocess.Popen(
+            COMMAND,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            text=True,
+            encoding="utf-8",
+            env={
+                **waiting,
+                "OMP_NUM_THREADS": cores,
+                **os.environ,
+                "LOKY_MAX_CPU_COUNT": cores,
+            },
+            start_new_session=True,  # Ctrl-C reaches the sweep alone, which hands it on
+        )
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can get another cell."""
+        return self.process.poll() is None
+
+    def is_ready(self) -> bool:
+        """Whether it has imported what it needs; False: it has ended."""
+        return bool(self.answer()["status"] == "ready")
+
+    def do(self, task: Task, wait: bool) -> Reply:
+        """What became of a task."""
+        self.heard = self.said
+        with suppress(BrokenPipeError):
+            print(json.dumps(self.message(task, wait)), file=self.process.stdin, flush=True)
+        return self.answer()
+
+    def message(self, task: Task, wait: bool) -> Reply:
+        """A task as the worker reads it."""
+        root = self.options.data_root
+        return {
+            "experiment": dataclasses.asdict(task.experiment),
+            "seed": task.seed,
+            "options": {
+                "results": str(self.options.results),
+                "data_root": None if root is None else str(root),
+                "device": self.options.device,
+                "threads": self.options.threads,
+                "deterministic": self.options.deterministic,
+                "tf32": self.options.tf32,
+            },
+            "cores": cpu_count(),  # the same for any number of jobs: threads can change a number
+            "claim": f"{task.experiment.key[:16]}-seed{task.seed}",
+            "wait": wait,
+            "rehearse": self.rehearsal,
+        }
+
+    def answer(self) -> Reply:
+        """The worker's next line, or that there will be none."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if line.endswith("\n"):
+            return dict(json.loads(line))
+        code = self.process.wait()
+        error = f"the process {ending(code)}: {self.last_words()}"
+        return {"status": "failed", "error": error, "code": code}
+
+    @property
+    def said(self) -> int:
+        """Bytes on its standard error so far."""
+        return os.fstat(self.errors.fileno()).st_size
+
+    def last_words(self) -> str:
+        """The last line that it wrote to standard error since it got its task."""
+        words = os.pread(self.errors.fileno(), self.said - self.heard, self.heard)
+        return (words.decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
+
+    def end(self) -> None:
+        """Let it end."""
+        self.process.communicate()
+        self.errors.close()
+
+
+def ending(code: int) -> str:
+    """How a process ended, by its exit code.
+
+    >>> ending(-9)
+    'was killed by SIGKILL (out of memory?)'
+    """
+    if code >= 0:
+        return f"ended with exit code {code}"
+    name = signal.Signals(-code).name
+    return f"was killed by {name}" + " (out of memory?)" * (-code == signal.SIGKILL)
+
+
+def ran_out(reply: Reply) -> bool:
+    """Whether a cell ended for want of memory, as far as can be told from outside."""
+    return reply["status"] == "oom" or reply.get("code") == -signal.SIGKILL
