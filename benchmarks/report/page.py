@@ -19,13 +19,14 @@ from contrastbench.benchmarks.comparison.formats import (
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.report import contents, plots
 from contrastbench.benchmarks.report.differences import differences_plot
+from contrastbench.benchmarks.report.groups import data, failures, read_groups
 
 HERE = Path(__file__).parent
 
 
 def render(names: Sequence[str], results: Path, folder: Path | None = None) -> tuple[str, str]:
     """The page, and what it holds in a few words; its plots are files of the folder, too."""
-    groups = contents.read_groups(results)
+    groups = read_groups(results)
     shown = contents.choose(names, results, groups)
     numbers = contents.related(shown, groups) if names else {group.number for group in groups}
     chosen = [group for group in groups if group.number in numbers]
@@ -36,9 +37,9 @@ def render(names: Sequence[str], results: Path, folder: Path | None = None) -> t
         .render(
             shown=shown,
             statuses=statuses,
-            data=contents.data(chosen),
+            data=data(chosen),
             experiments=len(chosen),
-            failures=contents.failures(chosen),
+            failures=failures(chosen),
             sensitivities=list(plots.sensitivities(chosen)),
             alpha=ALPHA,
             version=version("contrastbench"),

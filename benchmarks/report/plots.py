@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from contrastbench.benchmarks.comparison.statistics import Ranking, mean_std
 from contrastbench.benchmarks.records.store import Record, canonical
-from contrastbench.benchmarks.report.contents import Group
+from contrastbench.benchmarks.report.groups import Group
 
 COLORS = (
     "#2f7fd1",

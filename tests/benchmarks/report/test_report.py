@@ -19,6 +19,7 @@ from made_records import ENVIRONMENT, add
 from contrastbench.benchmarks import report
 from contrastbench.benchmarks.comparison.statistics import Ranking
 from contrastbench.benchmarks.report import contents, plots
+from contrastbench.benchmarks.report.groups import POINTS, read_groups, thinned
 from contrastbench.benchmarks.report.page import with_minus
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.table import Table, Tune
@@ -112,7 +113,7 @@ def test_the_best_of_a_column_is_marked(filled: Path) -> None:
 
 
 def test_costs_are_means_over_the_columns_that_all_fill(filled: Path) -> None:
-    (shown,) = contents.choose(["small"], filled, contents.read_groups(filled))
+    (shown,) = contents.choose(["small"], filled, read_groups(filled))
     assert shown.costs == [("base", 2.0, 76.0), ("warm", 2.0, 78.0), ("new", 2.0, 76.0)]
 
 
@@ -155,7 +156,7 @@ def test_seeds_that_choose_parameters_are_never_averaged_with_results(filled: Pa
     for temperature, accuracy in ((0.5, 10.0), (0.4, 20.0), (0.3, 30.0)):
         for seed in (1000, 1001):
             add(filled, seed, accuracy, params={"temperature": temperature})
-    groups = contents.read_groups(filled)
+    groups = read_groups(filled)
     by_t = {
         g.first["params"]["temperature"]: g
         for g in groups
@@ -180,7 +181,7 @@ def test_tuning_seeds_are_those_of_the_tables(
 ) -> None:
     table = TABLE.model_copy(update={"tune": Tune(seeds=[2])})
     monkeypatch.setattr(contents, "load", lambda name: table)
-    groups = contents.read_groups(filled)
+    groups = read_groups(filled)
     contents.choose(["small"], filled, groups)
     assert {tuple(sorted(group.tuning)) for group in groups} == {(2,)}
 
@@ -308,12 +309,12 @@ def test_a_users_sweep_is_a_table_too(tmp_path: Path) -> None:
 
 def test_curves_are_thinned_and_keep_their_ends() -> None:
     short = [[1.0, 2.0], [2.0, 1.0]]
-    assert contents.thinned(short) == short
-    assert contents.thinned([]) == []
-    thin = contents.thinned([(i, i / 3) for i in range(1, 1001)])
-    assert len(thin) <= contents.POINTS + 1
+    assert thinned(short) == short
+    assert thinned([]) == []
+    thin = thinned([(i, i / 3) for i in range(1, 1001)])
+    assert len(thin) <= POINTS + 1
     assert (thin[0], thin[-1]) == ([1, 0.33333], [1000, 333.33])
-    assert contents.thinned([(1, 2.0)]) == [[1, 2.0]]
+    assert thinned([(1, 2.0)]) == [[1, 2.0]]
 
 
 def test_sensitivity_holds_everything_else(tmp_path: Path) -> None:
@@ -324,7 +325,7 @@ def test_sensitivity_holds_everything_else(tmp_path: Path) -> None:
         tmp_path, 0, 99.0, params={"temperature": 0.8}, recipe={"epochs": 5}
     )  # differs in two settings
     add(tmp_path, 0, 50.0, params={"temperature": 0.1}, recipe={"epochs": 3})
-    found = {what.setting: what for what in plots.sensitivities(contents.read_groups(tmp_path))}
+    found = {what.setting: what for what in plots.sensitivities(read_groups(tmp_path))}
     assert set(found) == {"temperature", "recipe.epochs"}
     (line,) = found["temperature"].lines
     assert (line.x, line.mean, line.n) == ([0.1, 0.2, 0.4], [70.5, 80.5, 60.5], [2, 2, 2])
@@ -336,14 +337,14 @@ def test_sensitivity_holds_everything_else(tmp_path: Path) -> None:
 def test_sensitivity_keeps_other_data_apart(tmp_path: Path) -> None:
     add(tmp_path, 0, 70.0, params={"temperature": 0.1})
     add(tmp_path, 0, 70.0, params={"temperature": 0.2}, data_hash="1" * 64)
-    assert list(plots.sensitivities(contents.read_groups(tmp_path))) == []
+    assert list(plots.sensitivities(read_groups(tmp_path))) == []
 
 
 def test_lines_are_told_apart_by_what_differs(tmp_path: Path) -> None:
     for mu in (0.3, 0.7):
         for temperature in (0.1, 0.2):
             add(tmp_path, 0, 70.0, loss="adnce", params={"mu": mu, "temperature": temperature})
-    found = {what.setting: what for what in plots.sensitivities(contents.read_groups(tmp_path))}
+    found = {what.setting: what for what in plots.sensitivities(read_groups(tmp_path))}
     assert [found["temperature"].label(line) for line in found["temperature"].lines] == [
         "mu=0.3",
         "mu=0.7",
@@ -354,7 +355,7 @@ def test_lines_are_told_apart_by_what_differs(tmp_path: Path) -> None:
 def test_plots_are_in_the_pages_colour_and_say_what_they_show(tmp_path: Path) -> None:
     for temperature in (0.01, 0.2):
         add(tmp_path, 0, 70.0, params={"temperature": temperature})
-    (what,) = plots.sensitivities(contents.read_groups(tmp_path))
+    (what,) = plots.sensitivities(read_groups(tmp_path))
     for drawing in (
         plots.cost_plot([("a $b$", 1.0, 80.0), (EVIL, 20.0, 81.0)], "accuracy"),
         plots.sensitivity_plot(what),
