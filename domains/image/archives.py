@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from contrastbench.domains.download import fetch
-from contrastbench.domains.image import DATASETS, decode
+from contrastbench.domains.image import decode
+from contrastbench.domains.image.datasets import DATASETS
 from contrastbench.domains.reading import UNPACKED, first_double, reading
 from contrastbench.losses.errors import UserError
 

@@ -11,9 +11,10 @@ from pathlib import Path, PurePosixPath
 import torch
 from torch import Tensor
 
-from contrastbench.domains.image import DATASETS, PICTURES, decode
+from contrastbench.domains.image import decode
 from contrastbench.domains.image.archives import Members, again
 from contrastbench.domains.image.binaries import below, class_names, exactly
+from contrastbench.domains.image.datasets import DATASETS, PICTURES
 from contrastbench.domains.image.decode import ReadBytes
 from contrastbench.domains.image.images import ImageSet, on_device
 from contrastbench.domains.own import files_below

@@ -10,7 +10,8 @@ from pathlib import Path, PurePosixPath
 import torch
 
 from contrastbench.domains import download
-from contrastbench.domains.image import DATASETS, decode, matlab
+from contrastbench.domains.image import decode, matlab
+from contrastbench.domains.image.datasets import DATASETS
 from contrastbench.domains.image.decode import ReadBytes
 from contrastbench.domains.image.files import Part, Parts, check_sizes, from_files
 from contrastbench.domains.image.imagenet import IMAGENET_MEAN, IMAGENET_STD

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import torch
 
-from contrastbench.domains.image import DATASETS, decode
+from contrastbench.domains.image import decode
 from contrastbench.domains.image.archives import again, archive
+from contrastbench.domains.image.datasets import DATASETS
 from contrastbench.domains.image.decode import ReadBytes
 from contrastbench.domains.image.files import Part, Parts, check_sizes, from_files
 from contrastbench.domains.image.folders import images_of, part

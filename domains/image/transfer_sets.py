@@ -15,7 +15,8 @@ import torch
 from torchvision import datasets
 
 from contrastbench.domains import download
-from contrastbench.domains.image import DATASETS, decode
+from contrastbench.domains.image import decode
+from contrastbench.domains.image.datasets import DATASETS
 from contrastbench.domains.image.files import Part, Parts, check_sizes, from_files
 from contrastbench.domains.image.imagenet import IMAGENET_MEAN, IMAGENET_STD
 from contrastbench.domains.image.images import ImageSet

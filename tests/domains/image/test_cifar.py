@@ -15,8 +15,9 @@ import torch
 pytest.importorskip("PIL")
 from PIL import Image
 
-from contrastbench.domains.image import DATASETS, archives, cifar
+from contrastbench.domains.image import archives, cifar
 from contrastbench.domains.image.data import load, load_declared
+from contrastbench.domains.image.datasets import DATASETS
 from contrastbench.domains.image.images import Images
 from contrastbench.losses import UserError
 from made_images import CPU, as_folder, noise, refused

@@ -12,8 +12,9 @@ pytest.importorskip("PIL")
 from scipy.io import savemat
 
 from contrastbench.domains.base import PairsByClass, generator
-from contrastbench.domains.image import DATASETS, disjoint
+from contrastbench.domains.image import disjoint
 from contrastbench.domains.image.data import load, load_declared
+from contrastbench.domains.image.datasets import DATASETS
 from contrastbench.domains.image.disjoint import LAYOUTS
 from contrastbench.domains.image.domain import ImageDomain, balanced
 from contrastbench.domains.image.imagenet import IMAGENET_MEAN

@@ -13,8 +13,9 @@ import torch
 pytest.importorskip("PIL")
 from scipy.io import savemat
 
-from contrastbench.domains.image import DATASETS, protocols, transfer_sets
+from contrastbench.domains.image import protocols, transfer_sets
 from contrastbench.domains.image.data import load, load_declared
+from contrastbench.domains.image.datasets import DATASETS
 from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.domains.image.encoders import export
 from contrastbench.domains.image.evaluation import Preprocessing
