@@ -306,10 +306,10 @@ def standing_lines(found: list[Standing]) -> list[list[str]]:
 
 def ranks_text(ranking: Ranking, alpha: float) -> str:
     """The tests over ranks in one line."""
-    k, cd = len(ranking.ranks), ranking.critical_difference
+    k, cd, p = len(ranking.ranks), ranking.critical_difference, p_text(ranking.p)
     never = f", more than any two of {k} ranks can differ" if cd >= k - 1 else ""
     return (
-        f"Friedman: chi2({k - 1}) = {ranking.chi2:.2f}, p = {p_text(ranking.p)}. "
+        f"Friedman: chi2({k - 1}) = {ranking.chi2:.2f}, p {'= ' * (p[0] != '<')}{p}. "
         f"Nemenyi's critical difference at {alpha}: {cd:.2f}{never}."
     )
 

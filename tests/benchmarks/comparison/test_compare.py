@@ -18,8 +18,9 @@ from contrastbench.benchmarks.comparison.compare import (
     ranks,
     redrawn,
 )
-from contrastbench.benchmarks.comparison.formats import render
+from contrastbench.benchmarks.comparison.formats import ranks_text, render
 from contrastbench.benchmarks.comparison.statistics import (
+    Ranking,
     corrected_t,
     detectable,
     holm,
@@ -272,6 +273,11 @@ def test_ranks_are_over_columns_that_every_row_fills(tmp_path: Path) -> None:
     assert "Average ranks over A, B, 1 the best:" in text
     assert "| new | 1.00 | 1.00 to 1.00 |\n| base | 2.00 | 2.00 to 2.00 |" in text
     assert "more than any two of 3 ranks can differ" in text
+
+
+@pytest.mark.parametrize(("p", "said"), [(0.01, "p = 0.0100."), (1e-9, "p < 0.0001.")])
+def test_ranks_say_a_p_or_that_it_is_smaller(p: float, said: str) -> None:
+    assert said in ranks_text(Ranking([1.0, 2.0], 9, 9.0, p, 0.5), 0.05)
 
 
 def test_ranks_say_why_there_are_none(filled: Path) -> None:
