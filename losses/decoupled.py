@@ -8,9 +8,12 @@ from contrastbench.losses.ranges import TEMPERATURE, declare
 
 
 class Decoupled(ExponentialLoss):
-    r"""InfoNCE without the positive in the denominator, whatever the pairing.
+    r"""InfoNCE whose denominator is that of the negatives alone.
 
     .. math:: -\frac{s^+}{\tau} + \log \sum_j e^{s_j/\tau}
+
+    With `whole_row` the positive is one of the row that is summed over: there it is InfoNCE. But
+    for a constant it is with `other_view`, too, which has no positive in InfoNCE's denominator.
 
     Yeh et al., "Decoupled Contrastive Learning", ECCV 2022, equation 6,
     https://arxiv.org/abs/2110.06848. This is what the library lightly calls DCL.

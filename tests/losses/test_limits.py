@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from cases import random_params
-from contrastbench.losses import Contrast, both_views, get_loss, other_view, query_key
+from contrastbench.losses import Contrast, both_views, get_loss, other_view, query_key, whole_row
 from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
 
 SINGLE = [name for name in PAIRINGS if name != "both_views with positives" and name != "same_class"]
@@ -101,12 +101,14 @@ def test_constants(seed: int, temperature: float, size: int) -> None:
     """Exact relations: the constants are those that the formulas show."""
     views, t = random_views(seed, size), temperature
     two, cross, key = both_views(*views[:2]), other_view(*views[:2]), query_key(*views[:2])
+    row = whole_row(*views[:2])
     negatives = 2 * size - 2
     cpc = value(two, "cpc", t, alpha=1 / (negatives + 1))
     pairs = [
         (cpc, value(two, "infonce", t) - math.log(negatives + 1)),
         (value(two, "npair", t), value(two, "infonce", t)),
         (value(cross, "decoupled", t), value(cross, "infonce", t) + math.log(size - 1)),
+        (value(row, "decoupled", t), value(row, "infonce", t)),
         (value(cross, "phi_dro", t, phi="kl"), t * value(cross, "infonce", t)),
         (value(key, "hcl", t, beta=0), value(key, "debiased", t)),
         (value(key, "debiased", t, tau_plus=0), value(key, "infonce", t)),
