@@ -1,6 +1,7 @@
 """Plots of differences from a baseline: a forest of a few, a heat map of many."""
 
 from collections.abc import Sequence
+from math import asinh
 from typing import Any
 
 import matplotlib
@@ -100,12 +101,20 @@ def draw_cell(
 ) -> None:
     """A difference on its colour, which is darkest for `most`."""
     assert one.difference is not None, "only such are shown"
-    (x, y), ground = place, SCALE(0.5 + 0.35 * one.difference / most)
+    (x, y), ground = place, color_of(one.difference, most)
     edge = INK if one.verdict in ("win", "loss") else "none"
     corner = (x + 0.03, y + 0.04)
     axes.add_patch(Rectangle(corner, 0.94, 0.92, facecolor=ground, edgecolor=edge))
     about: dict[str, Any] = {"ha": "center", "va": "center", "size": 6.5, "color": INK}
     axes.text(x + 0.5, y + 0.5, text(one, decimals, "\n±"), **about)
+
+
+def color_of(difference: float, most: float) -> tuple[float, float, float, float]:
+    """Blue above zero, red below; beside 60 points one can still be seen.
+
+    From about a point on the colour grows with the logarithm.
+    """
+    return SCALE(0.5 + 0.35 * asinh(difference) / asinh(most))
 
 
 def name_cells(axes: Axes, rows: Sequence[str], columns: Sequence[str]) -> None:

@@ -1,11 +1,17 @@
 """Plots of differences: every comparison is there, in the colour of its verdict."""
 
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
 
 from contrastbench.benchmarks.comparison.compare import Comparison
-from contrastbench.benchmarks.report.differences import MOST, VERDICTS, differences_plot
+from contrastbench.benchmarks.report.differences import (
+    MOST,
+    VERDICTS,
+    color_of,
+    differences_plot,
+)
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -51,6 +57,12 @@ def test_a_heat_map_has_a_number_for_every_comparison_and_cuts_no_name() -> None
     svg = drawing.svg()
     assert sum(text.startswith("±0.8") for text in texts(svg)) == len(many)
     assert {f"loss {i}" for i in range(8)} <= set(texts(svg))
+
+
+def test_a_point_can_be_seen_beside_sixty() -> None:
+    blueness = [b - r for r, _, b, _ in (color_of(d, 60) for d in (-60, -10, -1, 0, 1, 10, 60))]
+    steps = [after - before for before, after in pairwise(blueness)]
+    assert min(steps) > 0.05
 
 
 @pytest.mark.parametrize("shown", [[], FEW[-1:]])
