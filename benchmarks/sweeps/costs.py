@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from contrastbench.benchmarks.records import reading, store
 from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.losses.spec import NONE
 
 
 class Cost(NamedTuple):
@@ -21,6 +22,7 @@ class Costs:
     """Median seconds of the nearest records.
 
     Of the same experiment, dataset and recipe, or dataset; of no other dataset any record is read.
+    What was trained says nothing of what was not, and the other way round.
     """
 
     def __init__(self, results: Path) -> None:
@@ -64,7 +66,8 @@ class Costs:
         if dataset not in self.read and dataset.is_dir():
             self.read.add(dataset)
             for of, seconds in reading.seconds(dataset):
-                for name in levels(of["domain"], of["dataset"], of["recipe"]) if seconds else ():
+                trained, recipe = of["loss"] != NONE, of["recipe"]
+                for name in levels(of["domain"], of["dataset"], trained, recipe) if seconds else ():
                     self.add(name, seconds)
 
     def median(self, name: str) -> float:
@@ -74,15 +77,16 @@ class Costs:
         return self.medians[name]
 
 
-def describe(experiment: Experiment) -> tuple[str, str, Any]:
+def describe(experiment: Experiment) -> tuple[str, str, bool, Any]:
     """What records of the experiment hold."""
     recipe = experiment.full_recipe.model_dump(mode="json")
-    return experiment.domain, experiment.dataset, recipe
+    return experiment.domain, experiment.dataset, experiment.trained, recipe
 
 
-def levels(domain: str, dataset: str, recipe: Any) -> list[str]:
+def levels(domain: str, dataset: str, trained: bool, recipe: Any) -> list[str]:
     """Names of what is alike, the nearest first."""
-    return [store.canonical(what) for what in ((domain, dataset, recipe), (domain, dataset))]
+    alike = (domain, dataset, trained)
+    return [store.canonical(what) for what in ((*alike, recipe), alike)]
 
 
 def duration(seconds: float) -> str:

@@ -101,6 +101,19 @@ def test_the_nearest_records_count(tmp_path: Path) -> None:
     assert costs.of(of("adnce")) == (8.0, True, False)
 
 
+def test_untrained_cells_do_not_tell_what_a_training_costs(tmp_path: Path) -> None:
+    def of(loss: str) -> Experiment:
+        return Experiment("graph", "MUTAG", LossSpec(loss), {})
+
+    add(tmp_path, of("none"), 0, seconds=2.0)
+    costs = Costs(tmp_path)
+    assert costs.of(of("infonce")) is None
+    add(tmp_path, of("adnce"), 0, seconds=90.0)
+    costs = Costs(tmp_path)
+    assert costs.of(of("infonce")) == (90.0, True, False)
+    assert costs.of(of("none")) == (2.0, True, False)
+
+
 @pytest.mark.parametrize(
     ("only", "wanted"),
     [
