@@ -7,7 +7,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,11 @@ from contrastbench.losses.errors import UserError, is_termination
 
 
 def run(
-    experiment: Experiment, seed: int, options: Options, cores: int | None = None
+    experiment: Experiment,
+    seed: int,
+    options: Options,
+    cores: int | None = None,
+    turn: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> tuple[Record, Path]:
     """The record of one seed and where it stands: trained now, or read if the cell is finished.
 
@@ -44,6 +48,7 @@ def run(
         seed: of everything that is drawn.
         options: where, and on what.
         cores: CPUs of the machine, where this process is one of several and sees fewer.
+        turn: what a training that takes several cores waits for and holds.
 
     Raises:
         UserError: it cannot be run; nothing was trained and nothing recorded.
@@ -52,7 +57,9 @@ def run(
     if found := ranks.from_first(lambda: finished(cell, domain, options)):
         return found
     training = admit(cell, domain, options)
-    outcome = attempt(training.measure)
+    several = domain.device.type == "cpu" and torch.get_num_threads() > 1
+    with turn() if several else nullcontext():
+        outcome = attempt(training.measure)
     if not ranks.is_first():
         return {**cell.identity, **outcome}, cell.path(options.results)
     record, path = publish(cell, outcome, options.results, domain.device)

@@ -40,9 +40,6 @@ class Worker:
             ) from None
         self.heard = 0  # bytes there when it got its task
         cores = str(max(1, cpu_count() // jobs))
-        # a training has the threads of the machine whatever the jobs, and of several only some run:
-        # those that wait for them spinning take the cores that they need
-        waiting = {"OMP_WAIT_POLICY": "PASSIVE"} if jobs > 1 else {}
         self.process = subprocess.Popen(
             COMMAND,
             stdin=subprocess.PIPE,
@@ -50,12 +47,7 @@ class Worker:
             stderr=self.errors,
             text=True,
             encoding="utf-8",
-            env={
-                **waiting,
-                "OMP_NUM_THREADS": cores,
-                **os.environ,
-                "LOKY_MAX_CPU_COUNT": cores,
-            },
+            env={"OMP_NUM_THREADS": cores, **os.environ, "LOKY_MAX_CPU_COUNT": cores},
             start_new_session=True,  # Ctrl-C reaches the sweep alone, which hands it on
         )
 

@@ -6,9 +6,11 @@ training that nobody waits for writes its checkpoint.
 
 import json
 import os
+import platform
 import signal
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -61,7 +63,8 @@ def answer(message: Message) -> Message:
         if message["rehearse"]:
             return rehearsed(rehearse(experiment, message["seed"], options, message["cores"]))
         with claim(options.results / "claims" / f"{message['claim']}.lock", message["wait"]):
-            record, _ = run(experiment, message["seed"], options, message["cores"])
+            turn = partial(claim, options.results / "claims" / turn_name(), wait=True)
+            record, _ = run(experiment, message["seed"], options, message["cores"], turn)
     except Timeout:
         return {"status": "claimed"}
     except NotWritten as error:
@@ -75,6 +78,15 @@ def answer(message: Message) -> Message:
         "error": record["details"].get("error"),
         "seconds": record.get("seconds"),
     }
+
+
+def turn_name() -> str:
+    """The lock of trainings that take all cores: those of one sweep take turns.
+
+    Beside each other they would take longer than one after the other: their threads wait for each
+    other, and each for one that does not run.
+    """
+    return f"cores-{platform.node()}-{os.getppid()}.lock"
 
 
 def rehearsed(outcome: Message) -> Message:

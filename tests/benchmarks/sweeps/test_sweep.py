@@ -1,5 +1,6 @@
 """Sweeps: every missing cell once, whatever fails, whoever is killed."""
 
+import dataclasses
 import json
 import os
 import signal
@@ -10,12 +11,15 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from filelock import Timeout
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import runner
 from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.sweeps import claims, worker
 from contrastbench.benchmarks.sweeps import process as process_module
 from contrastbench.benchmarks.sweeps import slots as slots_module
 from contrastbench.benchmarks.sweeps import sweep as sweep_module
@@ -349,15 +353,6 @@ def test_jobs_are_processes_and_share_the_cores(
     assert {f.reason for f in run(tasks("infonce"), tmp_path, jobs=3)} == {"failed: 228"}
 
 
-@pytest.mark.parametrize(("jobs", "policy"), [(1, "default"), (2, "PASSIVE")])
-def test_threads_of_several_jobs_wait_without_spinning(
-    jobs: int, policy: str, stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
-    stub('say(status="failed", error=os.environ.get("OMP_WAIT_POLICY", "default"))')
-    assert {f.reason for f in run(tasks("infonce"), tmp_path, jobs=jobs)} == {f"failed: {policy}"}
-
-
 def test_threads_of_a_training_do_not_depend_on_the_number_of_jobs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -367,6 +362,36 @@ def test_threads_of_a_training_do_not_depend_on_the_number_of_jobs(
         experiment = Experiment("graph", "motifs", LossSpec("none"), TINY)
         options = Options(tmp_path / str(cores), device="cpu")
         assert runner.run(experiment, 0, options, cores)[0]["environment"]["threads"] == threads
+
+
+@pytest.mark.parametrize(("threads", "turns"), [(1, 0), (2, 1)])
+def test_trainings_of_several_threads_take_turns(
+    threads: int, turns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(GraphDomain, "threads", threads)
+    experiment = Experiment("graph", "motifs", LossSpec("none"), TINY)
+    message = {
+        "experiment": dataclasses.asdict(experiment),
+        "seed": 0,
+        "options": dataclasses.asdict(Options(tmp_path, device="cpu")),
+        "cores": 2,
+        "claim": "cell",
+        "wait": True,
+        "rehearse": False,
+    }
+    taken, measure = [], runner.Training.measure
+
+    def measured(self: runner.Training) -> dict[str, Any]:
+        try:
+            with claims.claim(tmp_path / "claims" / worker.turn_name(), wait=False):
+                taken.append(0)
+        except Timeout:
+            taken.append(1)
+        return measure(self)
+
+    monkeypatch.setattr(runner.Training, "measure", measured)
+    assert worker.answer(message)["status"] == "ok"
+    assert taken == [turns]
 
 
 def test_what_is_done_on_a_user_s_own_file_is_looked_at_again() -> None:
