@@ -20,7 +20,9 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.options import Options
 
 
-def run(experiment: Experiment, seed: int, options: Options, cores: int) -> tuple[Any, Path]:
+def run(
+    experiment: Experiment, seed: int, options: Options, *_cores_and_turn: Any
+) -> tuple[Any, Path]:
     """The runner's, without a training."""
     if sys.argv[1:]:
         threading.Timer(float(sys.argv.pop()), die, (options.results.parent,)).start()
