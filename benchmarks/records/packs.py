@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from contrastbench.benchmarks.records import files, store
+from contrastbench.benchmarks.records.moment import remembered
 from contrastbench.benchmarks.records.store import Matches, Record
 from contrastbench.losses.errors import UserError
 
@@ -245,8 +246,12 @@ class Pack:
         """Records of a loss whose cell matches, by name."""
         for cell, key, identity in self.cells(folder):
             if matches(key, identity):
-                for row in self.rows(folder, "cells.id = ?", (cell,)):
-                    yield row.name, self.record(row)
+                yield from remembered((self.path, cell), partial(self.of_cell, folder, cell))
+
+    def of_cell(self, folder: str, cell: int) -> list[tuple[str, Record]]:
+        """Records of a cell, by name."""
+        found = self.rows(folder, "cells.id = ?", (cell,))
+        return [(row.name, self.record(row)) for row in found]
 
     def cells(self, folder: str) -> Iterator[tuple[int, str, Callable[[], Record]]]:
         """Number, key and what tells the identity of each cell of a loss."""
@@ -305,7 +310,7 @@ class Pack:
         """A record, verified as a loose one is."""
         where = f"{self.path}: {row.folder}/{row.name}"
         record = store.parsed(self.data(row), where)
-        store.check_name(record, self.path.parent / row.folder / row.name, where)
+        store.check_name(record, (*self.path.parts[-3:-1], row.folder, row.name), where)
         return record
 
 

@@ -6,7 +6,7 @@ One immutable JSON file for each finished cell, published atomically and never o
 import hashlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -177,7 +177,7 @@ def read_matching(path: Path, matches: Matches) -> Record | None:
     if known and known.state == state:
         return read(path) if matches(known.identity["key"], lambda: known.identity) else None
     record = verified(path)
-    check_name(record, path)
+    check_name(record, path.parts, path)
     matched = matches(record["key"], lambda: record)
     remember(path, state, record, whole=matched)
     return dict(record) if matched else None
@@ -190,7 +190,7 @@ def identity(path: Path) -> Record:
     if known and known.state == state:
         return known.identity
     record = verified(path)
-    check_name(record, path)
+    check_name(record, path.parts, path)
     remember(path, state, record, whole=False)
     return record
 
@@ -215,24 +215,24 @@ def remember(path: Path, state: State, record: Record, whole: bool) -> None:
     _known[path] = Known(state, identity, record if whole else None)
 
 
-def check_name(record: Record, path: Path, where: object = None) -> None:
+def check_name(record: Record, parts: Sequence[str], where: object) -> None:
     """Raise unless that is where the record stands, by the key that it names.
 
     Args:
         record: what was read.
-        path: its file, or what that would be outside of its pack.
-        where: what errors call it, if not by its path.
+        parts: of the path of its file, or of what that would be outside of its pack.
+        where: what errors call it.
     """
     try:
         folders = [file_name(record[name]) for name in ("domain", "dataset", "loss")]
         expected = (*folders, f"{record['key'][:16]}-seed{record['seed']}")
     except KeyError as error:
-        raise UserError(f"{where or path} is not a record: it has no {error.args[0]}") from None
+        raise UserError(f"{where} is not a record: it has no {error.args[0]}") from None
     except TypeError:
-        raise UserError(f"{where or path} is not a record: its cell is none") from None
-    if (*path.parts[-4:-1], path.name.split(".")[0]) != expected:
+        raise UserError(f"{where} is not a record: its cell is none") from None
+    if (*parts[-4:-1], parts[-1].split(".")[0]) != expected:
         raise UserError(
-            f"{where or path} is the record of {'/'.join(expected)}: give it its name back"
+            f"{where} is the record of {'/'.join(expected)}: give it its name back"
         )
 
 
@@ -265,7 +265,7 @@ def checked(data: bytes, path: Path, where: object) -> Record:
         UserError: it is no whole record, or another one.
     """
     record = parsed(data, where)
-    check_name(record, path, where)
+    check_name(record, path.parts, where)
     try:
         found = key(record)
     except KeyError as error:

@@ -7,7 +7,8 @@ from itertools import compress
 from pathlib import Path
 from statistics import fmean
 
-from contrastbench.benchmarks.comparison import formats
+from contrastbench.benchmarks.comparison import markdown
+from contrastbench.benchmarks.comparison.answer import by_set
 from contrastbench.benchmarks.comparison.compare import (
     Comparison,
     Ranks,
@@ -77,7 +78,7 @@ class Shown:
         """What it says, in a sentence: over data sets where there are enough of them."""
         base = self.baseline or ""
         if self.compared:
-            return over_sets_text(base, self.over) or formats.by_set(base, self.compared)
+            return over_sets_text(base, self.over) or by_set(base, self.compared)
         return "Nothing to compare yet."
 
     @property
@@ -104,9 +105,9 @@ def show(name: str, table: Table, results: Path, groups: Sequence[Group]) -> Sho
         return Shown(table, lines, None, [], "", {}, None)
     found = compare(table, results)
     base = baseline_row(table).name
-    legend = formats.legend(found, "t", ALPHA) if found else ""
+    legend = markdown.legend(found, "t", ALPHA) if found else ""
     ranked = ranks(table, filled)
-    rest = formats.without_failures(table, filled, ALPHA) if ranked.failed else ""
+    rest = markdown.without_failures(table, filled, ALPHA) if ranked.failed else ""
     over = over_sets(found)
     return Shown(
         *(table, lines, base, found, legend, counts(found), ranked, rest),

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from contrastbench.benchmarks.comparison.compare import Comparison
-from contrastbench.benchmarks.comparison.formats import signed
+from contrastbench.benchmarks.comparison.numbers import signed
 from contrastbench.benchmarks.report.plots import COLORS, RC, Drawing
 
 VERDICTS = {"win": COLORS[2], "loss": COLORS[4], "tie": COLORS[5], "untested": COLORS[5]}

@@ -8,14 +8,9 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from contrastbench.benchmarks.comparison.formats import (
-    VERDICTS,
-    answer,
-    p_text,
-    ranks_text,
-    seeds_text,
-    signed,
-)
+from contrastbench.benchmarks.comparison.answer import answer
+from contrastbench.benchmarks.comparison.markdown import VERDICTS, ranks_text, seeds_text
+from contrastbench.benchmarks.comparison.numbers import p_text, signed
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.report import contents, plots
 from contrastbench.benchmarks.report.differences import differences_plot

@@ -1,5 +1,6 @@
 """What a table says: its columns, its rows, and the experiment that fills each place."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -167,14 +168,17 @@ class Table(Strict):
         """
         if column in row.undecided:
             return {}
-        work = self.experiments(row, column)
-        found = (
-            nested.ok_by_data(work, results, self.tuning_seeds)
-            if column in row.nested
-            else work[0].ok_by_data(results, self.tuning_seeds)
-        )
+        work, of_folds = self.experiments(row, column), column in row.nested
+        what = (results, of_folds, self.tuning_seeds, *((one.key, one.label) for one in work))
+        found = remembered(what, partial(self.ok_by_data, work, of_folds, results))
         own = row.data.get(column)
         return {own: found[own]} if own else found
+
+    def ok_by_data(self, work: list[Experiment], of_folds: bool, results: Path) -> ByData:
+        """The ok records of an experiment, or of what folds choose among several."""
+        if of_folds:
+            return nested.ok_by_data(work, results, self.tuning_seeds)
+        return work[0].ok_by_data(results, self.tuning_seeds)
 
     def records(self, row: Row, column: str, results: Path) -> dict[int, Record]:
         """The ok records behind a place by seed, all on the place's own data."""

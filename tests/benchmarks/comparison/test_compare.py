@@ -18,7 +18,8 @@ from contrastbench.benchmarks.comparison.compare import (
     ranks,
     redrawn,
 )
-from contrastbench.benchmarks.comparison.formats import ranks_text, render
+from contrastbench.benchmarks.comparison.formats import render
+from contrastbench.benchmarks.comparison.markdown import ranks_text
 from contrastbench.benchmarks.comparison.statistics import (
     Ranking,
     corrected_t,

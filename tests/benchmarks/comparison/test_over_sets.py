@@ -7,8 +7,8 @@ from statistics import fmean, stdev
 import pytest
 from scipy import stats
 
+from contrastbench.benchmarks.comparison.answer import answer
 from contrastbench.benchmarks.comparison.compare import Comparison
-from contrastbench.benchmarks.comparison.formats import answer
 from contrastbench.benchmarks.comparison.over_sets import (
     SETS,
     Sight,

@@ -1,0 +1,26 @@
+"""Numbers of a comparison as text."""
+
+
+def number(value: float | None, decimals: int) -> str:
+    """A number or a dash."""
+    return "-" if value is None else f"{value:.{decimals}f}"
+
+
+def signed(value: float, decimals: int) -> str:
+    """With its sign, which what rounds to zero has none of.
+
+    >>> signed(2.25, 2), signed(-0.71, 1), signed(-0.01, 1)
+    ('+2.25', '-0.7', '0.0')
+    """
+    text = f"{value:+.{decimals}f}"
+    return text if float(text) else text[1:]
+
+
+def p_text(p: float | None) -> str:
+    """A p-value as papers print it."""
+    return "-" if p is None else "< 0.0001" if p < 0.0001 else f"{p:.4f}"
+
+
+def rounded(value: float | None) -> str:
+    """Six significant digits, or nothing."""
+    return "" if value is None else f"{value:.6g}"
