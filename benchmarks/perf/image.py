@@ -22,15 +22,9 @@ from contrastbench.domains.image import ImageRecipe
 from contrastbench.domains.image.data import load
 from contrastbench.domains.image.encoder import ImageModel
 from contrastbench.domains.image.images import CIFAR_MEAN, CIFAR_STD, ImageFiles
-from contrastbench.domains.image.views import (
-    Kind,
-    Policy,
-    augment,
-    erase_some,
-    normalise,
-    policy,
-    to_float,
-)
+from contrastbench.domains.image.policies import Kind, Policy, policy
+from contrastbench.domains.image.spatial import to_float
+from contrastbench.domains.image.views import augment, erase_some, normalise
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import both_views, get_loss
 

@@ -231,9 +231,7 @@ def check_name(record: Record, parts: Sequence[str], where: object) -> None:
     except TypeError:
         raise UserError(f"{where} is not a record: its cell is none") from None
     if (*parts[-4:-1], parts[-1].split(".")[0]) != expected:
-        raise UserError(
-            f"{where} is the record of {'/'.join(expected)}: give it its name back"
-        )
+        raise UserError(f"{where} is the record of {'/'.join(expected)}: give it its name back")
 
 
 def verified(path: Path) -> Record:

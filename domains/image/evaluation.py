@@ -11,17 +11,8 @@ from torch.nn.functional import cross_entropy
 from contrastbench.domains.base import generator
 from contrastbench.domains.image import ImageRecipe
 from contrastbench.domains.image.images import Crops, ImageFiles, Images, ImageSet
-from contrastbench.domains.image.views import (
-    Kind,
-    Policy,
-    erase_some,
-    evaluation,
-    normalise,
-    policy,
-    recolour,
-    together,
-    with_blur,
-)
+from contrastbench.domains.image.policies import Kind, Policy, policy, together, with_blur
+from contrastbench.domains.image.views import erase_some, evaluation, normalise, recolour
 from contrastbench.domains.model import ContrastiveModel, Raw
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.scoring.classifiers import Classifier, Labelled

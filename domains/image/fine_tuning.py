@@ -11,7 +11,7 @@ from contrastbench.domains.base import generator
 from contrastbench.domains.image.encoders import Encoder
 from contrastbench.domains.image.evaluation import Split
 from contrastbench.domains.image.images import ImageSet
-from contrastbench.domains.image.views import policy
+from contrastbench.domains.image.policies import policy
 from contrastbench.domains.progress import Progress
 
 EPOCHS, BATCH, TOP = 20, 512, 5

@@ -11,14 +11,10 @@ from torch import Tensor
 
 from contrastbench.domains.image import decode
 from contrastbench.domains.image.decode import ReadBytes
-from contrastbench.domains.image.views import (
-    Policy,
-    Runs,
-    draw_crops,
-    happens,
-    random_crop,
-    to_float,
-)
+from contrastbench.domains.image.draws import draw_crops, happens
+from contrastbench.domains.image.policies import Policy, Runs
+from contrastbench.domains.image.spatial import to_float
+from contrastbench.domains.image.views import random_crop
 from contrastbench.domains.reading import reading
 
 # ADNCE's code has them for all its sets

@@ -16,8 +16,9 @@ from contrastbench.domains.image import disjoint
 from contrastbench.domains.image.data import load, load_declared
 from contrastbench.domains.image.datasets import DATASETS
 from contrastbench.domains.image.disjoint import LAYOUTS
-from contrastbench.domains.image.domain import ImageDomain, balanced
+from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.domains.image.imagenet import IMAGENET_MEAN
+from contrastbench.domains.image.sampling import balanced
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import UserError, get_loss
 from made_images import CPU, as_folder, jpeg, refused

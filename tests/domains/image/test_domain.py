@@ -18,10 +18,12 @@ from contrastbench.benchmarks.running.training import train
 from contrastbench.benchmarks.tables.table import ON_TEST
 from contrastbench.domains.image import domain as image
 from contrastbench.domains.image import evaluation
-from contrastbench.domains.image.domain import BEST_ON_TEST, ImageDomain, Pool
+from contrastbench.domains.image.domain import BEST_ON_TEST, ImageDomain
 from contrastbench.domains.image.evaluation import PROBES, Probe
 from contrastbench.domains.image.images import CIFAR_MEAN, CIFAR_STD, Images, on_device
-from contrastbench.domains.image.views import Policy, normalise
+from contrastbench.domains.image.policies import Policy, policies, published
+from contrastbench.domains.image.sampling import Pool
+from contrastbench.domains.image.views import normalise
 from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.domains.scoring.classifiers import Classifier
 from contrastbench.losses import UserError, get_loss
@@ -108,7 +110,7 @@ def test_views_are_by_the_recipes_policies_one_after_the_other(
     )
     monkeypatch.setattr(evaluation, "recolour", lambda x, kind, rng: seen.append(kind) or x)
     views = d.views(d.splits["train"].select(torch.arange(2)), torch.Generator())
-    expected = [replace(kind, fill=CIFAR_MEAN) for kind in image.policies(d.recipe)]
+    expected = [replace(kind, fill=CIFAR_MEAN) for kind in policies(d.recipe)]
     assert seen == expected, "RandAugment moves in the mean colour"
     assert [view.shape[-1] for view in views] == [32, 32, 16, 16]
 
@@ -118,7 +120,7 @@ def test_boxes_are_erased_behind_the_normalisation() -> None:
     d = domain(views="hard", randaugment=(0, 0.0), size=32)
     noisy = torch.cat(d.views(d.splits["train"], torch.Generator().manual_seed(0)))
     assert noisy.max() > 3.5
-    plain = [replace(kind, erasing=0.0) for kind in image.policies(d.recipe)]
+    plain = [replace(kind, erasing=0.0) for kind in policies(d.recipe)]
     rng = torch.Generator().manual_seed(0)
     calm = torch.cat(d.preprocessing.views(d.splits["train"], plain, rng))
     assert calm.max() < 3.1
@@ -131,16 +133,16 @@ def test_the_views_of_simclr_on_imagenet_are_those_of_its_appendix_a() -> None:
     recipe = make_recipe("image", {"preset": "simclr-imagenet"})
     strength = {"jitter": 0.8, "strength": (0.8, 0.8, 0.8, 0.2), "grey": 0.2}
     view = Policy(224, scale=(0.08, 1.0), flip=0.5, blur=0.5, **strength)
-    assert image.policies(recipe) == [view, view]
+    assert policies(recipe) == [view, view]
     small = make_recipe("image", {"preset": "simclr-imagenet", "jitter_strength": 0.5})
-    assert image.policies(small)[0].strength == (0.4, 0.4, 0.4, 0.1)
+    assert policies(small)[0].strength == (0.4, 0.4, 0.4, 0.1)
 
 
 def test_the_views_of_renyicl_on_imagenet_are_those_of_b3_and_its_code() -> None:
     """Jitter of 0.4, 0.4, 0.2, 0.1; blur and solarisation differ; local crops have less."""
 
     def found(**values: object) -> list[Policy]:
-        return image.policies(make_recipe("image", {"preset": "renyicl-imagenet", **values}))
+        return policies(make_recipe("image", {"preset": "renyicl-imagenet", **values}))
 
     shared = {"flip": 0.5, "jitter": 0.8, "strength": (0.4, 0.4, 0.2, 0.1), "grey": 0.2}
     whole = {**shared, "size": 224, "scale": (0.2, 1.0), "randaugment": (2, 10.0)}
@@ -158,7 +160,7 @@ def test_the_views_of_renyicl_on_imagenet_are_those_of_b3_and_its_code() -> None
 def test_other_recipes_have_one_policy_for_all_views() -> None:
     for values in ({}, {"views": "hard", "positives": 3}, {"preset": "attentionnce"}):
         recipe = make_recipe("image", values)
-        assert image.policies(recipe) == [image.published(recipe)] * (2 + recipe.positives)
+        assert policies(recipe) == [published(recipe)] * (2 + recipe.positives)
 
 
 def test_multi_crop_meets_the_keys_of_the_other_view_and_its_own_instance() -> None:

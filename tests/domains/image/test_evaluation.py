@@ -8,11 +8,10 @@ import torch
 from torch import nn
 
 from contrastbench.domains.image import evaluation
-from contrastbench.domains.image.domain import published
 from contrastbench.domains.image.encoder import ImageModel
 from contrastbench.domains.image.evaluation import PROBES, Preprocessing, split, trained_probe
 from contrastbench.domains.image.images import Images
-from contrastbench.domains.image.views import Policy, policy
+from contrastbench.domains.image.policies import Policy, policy, published
 from contrastbench.domains.model import Raw
 from contrastbench.domains.registry import make_recipe
 from contrastbench.domains.scoring.classifiers import Classifier, accuracy

@@ -11,9 +11,10 @@ from torchvision.transforms import functional as F
 
 from contrastbench.domains.image import decode, files
 from contrastbench.domains.image.data import load
+from contrastbench.domains.image.draws import draw_crops
 from contrastbench.domains.image.images import ImageFiles, Images
 from contrastbench.domains.image.own import load_unchanged
-from contrastbench.domains.image.views import Policy, draw_crops
+from contrastbench.domains.image.policies import Policy
 from made_images import CPU, folder, noise, read, refused, rng, save
 
 

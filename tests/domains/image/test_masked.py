@@ -8,9 +8,8 @@ from torch import Tensor
 
 from contrastbench.benchmarks.perf.shadow import Counts, counting, shadow
 from contrastbench.domains.base import generator
-from contrastbench.domains.image import colour, masked
+from contrastbench.domains.image import colour, draws, masked, policies, views
 from contrastbench.domains.image import randaugment as r
-from contrastbench.domains.image import views as v
 from contrastbench.domains.image.evaluation import Preprocessing
 from contrastbench.domains.image.images import Images
 from made_images import N, picture, rng
@@ -52,26 +51,26 @@ def test_layers_one_after_the_other_and_images_in_parts(monkeypatch: pytest.Monk
 
 def test_jitter_in_six_passes_is_jitter_by_turns() -> None:
     images = picture().float() / 255 * 1.001  # resampling leaves some a little above 1
-    factors, order = v.draw_jitter(N, 0.8, (0.8, 0.8, 0.8, 0.4), rng())
+    factors, order = draws.draw_jitter(N, 0.8, (0.8, 0.8, 0.8, 0.4), rng())
     factors[::5, colour.HUE] = 0
     expected = colour.jitter(images.clone(), factors, order)
     found = colour.jitter(images.to(shadow()), factors.to(shadow()), order.to(shadow()))
     assert torch.equal(found.cpu(), expected)
 
 
-def view(policy: v.Policy, device: torch.device, images: Tensor) -> tuple[Tensor, Counts]:
+def view(policy: policies.Policy, device: torch.device, images: Tensor) -> tuple[Tensor, Counts]:
     images, draws = images.to(device), generator(device, 0)
     with counting() as counts:
-        x = v.normalise(v.augment(images, policy, draws), FILL, FILL)
-        x = v.erase_some(x, policy, draws) if policy.erasing else x
+        x = views.normalise(views.augment(images, policy, draws), FILL, FILL)
+        x = views.erase_some(x, policy, draws) if policy.erasing else x
     return x.cpu(), counts
 
 
 POLICIES = {
-    "none": v.policy("none", 32),
-    "base": replace(v.policy("base", 32), blur=0.5, solarise=0.2),
-    "hard without erasing": replace(v.policy("hard", 32), erasing=0.0),
-    "hard": v.policy("hard", 32),
+    "none": policies.policy("none", 32),
+    "base": replace(policies.policy("base", 32), blur=0.5, solarise=0.2),
+    "hard without erasing": replace(policies.policy("hard", 32), erasing=0.0),
+    "hard": policies.policy("hard", 32),
 }
 
 
@@ -92,10 +91,10 @@ def test_views_are_the_cpus_without_a_wait(name: str, shape: tuple[int, int]) ->
 
 
 @pytest.mark.parametrize(("kind", "launches"), [("none", 48), ("base", 159), ("hard", 398)])
-def test_equal_views_are_one_batch(kind: v.Kind, launches: int) -> None:
+def test_equal_views_are_one_batch(kind: policies.Kind, launches: int) -> None:
     """What two views of a step need, made together."""
     images, labels = picture().to(shadow()), torch.zeros(N, dtype=torch.long).to(shadow())
-    policy = v.policy(kind, 32)
+    policy = policies.policy(kind, 32)
     for _ in range(2):  # constants are there from the first time on
         with counting() as counts:
             one, other = Preprocessing(FILL, FILL, 32).views(
@@ -108,7 +107,7 @@ def test_equal_views_are_one_batch(kind: v.Kind, launches: int) -> None:
 
 
 def test_a_run_is_of_neighbours_that_are_equal() -> None:
-    one, other = v.policy("none", 32), v.policy("none", 16)
-    policies = [one, one, other, one]
-    assert v.together(policies, shadow()) == [(one, 2), (other, 1), (one, 1)]
-    assert v.together(policies, torch.device("cpu")) == [(policy, 1) for policy in policies]
+    one, other = policies.policy("none", 32), policies.policy("none", 16)
+    in_turn = [one, one, other, one]
+    assert policies.together(in_turn, shadow()) == [(one, 2), (other, 1), (one, 1)]
+    assert policies.together(in_turn, torch.device("cpu")) == [(one, 1) for one in in_turn]

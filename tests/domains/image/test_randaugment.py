@@ -23,8 +23,9 @@ from PIL import Image
 from timm.data.auto_augment import AugmentOp, rand_augment_transform
 from timm.data.random_erasing import RandomErasing
 
+from contrastbench.domains.image import policies, views
 from contrastbench.domains.image import randaugment as r
-from contrastbench.domains.image import views as v
+from contrastbench.domains.image.draws import draw_erased
 from made_images import N, picture, rng, same_distribution
 
 FILL = (0.485, 0.456, 0.406)
@@ -176,10 +177,10 @@ def erased_by_timm(n: int) -> tuple[Tensor, Tensor]:
 
 def test_erased_boxes_and_their_noise_are_timms() -> None:
     boxes, values = erased_by_timm(2000)
-    ours = v.draw_erased(10_000, 32, 1.0, rng())
+    ours = draw_erased(10_000, 32, 1.0, rng())
     same_distribution(ours[ours[:, 2] > 0], boxes)
-    policy = v.Policy(32, erasing=1.0)
-    noise = v.erase_some(torch.zeros(500, 3, 32, 32), policy, rng(1))
+    policy = policies.Policy(32, erasing=1.0)
+    noise = views.erase_some(torch.zeros(500, 3, 32, 32), policy, rng(1))
     same_distribution(noise[noise != 0][:20_000, None], values[:20_000, None])
-    share = (v.draw_erased(20_000, 32, 0.2, rng(1))[:, 2] > 0).float().mean().item()
+    share = (draw_erased(20_000, 32, 0.2, rng(1))[:, 2] > 0).float().mean().item()
     assert share == pytest.approx(0.2, abs=0.012)  # 4 standard deviations

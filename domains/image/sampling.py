@@ -1,0 +1,110 @@
+"""Which images meet in a batch: those of several splits, and some classes alike."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from contrastbench.domains.image import ImageRecipe
+from contrastbench.domains.image.evaluation import Croppable, Split
+from contrastbench.domains.image.images import ImageFiles, Images
+from contrastbench.domains.image.policies import Policy
+from contrastbench.losses.errors import UserError
+
+
+class Pool:
+    """The images that an encoder trains on, as if they were one split."""
+
+    def __init__(self, splits: Sequence[Split]) -> None:
+        self.splits = splits
+        self.ends = list(accumulate(len(part) for part in splits))
+
+    def __len__(self) -> int:
+        return self.ends[-1]
+
+    def arranged(self, rows: Tensor) -> tuple[Tensor, list[list[int]]]:
+        """(steps, batch) numbers put in order, split by split, and how many each has of each split.
+
+        The host waits for the device once for all steps.
+        """
+        if len(self.splits) == 1:
+            return rows, [[rows.shape[1]]] * len(rows)
+        split = torch.bucketize(rows, torch.tensor(self.ends, device=rows.device), right=True)
+        sizes = one_hot(split, len(self.splits)).sum(dim=1)
+        return rows.gather(1, split.argsort(dim=1, stable=True)), sizes.tolist()
+
+    def ahead(
+        self,
+        parts: Sequence[Tensor],
+        sizes: Sequence[list[int]],
+        policies: Sequence[Policy],
+        rngs: Sequence[torch.Generator],
+    ) -> Callable[[int], Croppable]:
+        """The images of each of the arranged parts, by its number; files are decoded ahead."""
+        first = self.splits[0]
+        if len(self.splits) == 1 and isinstance(first, ImageFiles):
+            return first.crops_ahead(parts, policies, rngs)
+        return lambda number: self.batch(parts[number], sizes[number])
+
+    def batch(self, rows: Tensor, sizes: list[int]) -> Split:
+        """The images of those numbers, so many of each split."""
+        parts = [part.select(here) for part, here in self.by_split(rows, sizes)]
+        if len(parts) == 1:
+            return parts[0]
+        everything = [part.batch(torch.arange(len(part), device=rows.device)) for part in parts]
+        return Images(torch.cat(everything), torch.cat([part.labels for part in parts]))
+
+    def by_split(self, rows: Tensor, sizes: list[int]) -> Iterator[tuple[Split, Tensor]]:
+        """The splits that those numbers are in, and the numbers within each."""
+        for part, end, here in zip(self.splits, self.ends, rows.split(sizes), strict=True):
+            if len(here):
+                yield part, here - (end - len(part))
+
+
+def balanced(labels: Tensor, classes: int, alike: int, rng: torch.Generator) -> Tensor:
+    """(alike * classes,) numbers of images: so many of each of some classes, which take turns.
+
+    A class with fewer images gives some of them twice.
+    """
+    noise = torch.rand(len(labels), generator=rng, device=labels.device, dtype=torch.float64)
+    shuffled = (labels + noise).argsort()  # one class after the other, each in a random order
+    kinds, sizes = labels.unique(return_counts=True)
+    chosen = torch.randperm(len(kinds), generator=rng, device=labels.device)[:classes]
+    start, turn = sizes.cumsum(0) - sizes, torch.arange(alike, device=labels.device)[:, None]
+    return shuffled[(start[chosen] + turn % sizes[chosen]).flatten()]
+
+
+def check_balance(labels: Tensor, recipe: ImageRecipe) -> None:
+    """Raise unless there are as many classes as a balanced batch has, and two at least."""
+    alike, there = 1 + recipe.positives, len(labels.unique())
+    if not 2 <= recipe.batch_size // alike <= there:
+        raise UserError(
+            f"{recipe.batch_size} images, {alike} of each class, are of "
+            f"{recipe.batch_size // alike} classes, and 2 to {there} are there: "
+            f"--recipe batch_size={there * alike}"
+        )
+
+
+def check_classes(labels: Tensor, images: int) -> None:
+    """Raise unless each supervised batch has two classes: other classes are the negatives.
+
+    Args:
+        labels: (steps, batch) of an epoch, so that no step waits for the answer.
+        images: that there are.
+    """
+    if bool((labels == labels[:, :1]).all(dim=1).any()):
+        batch, larger = labels.shape[1], min(2 * labels.shape[1], images)
+        raise UserError(
+            f"all {batch} images of a batch are of one class: --recipe batch_size={larger}"
+        )
+
+
+def check_batch(images: int, recipe: ImageRecipe) -> None:
+    """Raise unless there is a batch of images to train on."""
+    if recipe.trainable and images < recipe.batch_size:
+        raise UserError(
+            f"{images} training images are fewer than a batch: "
+            f"--recipe batch_size={max(2, images // 2)}"
+        )
