@@ -6,6 +6,7 @@ Importing it does not import torch, so that listing stays instant.
 import ast
 import importlib
 import inspect
+import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -209,6 +210,7 @@ def complete(name: str, params: Mapping[str, Any]) -> tuple[str, dict[str, Any]]
     >>> complete("infonce+2 * decoupled", {"temperature": 0.2})
     ('infonce + 2*decoupled', {'infonce.temperature': 0.2, 'decoupled.temperature': 0.2})
     """
+    check_finite(params)
     terms = read(name)
     if not all(term.registered for term in terms.values()):
         loss = get_loss(name, **params)
@@ -218,6 +220,13 @@ def complete(name: str, params: Mapping[str, Any]) -> tuple[str, dict[str, Any]]
     if "" in terms:
         return terms[""].name, full[""]
     return " + ".join(weighted(prefix, terms[prefix].weight) for prefix in terms), flat(full)
+
+
+def check_finite(params: Mapping[str, Any]) -> None:
+    """Raise for a number that no record can hold."""
+    for name, value in params.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise UserError(f"{name} must be a finite number, got {value}")
 
 
 def check(name: str, params: Mapping[str, Any]) -> None:

@@ -31,7 +31,7 @@ def parse_value(text: str) -> Any:
             continue
     try:
         return yaml.safe_load(text)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError):
         return text
 
 

@@ -83,6 +83,8 @@ def lines(
     if action == "list":
         yield from listing.data(data_root)
     elif action == "verify":
+        if name is not None and name not in known:
+            raise unknown("dataset", name, known)
         chosen = [known[name]] if name else known.values()
         yield from (f"{dataset.name:16} {state(dataset)}" for dataset in chosen)
     else:

@@ -11,6 +11,7 @@ from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import check_data_root
 from contrastbench.benchmarks.cli.loading import loading
 from contrastbench.benchmarks.records import exports
+from contrastbench.benchmarks.records.seeds import SEEDS
 from contrastbench.domains.registry import check_dataset, check_needs, declaration
 from contrastbench.losses.errors import UserError, unknown
 
@@ -26,7 +27,9 @@ def score(
     by: Annotated[str, typer.Option(help="A protocol of its domain, for images such as transfer.")],
     domain: opt.Domain = "image",
     dataset: opt.Dataset = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of validation parts and episodes.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=SEEDS - 1, help="Of validation parts and episodes.")
+    ] = 0,
     data_root: opt.DataRoot = None,
     device: opt.Device = "auto",
 ) -> None:

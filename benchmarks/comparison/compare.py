@@ -28,7 +28,7 @@ from contrastbench.benchmarks.comparison.statistics import (
 from contrastbench.benchmarks.records.experiment import ByData, Experiment
 from contrastbench.benchmarks.records.scored import scored, scored_data
 from contrastbench.benchmarks.records.store import Record
-from contrastbench.benchmarks.tables.entries import Entry
+from contrastbench.benchmarks.tables.entries import Entry, shown_value
 from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.losses.errors import UserError, unknown
 
@@ -157,12 +157,11 @@ def compare_cell(
     if same_runs(base.work, ours.work):
         return replace(comparison, why="the same runs")
     pairs = [(theirs[seed], mine[seed]) for seed in seeds]
-    metric = table.metric_of(column) or pairs[0][0]["main"]
-    comparison = with_means(
-        comparison, [(a["metrics"][metric], b["metrics"][metric]) for a, b in pairs]
-    )
+    shown = [(shown_value(table, column, a), shown_value(table, column, b)) for a, b in pairs]
+    comparison = with_means(comparison, shown)
     if any(scored_data(a) != scored_data(b) for a, b in pairs):
         return replace(comparison, why="other data or starting weights")
+    metric = table.metric_of(column) or pairs[0][0]["main"]
     return with_tests(comparison, pairs, metric, alpha)
 
 
@@ -176,11 +175,16 @@ def without_pairs(comparison: Comparison, base: Runs, ours: Runs) -> Comparison:
 
 
 def on_shared_data(theirs: ByData, mine: ByData) -> tuple[dict[int, Record], dict[int, Record]]:
-    """Records by seed of the first data that score both, or of each one's own without such.
+    """Records by seed of the first data that both are of, or each one's own.
 
-    An untrained encoder has seen no corpus, and is scored on the same data.
+    Without such, the first data that score both: an untrained encoder has seen no corpus.
     """
-    scored_on = {scored_data(next(iter(records.values()))): records for records in theirs.values()}
+    for data_hash, records in mine.items():
+        if data_hash in theirs:
+            return theirs[data_hash], records
+    scored_on: dict[str, dict[int, Record]] = {}
+    for records in theirs.values():
+        scored_on.setdefault(scored_data(next(iter(records.values()))), records)
     for records in mine.values():
         if shared := scored_on.get(scored_data(next(iter(records.values())))):
             return shared, records
@@ -309,6 +313,8 @@ def ranks(
 ) -> Ranks:
     """Our means ranked over the columns that every row with a number fills.
 
+    A row of other data is no method of its own.
+
     Args:
         table: what the lines are of.
         lines: its entries.
@@ -317,7 +323,11 @@ def ranks(
             with others that did; or the set is left out.
     """
     shown = [line[: len(table.columns)] for line in lines]
-    shown = [line for line in shown if any(place.ours or place.failed for place in line)]
+    shown = [
+        line
+        for line in shown
+        if not line[0].row.repeats and any(place.ours or place.failed for place in line)
+    ]
     rows = [line[0].row.name for line in shown]
     columns, left_out, failed = list[str](), list[str](), tuple[str, ...]()
     scores = []

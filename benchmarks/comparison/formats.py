@@ -57,7 +57,7 @@ def render(
             "",
             legend(comparisons, test, alpha),
             "",
-            *over_lines(base, over),
+            *over_lines(base, over, alpha),
             cell(sight_text(sights(comparisons), over)),
             "",
             *ranked(table, list(entries(table, results)), alpha),

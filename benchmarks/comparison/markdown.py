@@ -108,11 +108,12 @@ def legend(comparisons: list[Comparison], test: str, alpha: float) -> str:
     )
 
 
-def over_lines(base: str, over: Sequence[OverSets]) -> Iterator[str]:
+def over_lines(base: str, over: Sequence[OverSets], alpha: float) -> Iterator[str]:
     """Methods over data sets; nothing where there are too few of these."""
     if not over:
         return
-    header = ["Method", "Sets", "Won", "Mean difference", "95 %", "Detectable", "p", "Holm p", ""]
+    level = f"{100 * (1 - alpha):g} %"
+    header = ["Method", "Sets", "Won", "Mean difference", level, "Detectable", "p", "Holm p", ""]
     yield f"Against {base} over data sets, each of which counts once:"
     yield ""
     yield from as_table([header, *(over_cells(one) for one in over)])

@@ -71,8 +71,10 @@ def read(path: Path) -> DeviceReport:
     """
     fix = "bench check-device writes one"
     try:
-        return DeviceReport(**json.loads(path.read_text()))
+        report = DeviceReport(**json.loads(path.read_text()))
+        report.throughput = {name: float(value) for name, value in report.throughput.items()}
+        return report
     except OSError as error:
         raise UserError(f"cannot read {path} ({error.strerror}): {fix}") from None
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, AttributeError):
         raise UserError(f"{path} is no report on a device: {fix}") from None

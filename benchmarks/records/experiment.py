@@ -110,8 +110,11 @@ class Experiment:
 
     @cached_property
     def default_params(self) -> dict[str, Any]:
-        """The parameters that the loss has if none is given."""
-        return LossSpec(self.loss.name).complete.params
+        """The parameters that a registered loss has if none is given.
+
+        Another release of one's own is another loss: its records have all of them.
+        """
+        return {} if self.loss.code else LossSpec(self.loss.name).complete.params
 
     def records(self, results: Path) -> list[Record]:
         """Its records, those of failed tries too; not to be changed."""

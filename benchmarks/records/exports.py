@@ -14,6 +14,7 @@ from contrastbench.losses.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
 CELL = "cell.json"  # in an export: what it is of
+DEPTH = 5  # folders of a record: of its loss, dataset and domain, runs/, and that of the results
 FOLDER = "encoders"  # beside runs/: where the exports of records are looked for
 IDENTITY = ("domain", "dataset", "loss", "loss_code", "protocol", "data_hash", "seed")
 
@@ -30,10 +31,9 @@ def of_record(path: Path) -> Path:
         UserError: there is no such record, or no export of its cell.
     """
     whole = path.absolute()
-    record = reading.find(whole)
-    if record is None:
+    if len(whole.parents) < DEPTH or (record := reading.find(whole)) is None:
         raise UserError(f"no record {path}: bench run prints where they are")
-    folder = whole.parents[4] / FOLDER
+    folder = whole.parents[DEPTH - 1] / FOLDER
     for cell in sorted(folder.glob(f"*/{CELL}")):
         with one_line(cell, "export it again"):
             if same_cell(json.loads(contents(cell)), record):

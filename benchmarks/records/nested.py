@@ -75,9 +75,10 @@ def is_old(record: Record) -> bool:
 def advice(paths: Sequence[Path]) -> str:
     """What to do with records that no fold can choose by, all of them in one line."""
     some = " ".join(shlex.quote(str(path)) for path in paths)
+    packed = "bench pack --undo, then " * (not all(path.exists() for path in paths))
     return (
         f"records without inner scores, which each fold chooses by ({len(paths)}, of an early "
-        f"release): remove them, and a sweep runs their cells anew: rm {some}"
+        f"release): remove them, and a sweep runs their cells anew: {packed}rm {some}"
     )
 
 
@@ -109,7 +110,7 @@ def choose(trials: Sequence[Experiment], records: Sequence[Record]) -> Record | 
             "chosen": [trials[k].loss.params for k in best],
         },
         "seconds": sum(record.get("seconds", 0.0) for record in records),
-        "peak_memory_mib": max(record["peak_memory_mib"] for record in ok),
+        "peak_memory_mib": max(filter(None, (one["peak_memory_mib"] for one in ok)), default=None),
     }
 
 

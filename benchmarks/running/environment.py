@@ -4,6 +4,7 @@ import json
 import platform
 import re
 import subprocess
+from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any
@@ -55,8 +56,11 @@ def installed(name: str) -> str | None:
         return None
 
 
+@cache
 def commit() -> str | None:
     """The commit of this code, "+changes" behind it if files differ from it.
+
+    Asked for once, before anything is trained: a checkout may move on while its code runs.
 
     That of the checkout it runs in; of an installed package the one that pip took it from (PEP
     610), or its version names in short. None: neither says it.

@@ -56,7 +56,7 @@ def start(rank: int, devices: int, folder: Path, output: IO[str]) -> Process:
     about = {"RANK": number, "LOCAL_RANK": number, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
     with (folder / f"{rank}.log").open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "contrastbench", *sys.argv[1:]],
+            [sys.executable, "-P", "-m", "contrastbench", *sys.argv[1:]],
             env={**os.environ, **about, MEETING: f"file://{folder}/meeting"},
             stdin=subprocess.PIPE,
             stdout=output if rank == 0 else subprocess.DEVNULL,

@@ -21,7 +21,7 @@ from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.running import ranks, tensorboard
 from contrastbench.benchmarks.running.devices import PeakMemory, open_device
-from contrastbench.benchmarks.running.environment import environment
+from contrastbench.benchmarks.running.environment import commit, environment
 from contrastbench.benchmarks.running.interruption import termination_kept
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.training import AnyDomain, Diverged, train
@@ -48,17 +48,17 @@ def run(
         seed: of everything that is drawn.
         options: where, and on what.
         cores: CPUs of the machine, where this process is one of several and sees fewer.
-        turn: what a training that takes several cores waits for and holds.
+        turn: what a training that takes more than its share of the cores waits for and holds.
 
     Raises:
         UserError: it cannot be run; nothing was trained and nothing recorded.
     """
+    commit()  # of the code that was loaded: its checkout may move on meanwhile
     cell, domain = prepare(experiment, seed, options, cores)
     if found := ranks.from_first(lambda: finished(cell, domain, options)):
         return found
     training = admit(cell, domain, options)
-    several = domain.device.type == "cpu" and torch.get_num_threads() > 1
-    with turn() if several else nullcontext():
+    with turn() if domain.device.type == "cpu" and takes_others_cores() else nullcontext():
         outcome = attempt(training.measure)
     if not ranks.is_first():
         return {**cell.identity, **outcome}, cell.path(options.results)
@@ -66,6 +66,11 @@ def run(
     if record["status"] in store.FINAL:
         training.checkpoint.unlink(missing_ok=True)
     return record, path
+
+
+def takes_others_cores() -> bool:
+    """Whether a training here has more threads than this process has cores among others."""
+    return torch.get_num_threads() > cpu_count()
 
 
 def rehearse(
@@ -341,13 +346,15 @@ class Training:
             exports.note(self.options.export, self.cell.identity)
         seconds = {"seconds_training": trained - start, "seconds_evaluation": end - trained}
         notes = {**self.scored_data, **self.domain.notes(trained=self.loss is not None)}
-        return {
+        outcome = {
             "metrics": {**evaluation.metrics, **history.metrics},
             "main": evaluation.main,
             "details": {**history.details, **as_details(evaluation), **notes, **seconds},
             "seconds": end - start,
             "peak_memory_mib": peak.mib,
         }
+        store.canonical(outcome)  # what no record can hold, such as NaN, is a failure of this cell
+        return outcome
 
 
 def as_details(evaluation: Evaluation) -> dict[str, Any]:

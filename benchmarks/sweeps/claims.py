@@ -21,7 +21,12 @@ def claim(path: Path, wait: bool) -> Iterator[None]:
     Raises:
         Timeout: another process has it, and this one is not to wait.
     """
-    lock = FileLock(path, timeout=-1 if wait else 0, poll_interval=SECONDS_BETWEEN_TRIES)
+    lock = FileLock(
+        path,
+        timeout=-1 if wait else 0,
+        poll_interval=SECONDS_BETWEEN_TRIES,
+        fallback_to_soft=False,  # a marker of a host that died would be held for ever
+    )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire()

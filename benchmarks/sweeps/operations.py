@@ -106,10 +106,11 @@ class Operations(NamedTuple):
 
 def operations(experiment: Experiment) -> Operations | None:
     """The operations of one seed; None where the size of the set or the encoder is not known."""
-    recipe = experiment.full_recipe
-    parts, sample = parts_of(experiment), sample_of(experiment.domain, experiment.dataset, recipe)
-    if parts is None or sample is None:
+    recipe, whole = experiment.full_recipe, parts_of(experiment)
+    sample = sample_of(experiment.domain, experiment.dataset, recipe) if whole else None
+    if whole is None or sample is None:
         return None
+    parts = thinned(whole, experiment.domain, getattr(recipe, "limit", None))
     seen = recipe.epochs * parts.trained if experiment.trained else 0
     passes = parts.scored + parts.fitted * (1 + int(recipe.evaluation.get("probe epochs", 0)))
     if seen and recipe.validate_every:
@@ -125,6 +126,17 @@ def parts_of(experiment: Experiment) -> Parts | None:
     if experiment.domain == "graph" and declared and declared.sizes:
         return Parts(declared.sizes[0], 0, declared.sizes[0])
     return PARTS.get(experiment.dataset)
+
+
+def thinned(parts: Parts, domain: str, limit: int | None) -> Parts:
+    """What a recipe's limit leaves at least: all parts are thinned alike, in some domains fewer.
+
+    >>> thinned(Parts(600, 600, 200), "tabular", 80)
+    Parts(trained=60, fitted=60, scored=20)
+    """
+    samples = parts.scored if domain == "graph" else parts.trained + parts.scored
+    share = 1.0 if limit is None else min(1.0, limit / samples)
+    return Parts(*(int(part * share) for part in parts))
 
 
 def sample_of(domain: str, dataset: str, recipe: Recipe) -> Sample | None:

@@ -171,7 +171,7 @@ def make_plan(
     selections.check(table, selection, numbers)
     found = places(table, only)
     if losses:
-        found = [place for place in found if any(is_of(place.row, loss) for loss in losses)]
+        found = [place for place in found if any(is_of(table, place.row, loss) for loss in losses)]
     return Plan(table, found, numbers, selection, results)
 
 

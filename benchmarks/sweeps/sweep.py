@@ -123,6 +123,7 @@ class Sweep:
         self.failures: list[Failure] = []
         self.refused = dict(refused or {})
         self.peaks: list[float] = []  # MiB of a cell's memory
+        self.in_turn: set[str] = set()  # domains whose trainings take turns
         self.workers: list[Worker] = []
         self.lock = threading.Lock()
         self.reports: SimpleQueue[tuple[Task, Reply] | BaseException | None] = SimpleQueue()
@@ -174,6 +175,8 @@ class Sweep:
             self.peaks.append(reply["peak_memory_mib"] or 0.0)
         elif reply["status"] == "ok":
             self.costs.learn(task.experiment, reply["seconds"])
+            if reply.get("in_turn"):
+                self.in_turn.add(task.experiment.domain)
         else:
             reason = f"{reply['status']}: {reply['error']}"
             self.failures.append(Failure(task, reason))
@@ -181,14 +184,16 @@ class Sweep:
     def outlook(self) -> str:
         """How long the rest will take, as far as records tell.
 
-        What they say nothing of counts as the mean.
+        What they say nothing of counts as the mean. Where trainings take turns, jobs spare no time.
         """
-        costs = [self.costs.of(task.experiment) for task, _ in list(self.waiting)]
-        known = [cost.seconds for cost in costs if cost]
+        waiting = [task.experiment for task, _ in list(self.waiting)]
+        known = [
+            cost.seconds / (1 if one.domain in self.in_turn else len(self.slots))
+            for one in waiting
+            if (cost := self.costs.of(one))
+        ]
         failed = [f"{len(self.failures)} failed"] if self.failures else []
-        left = (
-            [f"about {duration(fmean(known) * len(costs) / len(self.slots))} left"] if known else []
-        )
+        left = [f"about {duration(fmean(known) * len(waiting))} left"] if known else []
         return ", ".join(left + failed)
 
     def serve(self, device: Device) -> None:

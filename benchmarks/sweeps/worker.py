@@ -6,10 +6,11 @@ training that nobody waits for writes its checkpoint.
 
 import json
 import os
-import platform
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -18,6 +19,7 @@ from typing import Any
 from filelock import Timeout
 
 from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.files import host
 from contrastbench.benchmarks.running.channel import private_channel
 from contrastbench.benchmarks.running.interruption import end_on_sigterm
 from contrastbench.benchmarks.running.options import Options
@@ -62,8 +64,9 @@ def answer(message: Message) -> Message:
         experiment, options = to_experiment(message["experiment"]), to_options(message["options"])
         if message["rehearse"]:
             return rehearsed(rehearse(experiment, message["seed"], options, message["cores"]))
-        with claim(options.results / "claims" / f"{message['claim']}.lock", message["wait"]):
-            turn = partial(claim, options.results / "claims" / turn_name(), wait=True)
+        claims, turns = options.results / "claims", list[Path]()
+        with claim(claims / f"{message['claim']}.lock", message["wait"]):
+            turn = partial(take_turn, claims / turn_name(), turns)
             record, _ = run(experiment, message["seed"], options, message["cores"], turn)
     except Timeout:
         return {"status": "claimed"}
@@ -77,16 +80,25 @@ def answer(message: Message) -> Message:
         "status": record["status"],
         "error": record["details"].get("error"),
         "seconds": record.get("seconds"),
+        "in_turn": bool(turns),
     }
 
 
+@contextmanager
+def take_turn(path: Path, turns: list[Path]) -> Iterator[None]:
+    """Hold the lock of those that take turns, and note it."""
+    turns.append(path)
+    with claim(path, wait=True):
+        yield
+
+
 def turn_name() -> str:
-    """The lock of trainings that take all cores: those of one sweep take turns.
+    """The lock of trainings that take more cores than their share: those of one sweep take turns.
 
     Beside each other they would take longer than one after the other: their threads wait for each
     other, and each for one that does not run.
     """
-    return f"cores-{platform.node()}-{os.getppid()}.lock"
+    return f"cores-{host()}-{os.getppid()}.lock"
 
 
 def rehearsed(outcome: Message) -> Message:

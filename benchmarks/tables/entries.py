@@ -148,6 +148,18 @@ def average(table: Table, row: Row, line: list[Entry]) -> Entry:
     )
 
 
+def shown_value(table: Table, column: str, record: Record) -> float:
+    """What the column shows of a record.
+
+    Raises:
+        UserError: the record has no such metric.
+    """
+    name = table.metric_of(column) or record["main"]
+    if name not in record["metrics"]:
+        raise unknown(f"metric of column {column!r}", name, record["metrics"])
+    return float(record["metrics"][name])
+
+
 def ours(table: Table, column: str, records: Sequence[Record]) -> Value | None:
     """Mean and standard deviation over the place's ok records, one for each seed.
 
@@ -156,11 +168,7 @@ def ours(table: Table, column: str, records: Sequence[Record]) -> Value | None:
     Raises:
         UserError: no such metric in the records.
     """
-    metric = table.metric_of(column)
-    for record in records:
-        if metric is not None and metric not in record["metrics"]:
-            raise unknown(f"metric of column {column!r}", metric, record["metrics"])
-    values = [record["metrics"][metric or record["main"]] for record in records]
+    values = [shown_value(table, column, record) for record in records]
     if not values:
         return None
     return Value(fmean(values), stdev(values) if len(values) > 1 else None, len(values))

@@ -14,22 +14,32 @@ from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
+Inside = frozenset[Path]
 BUILT_IN = {"smoke": SMOKE}  # sweeps that need no file
 NEWEST = {"standard": "standard-1"}  # of the versions of a sweep that ships
 
 
-def load(name: str, check_values: bool = False, losses: Sequence[LossSpec] = ()) -> Table:
+def load(
+    name: str,
+    check_values: bool = False,
+    losses: Sequence[LossSpec] = (),
+    inside: Inside = frozenset(),
+) -> Table:
     """A published table or a sweep, by name or by a user's own file, which is read once.
 
     Args:
         name: see `bench list tables`; or the path of a YAML file.
         check_values: whether losses are made with the values of a user's file, which brings torch.
         losses: they join a sweep that does not have them, as if its file listed them.
+        inside: the files that extend this one.
 
     Raises:
         UserError: whatever is wrong, in one line with the file and the line in it.
     """
     if losses:
+        if check_values:
+            for loss in losses:
+                loss.check()
         return joined(load(name, check_values), losses)
     if name in BUILT_IN:
         table = sweep_file.to_table(BUILT_IN[name], Document())
@@ -39,7 +49,8 @@ def load(name: str, check_values: bool = False, losses: Sequence[LossSpec] = ())
     if is_sweep(document):
         check_name(path)
         file = document.as_model(SweepFile)
-        table = sweep_file.to_table(file, document, extended(file, document))
+        base = extended(file, document, inside | {path.resolve()})
+        table = sweep_file.to_table(file, document, base)
         given = sweep_file.given(file, document)
     else:
         table = published(document)
@@ -57,27 +68,39 @@ def joined(table: Table, losses: Sequence[LossSpec]) -> Table:
     """
     if not table.sweep:
         raise UserError(f"{table.name} is no sweep: leave --loss out, or name a sweep file")
-    new = [loss for loss in losses if not any(is_of(row, loss) for row in table.rows)]
+    new = [loss for loss in losses if not any(is_of(table, row, loss) for row in table.rows)]
     file = SweepFile(extends=table.name, losses=[{loss.name: loss.params} for loss in new])
     return sweep_file.to_table(file, Document(), table) if new else table
 
 
-def is_of(row: Row, loss: LossSpec) -> bool:
-    """Whether the row is that loss's."""
-    return row.loss == loss.name and row.params == loss.params
+def is_of(table: Table, row: Row, loss: LossSpec) -> bool:
+    """Whether the row is that loss's, at whatever setting of the sweep's grid."""
+    params = {
+        key: value
+        for key, value in row.params.items()
+        if key in loss.params or key not in table.grid
+    }
+    return row.loss == loss.name and params == loss.params
 
 
-def extended(file: SweepFile, document: Document) -> Table | None:
+def extended(file: SweepFile, document: Document, inside: Inside) -> Table | None:
     """The sweep that a file extends: one of ours, or a file beside it.
 
+    Args:
+        file: the sweep.
+        document: where it says it.
+        inside: the files that extend this one, and it.
+
     Raises:
-        UserError: there is none, or it extends another one itself.
+        UserError: there is none, it is no sweep, or one that extends this one.
     """
     if file.extends is None:
         return None
     with document.at("extends"):
         beside = document.path.parent / file.extends if document.path else Path(file.extends)
-        base = load(str(beside) if beside.is_file() else file.extends)
+        if beside.is_file() and beside.resolve() in inside:
+            raise UserError("it extends itself: name another sweep")
+        base = load(str(beside) if beside.is_file() else file.extends, inside=inside)
         if not base.sweep:
             raise UserError(f"{base.name} is no sweep: extend a sweep file")
         return base
@@ -85,7 +108,7 @@ def extended(file: SweepFile, document: Document) -> Table | None:
 
 def is_sweep(document: Document) -> bool:
     """Whether the file lists losses or extends such a one; published tables have rows."""
-    return not {"losses", "extends"}.isdisjoint(document.value or {})
+    return isinstance(document.value, dict) and not {"losses", "extends"}.isdisjoint(document.value)
 
 
 def check_name(path: Path) -> None:

@@ -17,7 +17,7 @@ from statistics import fmean
 from typing import Any
 
 from contrastbench.benchmarks.records import nested
-from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.experiment import ByData, Experiment, in_order
 from contrastbench.benchmarks.records.scored import scored
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.apart import apart
@@ -37,6 +37,12 @@ def check(table: Table, selection: str, seeds: Sequence[int] = ()) -> None:
     """
     if selection not in SELECTIONS:
         raise unknown("selection", selection, SELECTIONS)
+    shared = sorted(set(seeds) & set(tune(table).seeds))
+    if shared:
+        raise UserError(
+            f"seeds {shared} choose the parameters, so they cannot confirm them: give others "
+            "with --seeds"
+        )
     if selection == "paper":
         if default(table) != "paper":
             raise UserError(
@@ -47,12 +53,6 @@ def check(table: Table, selection: str, seeds: Sequence[int] = ()) -> None:
         raise UserError(
             f"{table.name} declares no grid to choose from: give its rows a grid, or --selection "
             "paper"
-        )
-    shared = sorted(set(seeds) & set(tune(table).seeds))
-    if shared:
-        raise UserError(
-            f"seeds {shared} choose the parameters, so they cannot confirm them: give others "
-            "with --seeds"
         )
 
 
@@ -122,12 +122,7 @@ def choose(table: Table, row: Row, column: str, results: Path) -> Experiment | s
             if published
             else fixed(table, row, column)
         )
-    finished = nested.finished_of(tried, results)
-    tuning = [record for record in finished if record["seed"] in tune(table).seeds]
-    scores = [
-        score(trial, [record for record in tuning if trial.matches(record)], tune(table))
-        for trial in tried
-    ]
+    scores = scores_of(tried, tune(table), results)
     done = [value for value in scores if value is not None]
     if len(done) < len(tried):
         return f"{len(done)} of {len(tried)} trials are done"
@@ -135,17 +130,36 @@ def choose(table: Table, row: Row, column: str, results: Path) -> Experiment | s
     return EVERY_TRIAL if best == -inf else tried[done.index(best)]
 
 
+def scores_of(tried: Sequence[Experiment], tune: Tune, results: Path) -> list[float | None]:
+    """The trials' scores on the first data that have most of them: data are never mixed."""
+    finished = nested.finished_of(tried, results)
+    data: ByData = {}
+    for record in finished:
+        if record["seed"] in tune.seeds:
+            data.setdefault(record["data_hash"], {})[record["seed"]] = record
+    runs = [(trial, [one for one in finished if trial.matches(one)]) for trial in tried]
+    found = [
+        [score(trial, records, tune, data_hash) for trial, records in runs]
+        for data_hash in in_order(data)
+    ]
+    return min(found, key=lambda scores: scores.count(None), default=[None] * len(tried))
+
+
 def fixed(table: Table, row: Row, column: str) -> Experiment:
     """A row without anything to choose."""
     return table.experiment(row, column)
 
 
-def score(trial: Experiment, records: Sequence[Record], tune: Tune) -> float | None:
-    """Mean validation score over the tuning seeds.
+def score(trial: Experiment, records: Sequence[Record], tune: Tune, data_hash: str) -> float | None:
+    """Mean validation score over the tuning seeds on those data.
 
     None while one is missing, -inf if one diverged.
     """
-    by_seed = {record["seed"]: record for record in records}
+    by_seed = {
+        record["seed"]: record
+        for record in records
+        if record["data_hash"] == data_hash and record["seed"] in tune.seeds
+    }
     if set(by_seed) != set(tune.seeds):
         return None
     return fmean(validation(trial, record) for record in by_seed.values())

@@ -114,8 +114,8 @@ def to_table(file: SweepFile, document: Document, base: Table | None = None) -> 
     """
     check_parts(file, document)
     found = [one for i, entry in enumerate(file.losses) for one in listed(entry, document, i)]
-    tune = base.tune if base else file.tune
-    rows = [row for method in found for row in rows_of(method, file.grid, tune)]
+    tune, grid = (base.tune, base.grid) if base else (file.tune, file.grid)
+    rows = [row for method in found for row in rows_of(method, grid, tune)]
     if base:
         rows = [*base.rows, *rows]
     for key in file.grid:
@@ -144,6 +144,7 @@ def to_table(file: SweepFile, document: Document, base: Table | None = None) -> 
         columns=own,
         rows=rows,
         seeds=seeds,
+        grid=file.grid,
         tune=file.tune,
         selection="validation: not chosen yet" if file.tune else "none: every setting is shown",
     )

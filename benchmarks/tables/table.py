@@ -9,6 +9,7 @@ from pydantic import Field
 from contrastbench.benchmarks.records import failures, nested
 from contrastbench.benchmarks.records.experiment import ByData, Experiment
 from contrastbench.benchmarks.records.moment import remembered
+from contrastbench.benchmarks.records.seeds import SEEDS
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.protocol import Printed, Protocol
 from contrastbench.benchmarks.tables.strict_yaml import Strict
@@ -20,6 +21,7 @@ ON_TEST = "_best_epoch_on_test"
 EVERY_TRIAL = "every trial diverged"  # why a place has no parameters, and never will
 # by source: the keys beside it whose values are printed there
 Marks = dict[Printed, list[str]]
+Seed = Annotated[int, Field(ge=0, lt=SEEDS)]
 Published = Annotated[list[float], Field(min_length=1, max_length=2)]  # [mean] or [mean, std]
 
 
@@ -69,7 +71,7 @@ class Row(Strict):
 class Tune(Strict):
     """What a selection on validation data may cost; the same for every method."""
 
-    seeds: list[int] = Field(
+    seeds: list[Seed] = Field(
         [1000, 1001], min_length=1, description="of trials; no shown number is of these"
     )
     trials: int | None = Field(
@@ -92,10 +94,11 @@ class Table(Strict):
     columns: dict[str, Column]
     average: str | None = Field(None, description="name of a last column, the mean of all others")
     rows: list[Row]
-    seeds: list[int] = Field([0, 1, 2, 3, 4])  # those of a sweep that names none
+    seeds: list[Seed] = Field([0, 1, 2, 3, 4])  # those of a sweep that names none
     tune: Tune | None = Tune()
     tiny: bool = False  # a smoke test
     sweep: bool = False  # made of losses and data, which others can join
+    grid: dict[str, list[Any]] = Field({}, description="of a sweep, for losses that join it too")
     selection: str = "paper: parameters as published"
     choices: list[str] = Field([], description="what a selection has chosen; set by it")
     copies: list[str] = Field([], description="of sets that records are of; set by `apart`")

@@ -141,6 +141,13 @@ def test_what_cannot_be_scored_is_one_line(tmp_path: Path, bench) -> None:
     ):
         code, _, err = bench("score", "--encoder", str(folder), *words)
         assert (code, message in err) == (2, True), err
+    for words, message in (
+        (("--encoder", "/x.json"), "no record /x.json"),
+        (("--encoder", str(tmp_path / "x.json")), "x.json: bench run prints where they are"),
+        (("--encoder", str(folder), "--seed", str(2**32)), "--seed"),
+    ):
+        code, _, err = bench("score", *words, "--by", "linear")
+        assert (code, message in err, "Traceback" in err) == (2, True, False), err
     with pytest.raises(UserError, match="nowhere is no encoder: give a folder that bench run"):
         open_encoder("nowhere", None, CPU)
     (folder / "model.safetensors").write_bytes(b"none")

@@ -30,6 +30,7 @@ from contrastbench.benchmarks.comparison.statistics import (
 )
 from contrastbench.benchmarks.records.scored import scored_data
 from contrastbench.benchmarks.tables.entries import entries
+from contrastbench.benchmarks.tables.selections import resolve
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.graph import GraphRecipe
 from contrastbench.domains.graph.domain import GraphDomain
@@ -441,6 +442,37 @@ def test_a_corpus_that_trains_is_no_other_data_to_score_on(tmp_path: Path) -> No
     (found,) = compare(SMALL, tmp_path)
     assert (found.seeds, found.why) == ((0, 1, 2), "")
     assert found.t.p is not None
+
+
+def test_rows_of_two_corpora_meet_on_the_same_one(tmp_path: Path) -> None:
+    for corpus, level in (("1" * 64, 50.0), ("2" * 64, 70.0)):
+        about = {"data_hash": corpus, "details": {"folds": [], "scored_data": "0" * 64}}
+        for seed in range(3):
+            add(tmp_path, "base", "A", seed, [level, level + seed], **about)
+            add(tmp_path, "new", "A", seed, [level + 1, level + 1.5 * seed], **about)
+        if level == 50.0:
+            add(tmp_path, "base", "A", 3, [level], **about)
+    (found,) = compare(SMALL, tmp_path)
+    assert found.difference is not None
+    assert abs(found.difference) < 2, "not of one corpus against the other"
+
+
+def test_data_apart_are_no_method_that_is_ranked(tmp_path: Path) -> None:
+    for column in ("A", "B"):
+        for row, score in (("base", 80.0), ("new", 82.0), ("also", 84.0)):
+            add(tmp_path, row, column, 0, [score, score])
+    before = ranks(SMALL, list(entries(SMALL, tmp_path)))
+    assert before.ranking is not None
+    add(tmp_path, "new", "A", 1, [50.0, 50.0], data_hash="1" * 64)
+    split = resolve(SMALL, None, tmp_path)
+    assert len(split.rows) == len(SMALL.rows) + 1
+    assert ranks(split, list(entries(split, tmp_path))) == before
+
+
+def test_a_metric_that_no_record_has_is_one_line(filled: Path) -> None:
+    odd = SMALL.model_copy(update={"metric": "acuracy"})
+    with pytest.raises(UserError, match="unknown metric of column 'A' 'acuracy': did you mean"):
+        compare(odd, filled)
 
 
 def test_the_embedded_sentences_of_early_records_are_scored_alike() -> None:

@@ -9,13 +9,16 @@ from scipy import stats
 
 from contrastbench.benchmarks.comparison.answer import answer
 from contrastbench.benchmarks.comparison.compare import Comparison
+from contrastbench.benchmarks.comparison.markdown import over_lines
 from contrastbench.benchmarks.comparison.over_sets import (
     SETS,
+    OverSets,
     Sight,
     over_sets,
     sight_text,
     sights,
 )
+from contrastbench.benchmarks.comparison.statistics import PValue
 
 SEEN = [1.2, 0.8, 1.5, 0.9, 1.1, 1.6]
 NOISE = [1.0, -1.0, 0.5, -0.5, 2.0, -1.9]
@@ -100,3 +103,9 @@ def test_what_a_column_can_see_is_the_median_over_its_methods() -> None:
     assert sight_text([], []) == ""
     assert sights(tested[2:]) == [Sight("A", 3, 4.0, inf)]
     assert "No number of seeds is enough for one point on A." in sight_text(sights(tested[2:]), [])
+
+
+def test_the_level_of_an_interval_is_in_its_header() -> None:
+    over = [OverSets("new", (1.0, 2.0), 0, PValue(0.1), 0.5, None)]
+    header = next(line for line in over_lines("base", over, 0.1) if "Mean difference" in line)
+    assert "| 90 % |" in header

@@ -22,7 +22,12 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert not report.ok
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"device": {}}', '{"other": 1}'])
+ODD = '{"device": {}, "versions": {}, "throughput": [1]}'
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"device": {}}', '{"other": 1}', ODD, ODD.replace("[1]", '{"x": "fast"}')]
+)
 def test_another_file_is_one_line(text: str, tmp_path: Path) -> None:
     (tmp_path / "it.json").write_text(text)
     with pytest.raises(UserError, match=r"it\.json is no report on a device: bench check-device"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from made_records import made
 
-from contrastbench.benchmarks.records import nested
+from contrastbench.benchmarks.records import nested, packing
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
@@ -54,6 +54,14 @@ def test_trials_on_different_data_do_not_meet(tmp_path: Path) -> None:
     assert nested.ok_by_data(TRIALS, tmp_path) == {}
 
 
+@pytest.mark.parametrize(("mib", "known"), [((None, None), None), ((None, 5.0), 5.0)])
+def test_memory_may_be_unknown(mib: tuple, known: float | None, tmp_path: Path) -> None:
+    for trial in (0, 1):
+        add(tmp_path, trial, 0, [10.0, 20.0], [1.0, 1.0], peak_memory_mib=mib[trial])
+    (by_seed,) = nested.ok_by_data(TRIALS, tmp_path).values()
+    assert by_seed[0]["peak_memory_mib"] == known
+
+
 def test_records_without_inner_scores_are_named_together(tmp_path: Path) -> None:
     for trial in (0, 1):
         add(tmp_path, trial, 3, [10.0, 20.0], [])
@@ -63,6 +71,9 @@ def test_records_without_inner_scores_are_named_together(tmp_path: Path) -> None
     assert sorted(named) == sorted(str(path) for path in tmp_path.rglob("*.json"))
     assert sorted(map(Path, named)) == sorted(nested.outdated(TRIALS, tmp_path, [3]))
     assert nested.outdated(TRIALS, tmp_path, [4]) == []
+    assert list(packing.pack(tmp_path))
+    with pytest.raises(UserError, match="anew: bench pack --undo, then rm "):
+        nested.ok_by_data(TRIALS, tmp_path)
 
 
 def by_chance(rng: np.random.Generator, trials: int, graphs: int) -> tuple[np.ndarray, np.ndarray]:

@@ -55,3 +55,14 @@ def test_a_checkout_says_whether_files_differ(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("2")
     assert environment.of_checkout(tmp_path) == f"{commit}+changes"
     assert environment.of_checkout(tmp_path / "nowhere") is None
+
+
+def test_the_commit_is_that_of_the_code_that_was_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    moving = iter("ab")
+    monkeypatch.setattr(environment, "of_checkout", lambda _: next(moving))
+    monkeypatch.setattr(environment, "of_installation", lambda: next(moving))
+    environment.commit.cache_clear()
+    try:
+        assert [environment.commit() for _ in range(2)] == ["a", "a"]
+    finally:
+        environment.commit.cache_clear()

@@ -5,6 +5,7 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -14,6 +15,8 @@ from contrastbench.benchmarks.records.store import read
 from contrastbench.benchmarks.running import runner
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run
+from contrastbench.domains.base import Evaluation
+from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.losses import LOSSES, UserError, registry
 from contrastbench.losses.spec import LossSpec
@@ -132,6 +135,26 @@ def test_a_failure_is_recorded_and_tried_again(
     assert "ZeroDivisionError" in record["details"]["error"]
     assert ".failed-" in path.name
     assert cell(tmp_path)[0]["status"] == "ok"
+
+
+@pytest.mark.parametrize("value", [math.nan, np.float32(1.0)])
+def test_a_score_that_no_record_can_hold_is_a_failure(
+    value: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluation = Evaluation({"accuracy": value}, "accuracy")
+    monkeypatch.setattr(GraphDomain, "evaluate", lambda *_: evaluation)
+    record, path = cell(tmp_path)
+    assert record["status"] == "failed"
+    assert "JSON" in record["details"]["error"]
+    assert path.is_file()
+
+
+def test_a_users_loss_may_ask_for_a_parameter(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(OWN.replace("scale: float = 1.0", "scale: float"))
+    for scale in (0.2, 0.3):
+        for seed in (0, 1):
+            record, _ = cell(tmp_path, f"{tmp_path}/mine.py:Mine", seed=seed, scale=scale)
+            assert (record["status"], record["params"]) == ("ok", {"scale": scale})
 
 
 def test_an_exit_within_a_loss_is_a_failure_and_sigterm_is_not(tmp_path: Path) -> None:

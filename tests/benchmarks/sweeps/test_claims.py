@@ -1,5 +1,6 @@
 """Claims: of two processes one has the cell, whatever moment the other comes at."""
 
+import errno
 import fcntl
 import os
 import subprocess
@@ -84,3 +85,17 @@ def test_files_of_claims_that_nobody_holds_are_removed(tmp_path: Path) -> None:
         with pytest.raises(Timeout), claim(tmp_path / "held.lock", wait=False):
             pass
     claims.sweep(tmp_path / "not there")
+
+
+def test_a_disk_without_locks_holds_nobody_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host that died there would else have left a marker that is held for ever."""
+
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    path = tmp_path / "claims" / "cell.lock"
+    with claim(path, wait=True), claim(path, wait=True):
+        pass

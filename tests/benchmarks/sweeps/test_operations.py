@@ -108,6 +108,27 @@ def test_a_cell_is_its_steps_and_the_samples_that_are_embedded(units: None) -> N
     assert operations.operations(Experiment("tabular", "csv:a.csv", INFONCE, {})) is None
 
 
+def test_a_limit_is_a_limit_of_operations_too(units: None) -> None:
+    def training(domain: str, dataset: str, **recipe: int) -> float:
+        asked = operations.operations(Experiment(domain, dataset, INFONCE, recipe))
+        assert asked
+        return asked.training
+
+    assert training("graph", "MUTAG", epochs=2, limit=94) == 2 * 94 * 30
+    assert training("graph", "MUTAG", epochs=2, limit=500) == 2 * 188 * 30
+    few = training("image", "CIFAR-10", epochs=1, limit=6_000)
+    assert few == 5_000 * 30
+
+
+def test_data_of_ones_own_cost_nobody_knows_what(tmp_path: Path) -> None:
+    (tmp_path / "own.csv").write_text("a,kind\n1,x\n2,y\n")
+    for domain, dataset, recipe in (
+        ("graph", "folder:somewhere", {}),
+        ("tabular", f"csv:{tmp_path}/own.csv", {"target": "kind"}),
+    ):
+        assert operations.operations(Experiment(domain, dataset, INFONCE, recipe)) is None
+
+
 def test_a_record_of_the_device_is_taken_before_an_estimate(units: None, tmp_path: Path) -> None:
     known, other = (
         Experiment("image", "CIFAR-10", INFONCE, {"epochs": epochs}) for epochs in (1, 2)

@@ -364,11 +364,12 @@ def test_threads_of_a_training_do_not_depend_on_the_number_of_jobs(
         assert runner.run(experiment, 0, options, cores)[0]["environment"]["threads"] == threads
 
 
-@pytest.mark.parametrize(("threads", "turns"), [(1, 0), (2, 1)])
-def test_trainings_of_several_threads_take_turns(
-    threads: int, turns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("threads", "share", "turns"), [(1, 1, 0), (2, 1, 1), (2, 2, 0)])
+def test_trainings_of_more_threads_than_their_share_of_cores_take_turns(
+    threads: int, share: int, turns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(GraphDomain, "threads", threads)
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", str(share))
     experiment = Experiment("graph", "motifs", LossSpec("none"), TINY)
     message = {
         "experiment": dataclasses.asdict(experiment),
@@ -390,8 +391,21 @@ def test_trainings_of_several_threads_take_turns(
         return measure(self)
 
     monkeypatch.setattr(runner.Training, "measure", measured)
-    assert worker.answer(message)["status"] == "ok"
-    assert taken == [turns]
+    reply = worker.answer(message)
+    assert (reply["status"], reply["in_turn"], taken) == ("ok", bool(turns), [turns])
+
+
+@pytest.mark.parametrize(("in_turn", "left"), [(False, "50 s"), (True, "1 min 40 s")])
+def test_more_jobs_spare_no_time_where_trainings_take_turns(
+    in_turn: bool, left: str, tmp_path: Path
+) -> None:
+    waiting = tasks("infonce", "rince")
+    found = Sweep(waiting, Options(tmp_path, device="cpu"), 2, Costs(tmp_path))
+    assert found.outlook() == ""
+    reply = {"status": "ok", "seconds": 100 / len(waiting), "in_turn": in_turn}
+    for task in waiting:
+        found.take(task, reply)
+    assert found.outlook() == f"about {left} left"
 
 
 def test_what_is_done_on_a_user_s_own_file_is_looked_at_again() -> None:

@@ -111,6 +111,19 @@ def test_nothing_is_chosen_before_all_trials_are_done(tmp_path: Path) -> None:
     assert "| base | 80.0 / missing |" in render(resolved, tmp_path, "md")
 
 
+def test_trials_on_other_data_do_not_meet(tmp_path: Path) -> None:
+    """As where a file was edited: with the old one 0.1 is better, the new one has one trial."""
+    first, second = tune(tmp_path, BASE, [90.0, 10.0])
+    for seed in (100, 101):
+        add(tmp_path, second, seed, 95.0, data_hash="1" * 64)
+    assert selections.choose(TABLE, BASE, "A", tmp_path) == first
+    for seed in (100, 101):
+        add(tmp_path / "apart", first, seed, 90.0)
+        add(tmp_path / "apart", second, seed, 95.0, data_hash="1" * 64)
+    why = selections.choose(TABLE, BASE, "A", tmp_path / "apart")
+    assert why == "1 of 2 trials are done"
+
+
 def test_validation_chooses_and_other_seeds_are_shown(tmp_path: Path) -> None:
     """The test accuracies of the trials say the opposite of their validation scores.
 

@@ -257,6 +257,61 @@ def test_a_loss_joins_a_sweep(load) -> None:
         load_table("adnce-table5", losses=[here])
 
 
+@pytest.mark.parametrize("tune", ["", "tune: {trials: 2}\n"])
+def test_a_loss_that_joins_is_run_as_if_it_were_listed(load, tune: str) -> None:
+    def places(text: str, *losses: LossSpec) -> list[tuple[str, list[dict]]]:
+        load(
+            f"domains: {{graph: {{}}}}\nlosses: [{text}]\ngrid: {{temperature: [0.1, 0.2]}}\n{tune}"
+        )
+        table = load_table("my.yaml", losses=losses)
+        return [(row.name, [one.loss.params for one in tried(table, row)]) for row in table.rows]
+
+    def tried(table, row) -> list:
+        return selections.trials(table, row, "motifs") or [table.experiment(row, "motifs")]
+
+    joined = places("infonce", LossSpec("rince"))
+    assert joined == places("infonce, rince")
+    assert joined == places("infonce, rince", LossSpec("rince")), "it is there already"
+    made = plan.make_plan(
+        "my.yaml", [], None, False, None, Path("results"), losses=[LossSpec("rince")]
+    )
+    assert {place.row.loss for place in made.places} == {"rince"}
+
+
+def test_a_joining_loss_has_values_that_it_takes(load) -> None:
+    load("domains: {graph: {}}\nlosses: [infonce]\n")
+    wrong = [LossSpec("adnce", {"temperature": -1})]
+    with pytest.raises(UserError, match="temperature must be a finite number > 0, got -1"):
+        load_table("my.yaml", check_values=True, losses=wrong)
+    with pytest.raises(UserError, match="temperature must be a finite number, got inf"):
+        load_table("my.yaml", losses=[LossSpec("adnce", {"temperature": float("inf")})])
+
+
+def test_a_file_that_extends_itself_is_one_line(load, tmp_path: Path) -> None:
+    (tmp_path / "other.yaml").write_text("extends: my.yaml\nlosses: [rince]\n")
+    for name in ("my.yaml", "other.yaml"):
+        with pytest.raises(UserError, match="extends itself"):
+            load(f"extends: {name}\nlosses: [infonce]\n")
+
+
+@pytest.mark.parametrize("text", ["5", "[{a: 1}]", "losses"])
+def test_a_file_that_is_no_mapping_is_one_line(load, text: str) -> None:
+    with pytest.raises(UserError, match=r"my\.yaml:1: .*valid dictionary"):
+        load(text)
+
+
+def test_seeds_of_trials_are_seeds(load) -> None:
+    with pytest.raises(UserError, match=r"my\.yaml:3: tune\.seeds\.0=-1: input should be greater"):
+        load("domains: {graph: {}}\nlosses: [infonce]\ntune: {seeds: [-1]}\n")
+
+
+def test_seeds_that_choose_confirm_nothing_whatever_is_selected() -> None:
+    words = ("adnce-table5", [], "1000-1001", False)
+    for selection in ("paper", "validation"):
+        with pytest.raises(UserError, match=r"seeds \[1000, 1001\] choose the parameters"):
+            plan.make_plan(*words, selection, Path("results"))
+
+
 @pytest.mark.parametrize("name", ["smoke", "adnce-table5"])
 def test_two_sweeps_with_one_name(name: str, tmp_path: Path) -> None:
     path = tmp_path / f"{name}.yaml"
