@@ -165,16 +165,21 @@ def size(path: Path) -> str:
     return f"{path.stat().st_size / 2**10:,.0f} KiB" if path.is_file() else "a folder"
 
 
-def state(dataset: Dataset) -> str:
-    """Whether the dataset's file is in the cache, and whole."""
+def state(dataset: Dataset, data_root: Path | None = None) -> str:
+    """Whether the dataset's file is in the data root or in the cache, and whole."""
     if not dataset.url:
         return "embedded"
-    path, known = cached_file(dataset), known_sha256(dataset)
-    if not path.is_file():
+    path, known = kept(dataset, data_root), known_sha256(dataset)
+    if path is None:
         return "not downloaded"
+    if path.is_dir():
+        return f"{path} is a folder: records hold the hash of what is read of it"
     if not known:
         return f"downloaded, sha256 not known: bench data fetch {dataset.name}"
-    return "downloaded, sha256 verified" if sha256(path) == known else f"DAMAGED: delete {path}"
+    if sha256(path) == known:
+        return "downloaded, sha256 verified"
+    ours = path == cached_file(dataset)
+    return f"DAMAGED: delete {path}" if ours else f"DIFFERS from the declared file: {path}"
 
 
 def sha256(path: Path) -> str:

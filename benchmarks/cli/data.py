@@ -51,14 +51,16 @@ def data(
     ] = None,
     data_root: opt.DataRoot = None,
 ) -> None:
-    """Datasets: where they are, and their downloads. Exit code 1: one is damaged or missing.
+    """Datasets: where they are, and their downloads.
+
+    Exit code 1: a file is damaged, is another one than declared, or could not be fetched.
 
     Example: bench data fetch --all my.yaml --data-root DIR
     """
     bad = False
     for line in lines(action, name, all_, data_root):
         typer.echo(line)
-        bad |= "DAMAGED" in line or "MISSING" in line
+        bad |= any(word in line for word in ("DAMAGED", "DIFFERS", "MISSING"))
     if bad:
         raise typer.Exit(1)
 
@@ -86,7 +88,7 @@ def lines(
         if name is not None and name not in known:
             raise unknown("dataset", name, known)
         chosen = [known[name]] if name else known.values()
-        yield from (f"{dataset.name:16} {state(dataset)}" for dataset in chosen)
+        yield from (f"{dataset.name:16} {state(dataset, data_root)}" for dataset in chosen)
     else:
         yield from fetched(whole, data_root) if whole else [fetch(name, data_root)]
 

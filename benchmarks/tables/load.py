@@ -37,9 +37,8 @@ def load(
         UserError: whatever is wrong, in one line with the file and the line in it.
     """
     if losses:
-        if check_values:
-            for loss in losses:
-                loss.check()
+        for loss in losses:
+            loss.check()
         return joined(load(name, check_values), losses)
     if name in BUILT_IN:
         table = sweep_file.to_table(BUILT_IN[name], Document())

@@ -24,8 +24,10 @@ from contrastbench.benchmarks.tables.apart import apart
 from contrastbench.benchmarks.tables.grid import draw, grid_of, settings
 from contrastbench.benchmarks.tables.table import EVERY_TRIAL, Row, Table, Tune
 from contrastbench.losses.errors import UserError, unknown
+from contrastbench.losses.spec import NONE
 
 SELECTIONS = ("paper", "validation")
+NOTHING_TO_CHOOSE = "as it is given: it declares no ranges to choose from"
 Work = list[tuple[Experiment, Sequence[int]]]
 
 
@@ -282,6 +284,8 @@ def choices_of(
             text = f"{pairs(row.params_by_column[column])}, the best of "
             text += str(len(trials(table, before, column)))
             columns.setdefault(text, []).append(column)
+    if table.sweep and row.loss != NONE and not row.nested and not columns:
+        columns[NOTHING_TO_CHOOSE] = [name for name in table.columns if table.runnable(row, name)]
     return columns
 
 

@@ -6,7 +6,7 @@ It becomes a table without a paper.
     domains:
       graph: {datasets: [MUTAG, NCI1: {limit: 1000}], recipe: {augmentation: random4}}
       tabular: {}                      # the domain's embedded dataset, its default recipe
-    losses: [all, none, {mine.py:Mine: {margin: 0.2}}]   # all: every one of any pairing
+    losses: [all, none, {mine.py:Mine: {margin: 0.2}}]   # all: those that need no classes
     grid: {temperature: [0.1, 0.2]}    # for every loss that has the parameter
     tune: {trials: 4}                  # choose among them by validation data; without a grid
                                        # among its defaults and points of its declared ranges

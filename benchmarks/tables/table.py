@@ -110,8 +110,8 @@ class Table(Strict):
 
     @property
     def tuning_seeds(self) -> tuple[int, ...]:
-        """Seeds that parameters are chosen with, which are no results."""
-        return tuple(self.tune.seeds) if self.tune else ()
+        """Seeds that parameters are chosen with, here or in other sweeps: they are no results."""
+        return tuple((self.tune or Tune()).seeds)
 
     def runnable(self, row: Row, column: str) -> bool:
         """Whether the place can be run here; if not, it is quoted."""

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torchvision.models import get_model_weights
 
+from contrastbench.domains.download import sha256
 from contrastbench.domains.reading import cause, reading
 from contrastbench.losses.errors import UserError
 
@@ -37,18 +38,24 @@ def counted(state: dict[str, Tensor]) -> list[str]:
 
 
 def weights(url: str, data_root: Path | None) -> dict[str, Tensor]:
-    """From the data root, or from torch.hub's cache, which checks the hash of what it downloads."""
+    """From the data root or torch.hub's cache, or the network; their names begin their sha256.
+
+    Raises:
+        UserError: the file cannot be had, or is another one.
+    """
     file = urlsplit(url).path.rpartition("/")[2]
+    begins = file.rpartition("-")[2].partition(".")[0]
+    kept = Path(torch.hub.get_dir()) / "checkpoints" / file
     here = data_root is not None and (data_root / file).is_file()
+    path = data_root / file if data_root and here else kept
     fix = f"put {file} into a folder and name it with --data-root (or CONTRASTBENCH_DATA)"
     try:
-        found: dict[str, Tensor] = torch.hub.load_state_dict_from_url(
-            url,
-            model_dir=str(data_root) if here else None,
-            map_location="cpu",
-            check_hash=True,
-            weights_only=True,
-        )
+        if not path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            torch.hub.download_url_to_file(url, str(path), begins)
+        if not sha256(path).startswith(begins):
+            raise ValueError(f"the sha256 of {path} does not begin with {begins}")
+        found: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # its readers raise whatever there is
         raise UserError(f"{url} cannot be read ({cause(error)}): {fix}") from None
     return found

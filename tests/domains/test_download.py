@@ -105,6 +105,19 @@ def test_a_file_of_the_hub_is_asked_for_once_and_verified_ever_after(hub: Served
     assert download.fetch(sts).read_bytes() == hub.files["senteval.tar"]
 
 
+def test_a_file_of_the_data_root_is_held_against_the_declared_one(tmp_path: Path) -> None:
+    known = replace(DATASETS["sts"], sha256=hashlib.sha256(b"whole").hexdigest())
+    assert download.state(known, tmp_path) == "not downloaded"
+    path = tmp_path / download.cached_file(known).name
+    path.write_bytes(b"whole")
+    assert download.state(known, tmp_path) == "downloaded, sha256 verified"
+    path.write_bytes(b"other")
+    assert download.state(known, tmp_path) == f"DIFFERS from the declared file: {path}"
+    path.unlink()
+    path.mkdir()
+    assert "records hold the hash of what is read" in download.state(known, tmp_path)
+
+
 def test_what_has_another_hash_than_the_hub_says_is_not_used(hub: Served) -> None:
     hub.etags["senteval.tar"] = "0" * 64
     with pytest.raises(

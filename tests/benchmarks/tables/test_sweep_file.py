@@ -280,11 +280,17 @@ def test_a_loss_that_joins_is_run_as_if_it_were_listed(load, tune: str) -> None:
 
 def test_a_joining_loss_has_values_that_it_takes(load) -> None:
     load("domains: {graph: {}}\nlosses: [infonce]\n")
-    wrong = [LossSpec("adnce", {"temperature": -1})]
-    with pytest.raises(UserError, match="temperature must be a finite number > 0, got -1"):
-        load_table("my.yaml", check_values=True, losses=wrong)
-    with pytest.raises(UserError, match="temperature must be a finite number, got inf"):
-        load_table("my.yaml", losses=[LossSpec("adnce", {"temperature": float("inf")})])
+    for wrong in (-1, float("inf")):
+        with pytest.raises(UserError, match=f"temperature must be a finite number.*, got {wrong}"):
+            load_table("my.yaml", losses=[LossSpec("adnce", {"temperature": wrong})])
+
+
+def test_a_loss_without_ranges_is_said_to_have_no_trials(load) -> None:
+    load("domains: {graph: {}}\nlosses: [none, infonce]\ntune: {trials: 2}\n")
+    table = load_table("my.yaml", losses=[LossSpec("mine.py:Mine")])
+    said = selections.resolve(table, None, Path("results")).choices
+    assert "mine.py:Mine on motifs: as it is given: it declares no ranges to choose from" in said
+    assert not any(line.startswith("none on") for line in said)
 
 
 def test_a_file_that_extends_itself_is_one_line(load, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Weights of torchvision in our ResNets, and of BN-Inception in ours."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import torch
 pytest.importorskip("torchvision")
 from torchvision.models import get_model
 
+from contrastbench.domains.download import sha256
 from contrastbench.domains.image import pretrained
 from contrastbench.domains.image.encoder import ResNet
 from contrastbench.domains.image.inception import Inception
@@ -49,12 +51,35 @@ def test_bn_inception_takes_weights_without_counters(monkeypatch: pytest.MonkeyP
 
 
 def test_they_lie_in_the_data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    url = "https://download.pytorch.org/models/a-0676ba61.pth"
-    torch.save({"w": torch.ones(2)}, tmp_path / "a-0676ba61.pth")
+    torch.save({"w": torch.ones(2)}, tmp_path / "weights")
+    digits = sha256(tmp_path / "weights")[:8]
+    path = (tmp_path / "weights").rename(tmp_path / f"a-{digits}.pth")
+    url = f"https://download.pytorch.org/models/{path.name}"
     assert pretrained.weights(url, tmp_path)["w"].tolist() == [1, 1]
-    (tmp_path / "a-0676ba61.pth").write_bytes(b"no weights")
-    with pytest.raises(UserError, match=r"cannot be read .*: put a-0676ba61.pth into a folder"):
+    torch.save({"w": torch.zeros(2)}, path)
+    with pytest.raises(UserError, match=f"does not begin with {digits}.*: put {path.name} into a"):
         pretrained.weights(url, tmp_path)
+    empty = hashlib.sha256(b"").hexdigest()[:8]
+    (tmp_path / f"a-{empty}.pth").touch()
+    with pytest.raises(UserError, match=rf"cannot be read .*: put a-{empty}.pth into a folder"):
+        pretrained.weights(f"https://download.pytorch.org/models/a-{empty}.pth", tmp_path)
+
+
+def test_a_download_is_kept_and_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = tmp_path / "made"
+    torch.save({"w": torch.ones(2)}, made)
+    digits, asked = sha256(made)[:8], []
+
+    def download(url: str, path: str, begins: str) -> None:
+        asked.append(begins)
+        Path(path).write_bytes(made.read_bytes())
+
+    monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path / "hub"))
+    monkeypatch.setattr(torch.hub, "download_url_to_file", download)
+    for _ in range(2):
+        found = pretrained.weights(f"https://download.pytorch.org/models/a-{digits}.pth", None)
+        assert found["w"].tolist() == [1, 1]
+    assert asked == [digits]
 
 
 def test_they_are_of_the_published_width_and_stem() -> None:
