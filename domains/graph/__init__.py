@@ -153,6 +153,7 @@ def tu(
         sizes=sizes,
         node_labels=node_labels,
         folder="tudataset",
+        places=(name, f"tudataset/{name}"),
         copies={converted: CONVERTED} if converted else {},
         content=content,
     )
