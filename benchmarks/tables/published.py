@@ -11,7 +11,7 @@ from contrastbench.domains.registry import check_domain, make_recipe
 from contrastbench.losses.errors import UserError, unknown
 
 OF_ROWS = ("printed", "undecided", "nested", "repeats", "data", "settings")
-OURS = ("name", "selection", "choices", "copies", "tiny", "sweep")  # keys that no file sets
+OURS = ("name", "selection", "choices", "copies", "tiny", "sweep", "grid")  # keys that no file sets
 
 
 def published(document: Document) -> Table:
