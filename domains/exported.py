@@ -1,7 +1,8 @@
 """Trained encoders as folders: safetensors beside JSON, whatever the domain."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ def score(
     domain: str,
     changes: Mapping[str, Any],
     dataset: str,
-    seed: int,
+    seed: int | None,
     data_root: Path | None,
     device: torch.device,
 ) -> dict[str, float]:
@@ -59,7 +60,8 @@ def score(
         domain: whose models have an `encoder`.
         changes: values over those of the recipe that it was trained with.
         dataset: as `bench run` takes it.
-        seed: of what the domain draws to score.
+        seed: of what the domain draws to score; None: that of the training, whose test part the
+            encoder has not seen.
         data_root: a folder that may hold data.
         device: where it is embedded.
 
@@ -68,11 +70,26 @@ def score(
     """
     weights, config = read(Path(name), domain)
     recipe = make_recipe(domain, {**config["recipe"], **changes, "limit": None})
+    seed = config.get("seed", 0) if seed is None else seed
     opened = domain_class(domain)(dataset, recipe, seed, data_root, device)
     model = opened.model()
+    check_features(getattr(opened, "inputs", ()), config.get("inputs"), name, dataset)
     check_fits(model.encoder, weights, name, dataset)
     model.encoder.load_state_dict(weights)
     return opened.evaluate(model).metrics
+
+
+def check_features(
+    found: Sequence[str], expected: Sequence[str] | None, name: str, dataset: str
+) -> None:
+    """Raise unless a set has the inputs that an encoder was trained on, if these have names."""
+    if expected is not None and list(found) != list(expected):
+        pairs = zip_longest(expected, found, fillvalue="nothing")
+        one, other = next((a, b) for a, b in pairs if a != b)
+        raise UserError(
+            f"{name} does not fit {dataset} ({other} is where it was trained on {one}): score it "
+            "on data with the columns and categories that it was trained on, in their order"
+        )
 
 
 def check_fits(encoder: nn.Module, weights: Mapping[str, Tensor], name: str, dataset: str) -> None:

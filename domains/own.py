@@ -150,4 +150,7 @@ def files_below(root: Path) -> list[str]:
         folders[:] = [name for name in folders if not name.startswith(".")]
         below = Path(folder).relative_to(root)
         names += [(below / name).as_posix() for name in here if not name.startswith(".")]
+    for name in names:
+        if not name.isprintable() and name.encode(errors="replace").decode() != name:
+            raise UserError(f"{root}: the name of a file is no UTF-8 ({name!a}): rename it")
     return sorted(names)

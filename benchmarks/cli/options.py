@@ -15,6 +15,7 @@ Recipe = Annotated[
 ]
 Tiny = Annotated[bool, typer.Option("--tiny", help="A smoke test on a tiny subset.")]
 Results = Annotated[Path, typer.Option(help="The folder that holds runs/ with the records.")]
+Target = Annotated[str | None, typer.Option(help="The column of classes in a table of your own.")]
 DataRoot = Annotated[
     Path | None,
     typer.Option(envvar="CONTRASTBENCH_DATA", help="A folder that already holds the data files."),

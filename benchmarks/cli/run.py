@@ -35,9 +35,7 @@ def run(
     domain: opt.Domain,
     loss: Loss,
     dataset: opt.Dataset = None,
-    target: Annotated[
-        str | None, typer.Option(help="The column of classes in a table of your own.")
-    ] = None,
+    target: opt.Target = None,
     seeds: Annotated[str, typer.Option(help="0-4 or 0,2,5.")] = "0",
     set_: opt.Set = None,
     recipe: opt.Recipe = None,

@@ -28,8 +28,15 @@ def score(
     domain: opt.Domain = "image",
     dataset: opt.Dataset = None,
     seed: Annotated[
-        int, typer.Option(min=0, max=SEEDS - 1, help="Of validation parts and episodes.")
-    ] = 0,
+        int | None,
+        typer.Option(
+            min=0,
+            max=SEEDS - 1,
+            help="Of parts, folds and episodes that are drawn; default: images 0, others that of "
+            "the training, whose test part the encoder has not seen.",
+        ),
+    ] = None,
+    target: opt.Target = None,
     data_root: opt.DataRoot = None,
     device: opt.Device = "auto",
 ) -> None:
@@ -47,6 +54,8 @@ def score(
         raise unknown("protocol", by, about.protocols)
     dataset = dataset or about.default
     check_dataset(domain, dataset)
+    if target is not None and "target" not in about.recipe.model_fields:
+        raise UserError(f"--target names a column of a table: domain {domain} has none")
     check_needs(domain)
     check_data_root(data_root)
     opened = str(exports.of_record(Path(encoder))) if encoder.endswith(".json") else encoder
@@ -55,6 +64,7 @@ def score(
 
         module, _, function = about.scorer.partition(":")
         scorer = getattr(importlib.import_module(module), function)
-    metrics = scorer(opened, dataset, by, seed, data_root, open_device(device))
+    further = {} if target is None else {"target": target}
+    metrics = scorer(opened, dataset, by, seed, data_root, open_device(device), **further)
     about_it = {"domain": domain, "encoder": encoder, "dataset": dataset, "by": by, "seed": seed}
     typer.echo(json.dumps({**about_it, "metrics": metrics}))

@@ -131,7 +131,8 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
 
     def export(self, model: Model, folder: Path) -> None:
         """Write the encoder for `bench score`."""
-        exported.write(folder, "graph", self.recipe, model.encoder.state_dict())
+        weights = model.encoder.state_dict()
+        exported.write(folder, "graph", self.recipe, weights, seed=self.seed)
 
     def evaluate(self, model: Model) -> Evaluation:
         """Stratified k-fold accuracy of the recipe's SVM on the embeddings."""
@@ -162,7 +163,12 @@ def is_known(name: str) -> bool:
 
 
 def score(
-    encoder: str, dataset: str, by: str, seed: int, data_root: Path | None, device: torch.device
+    encoder: str,
+    dataset: str,
+    by: str,
+    seed: int | None,
+    data_root: Path | None,
+    device: torch.device,
 ) -> dict[str, float]:
     """The metrics of an encoder that was written, by the SVM of that name; see `exported.score`."""
     svm = {"svm": SVMS[by]}

@@ -87,6 +87,9 @@ def read_folder(what: str, data_root: Path | None) -> Graphs:
     """A folder of TU text files, or of GraphML files or edge lists with their classes."""
     folder = own.find(what, data_root, Path.is_dir)
     tu = sorted(folder.glob("*_graph_indicator.txt"))
+    if len(tu) > 1:
+        names = ", ".join(path.name.removesuffix("_graph_indicator.txt") for path in tu)
+        raise UserError(f"{folder} has several sets ({names}): give each a folder of its own")
     if tu:
         name = tu[0].name.removesuffix("_graph_indicator.txt")
         return data.parse_tu(name, data.folder_reader(folder, name), None)
@@ -98,9 +101,9 @@ def read_folder(what: str, data_root: Path | None) -> Graphs:
 
 def read_files(folder: Path) -> Graphs:
     """The files that the file of classes names."""
-    rows = list(csv.reader(contents(folder / LABELS).decode("utf-8-sig").splitlines()))
-    rows = [row for row in rows if row]
-    if rows and not (folder / rows[0][0]).is_file():
+    lines = contents(folder / LABELS).decode("utf-8-sig").splitlines()
+    rows = [[field.strip() for field in row] for row in csv.reader(lines) if row]
+    if rows and not Path(rows[0][0]).suffix and not (folder / rows[0][0]).is_file():
         del rows[0]  # its header
     wrong = next((row for row in rows if len(row) != 2), None)
     if wrong:
@@ -123,14 +126,31 @@ def read_file(path: Path) -> Any:
 
     with reading(path, "repair or replace it", "cannot be read"):
         if path.suffix.lower() != ".graphml":
-            delimiter = DELIMITERS.get(path.suffix.lower())
-            with path.open("rb") as file:
-                return nx.read_edgelist(file, delimiter=delimiter, data=False)
+            return nx.Graph(edges(contents(path).decode("utf-8-sig"), path.suffix.lower()))
         graph = nx.read_graphml(path)
     for _, values in graph.nodes(data=True):
         if "label" in values:
             values["label"] = str(values["label"])
     return graph
+
+
+def edges(text: str, suffix: str) -> list[tuple[str, str]]:
+    r"""The lines of a list of edges; further fields and what follows # are left out.
+
+    Raises:
+        ValueError: a line does not name two nodes.
+
+    >>> edges("source, target\n0, 1\n1, 2", ".csv")
+    [('0', '1'), ('1', '2')]
+    """
+    lines = [line.partition("#")[0].strip() for line in text.splitlines()]
+    rows = [[word.strip() for word in line.split(DELIMITERS.get(suffix))] for line in lines if line]
+    for row in rows:
+        if len(row) < 2 or not all(row[:2]):
+            raise ValueError(f"{' '.join(row)!r} does not name two nodes")
+    pairs = [(one, other) for one, other, *_ in rows]
+    numbers = [one.isdecimal() and other.isdecimal() for one, other in pairs]
+    return pairs[1:] if numbers[1:] and all(numbers[1:]) and not numbers[0] else pairs  # a header
 
 
 def item(path: Path, graph: Any, number: dict[str, int], y: str) -> Item:

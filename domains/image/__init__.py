@@ -366,10 +366,24 @@ class ImageRecipe(Recipe):
         return self
 
     def beside(self, loss: Mapping[str, Any]) -> Self:
-        """With the loss's temperature as that of the neighbours, if they are to follow it."""
+        """With the loss's temperature as that of the neighbours, if they are to follow it.
+
+        A sum has its terms'.
+
+        Raises:
+            UserError: these have several.
+        """
         if self.knn_temperature != "loss":
             return self
-        return self.model_copy(update={"knn_temperature": loss.get("temperature", TEMPERATURE)})
+        named = (value for key, value in loss.items() if key.rpartition(".")[2] == "temperature")
+        found = set(named) or {TEMPERATURE}
+        if len(found) > 1:
+            several = ", ".join(map(str, sorted(found)))
+            raise UserError(
+                f"the loss has temperatures {several}: name that of the neighbours, such as "
+                f"--recipe knn_temperature={TEMPERATURE}"
+            )
+        return self.model_copy(update={"knn_temperature": found.pop()})
 
     @property
     def neighbours_temperature(self) -> float:

@@ -85,12 +85,13 @@ def by_annotations(kept: Kept) -> Parts:
     classes: Classes = {}
     for number, file in sorted(matlab.annotations(kept.read("cars_annos.mat"))):
         classes.setdefault(f"{number:03}", []).append(file)
-    return halves(classes)
+    return replace(halves(classes), listed=True)
 
 
 def by_lists(kept: Kept) -> Parts:
     """SOP's: two lists with lines of image number, class, kind of product and file."""
-    return two_parts(*(listed(kept.read(f"Ebay_{part}.txt")) for part in ("train", "test")))
+    parts = (listed(kept.read(f"Ebay_{part}.txt")) for part in ("train", "test"))
+    return replace(two_parts(*parts), listed=True)
 
 
 def listed(text: bytes) -> Classes:

@@ -37,6 +37,7 @@ class Parts:
     test: Part
     classes: tuple[str, ...]
     drawn: bool = False  # whether the test files are a seeded share of each class
+    listed: bool = False  # whether classes stand in a list, so that no name tells an image's
 
 
 def check_sizes(where: object, name: str, parts: Parts, sizes: Sequence[int], fix: str) -> None:
@@ -63,7 +64,7 @@ def from_files(
     device: torch.device,
     whole: bool = False,
 ) -> tuple[ImageSet, str]:
-    """A set of image files; its hash is that of their names and bytes, however they are decoded.
+    """A set of image files; its hash is that of their names, classes and bytes, however decoded.
 
     Args:
         parts: names and classes of the files.
@@ -79,6 +80,8 @@ def from_files(
     digest = hashlib.sha256(repr((parts.classes, len(parts.train.names))).encode())
     for name, header in zip(names, headers, strict=True):
         digest.update(f"{name}\0{header.sha256}\n".encode())
+    if parts.listed:
+        digest.update(f"{parts.train.labels}{parts.test.labels}".encode())
     side = common_side(headers, size)
     notes = notes | decode.oddities(headers) | resized(headers, side)
     train = (

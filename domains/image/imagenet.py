@@ -49,7 +49,7 @@ def tiny_parts(read: ReadBytes, names: Iterable[str]) -> Parts:
         files, labels = zip(*(line.split("\t")[:2] for line in lines), strict=True)
         train = Part(tuple(images), numbers(classes, [n.split("/")[1] for n in images]))
         test = Part(tuple(f"val/images/{file}" for file in files), numbers(classes, labels))
-    return Parts(train, test, classes)
+    return Parts(train, test, classes, listed=True)
 
 
 def numbers(classes: Sequence[str], labels: Iterable[str]) -> tuple[int, ...]:

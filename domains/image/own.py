@@ -153,7 +153,7 @@ def read_hub(
     check_labels(what, train, test, classes)
     left_out = len(named["validation"].names) if "validation" in named else 0
     notes = {"images of the validation part left out": left_out} if left_out else {}
-    parts = Parts(train, test, tuple(classes), drawn="test" not in named)
+    parts = Parts(train, test, tuple(classes), drawn="test" not in named, listed=True)
     try:
         return from_files(parts, read, notes, size, device, whole)
     except UserError as error:  # it knows a row's number alone

@@ -72,7 +72,12 @@ PROTOCOLS: dict[str, Callable[[Features], dict[str, float]]] = {
 
 
 def score(
-    encoder: str, dataset: str, by: str, seed: int, data_root: Path | None, device: torch.device
+    encoder: str,
+    dataset: str,
+    by: str,
+    seed: int | None,
+    data_root: Path | None,
+    device: torch.device,
 ) -> dict[str, float]:
     """The metrics of an encoder on a set, in percent.
 
@@ -80,14 +85,15 @@ def score(
         encoder: a folder that `--export` wrote, or `torchvision:NAME`.
         dataset: as `bench run` takes it.
         by: one of `PROTOCOLS`, or `FINE_TUNED`.
-        seed: of the validation part, and of episodes.
+        seed: of the validation part, and of episodes; None: 0.
         data_root: a folder that may hold data and weights.
         device: where it is embedded.
 
     Raises:
         UserError: no such encoder or set, or its test classes are not those of its training part.
     """
-    return scored(open_encoder(encoder, data_root, device), dataset, by, seed, data_root, device)
+    opened = open_encoder(encoder, data_root, device)
+    return scored(opened, dataset, by, seed or 0, data_root, device)
 
 
 def scored(

@@ -103,7 +103,7 @@ def columns(what: str, part: "datasets.Dataset") -> Rows:
         raise UserError(
             f"hf:{what} has no column {missing[0]}: its columns are sentence1, sentence2 and score"
         )
-    table = [[str(value) for value in part[name]] for name in names]
+    table = [["" if value is None else str(value) for value in part[name]] for name in names]
     return [list(row) for row in zip(*table, strict=True)]
 
 

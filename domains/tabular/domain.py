@@ -17,7 +17,7 @@ from contrastbench.domains.scoring.classifiers import Classifier, Labelled, accu
 from contrastbench.domains.scoring.linear import linear, plain
 from contrastbench.domains.scoring.logistic import logistic
 from contrastbench.domains.scoring.pseudo_inverse import pseudo_inverse
-from contrastbench.domains.tabular import TabularRecipe
+from contrastbench.domains.tabular import DATASETS, TabularRecipe
 from contrastbench.domains.tabular.data import load
 from contrastbench.domains.tabular.encoder import TabularModel
 from contrastbench.domains.tabular.preprocessing import prepare, split
@@ -70,7 +70,7 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         )
         self.pretraining = pretraining_rows(self.train, self.validation, recipe)
         self.features = Features(data.feature_of.to(device), int(data.feature_of[-1]) + 1)
-        self.table_notes = data.notes
+        self.inputs, self.table_notes = data.inputs, data.notes
         self.test_part: TestPart = "redrawn" if table.starts is None else "fixed"
         check_rows(len(self.pretraining.y), self.features.number, recipe)
         if self.table_notes:
@@ -144,7 +144,8 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
 
     def export(self, model: Model, folder: Path) -> None:
         """Write the encoder for `bench score`."""
-        exported.write(folder, "tabular", self.recipe, model.encoder.state_dict())
+        about = {"seed": self.seed, "inputs": self.inputs}
+        exported.write(folder, "tabular", self.recipe, model.encoder.state_dict(), **about)
 
     def evaluate(self, model: Model) -> Evaluation:
         """Percent on the test rows of classifiers fitted on the training rows' embeddings."""
@@ -171,11 +172,25 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
 
 
 def score(
-    encoder: str, dataset: str, by: str, seed: int, data_root: Path | None, device: torch.device
+    encoder: str,
+    dataset: str,
+    by: str,
+    seed: int | None,
+    data_root: Path | None,
+    device: torch.device,
+    target: str | None = None,
 ) -> dict[str, float]:
-    """The metrics of an encoder that was written, by that classifier; see `exported.score`."""
-    probe = {"probe": by}
-    return exported.score(encoder, "tabular", probe, dataset, seed, data_root, device)
+    """The metrics of an encoder that was written, by that classifier; see `exported.score`.
+
+    A declared set has its own classes and parts, whatever the encoder's table had; another table
+    of one's own has that one's, or names its column of classes.
+    """
+    changes: dict[str, Any] = {"probe": by}
+    if dataset in DATASETS:
+        changes |= {"target": None, "split": None}
+    if target is not None:
+        changes["target"] = target
+    return exported.score(encoder, "tabular", changes, dataset, seed, data_root, device)
 
 
 def pretraining_rows(train: Labelled, validation: Labelled, recipe: TabularRecipe) -> Labelled:

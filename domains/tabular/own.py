@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pandas
 
 MAX_NUMBERS = 2**31  # of a Parquet file: 16 GiB
+MISSING = ("NaN", "nan", "null", "NULL", "None", "N/A", "n/a", "#N/A", "<NA>")
 NO_TABLE = "cannot be read as a table"
 
 
@@ -124,13 +125,15 @@ def by_column(name: str, frame: "pandas.DataFrame", split: str) -> "dict[str, pa
 
 def check_columns(name: str, first: "pandas.DataFrame", part: "pandas.DataFrame") -> None:
     """Raise unless both parts have the same columns, of numbers or of words."""
-    from pandas.api.types import is_numeric_dtype
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
     for column in sorted({*first} ^ {*part}):
         raise UserError(f"{name}: column {column} is not in all parts")
     for column in first:
         filled = [rows[column] for rows in (first, part) if rows[column].notna().any()]
-        if len({is_numeric_dtype(rows) for rows in filled}) > 1:
+        # True and False are words beside a hole
+        kinds = {is_numeric_dtype(rows) and not is_bool_dtype(rows) for rows in filled}
+        if len(kinds) > 1:
             raise UserError(f"{name}: column {column} has numbers in one part and words in another")
 
 
@@ -148,14 +151,38 @@ def read_files(
 
 
 def read_csv(path: Path) -> "pandas.DataFrame":
-    """A CSV file with a header, .tsv with tabs; empty fields, NA and ? are missing."""
+    """A CSV file with a header, .tsv with tabs; empty fields, NA and ? are missing.
+
+    Among numbers also NaN, null and the like, which among words may be words.
+
+    Raises:
+        UserError: rows have more fields than the header.
+    """
     import pandas as pd
 
     check_unpacked(path)
-    tabs = ".tsv" in path.suffixes[-2:]
-    return pd.read_csv(
-        path, sep="\t" if tabs else ",", na_values=["?"], skipinitialspace=True, low_memory=False
+    frame = pd.read_csv(
+        path,
+        sep="\t" if ".tsv" in path.suffixes[-2:] else ",",
+        keep_default_na=False,
+        na_values=["", "NA", "?"],
+        skipinitialspace=True,
+        low_memory=False,
     )
+    if not isinstance(frame.index, pd.RangeIndex):
+        raise UserError(f"{path}: rows have more fields than the header has names: name them all")
+    return frame.apply(as_numbers)
+
+
+def as_numbers(column: "pandas.Series") -> "pandas.Series":
+    """A column of words as numbers, if all its words but those for what is missing are numbers."""
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(column):
+        return column
+    known = column[column.notna() & ~column.isin(MISSING)]
+    numbers = pd.to_numeric(known, errors="coerce")
+    return numbers.reindex(column.index) if len(known) and numbers.notna().all() else column
 
 
 def check_unpacked(path: Path) -> None:

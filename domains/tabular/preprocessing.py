@@ -34,6 +34,7 @@ class Prepared:
     validation: Labelled
     test: Labelled
     feature_of: Tensor  # (inputs,) the table's column that each comes from, numbered without gaps
+    inputs: tuple[str, ...]  # what each is: a column, or a category of one
     notes: dict[str, Any]  # what was left out or filled in
 
 
@@ -86,7 +87,7 @@ def prepare(
         UserError: no column varies, or values are too large for float32.
     """
     count = {"train": 1, "train+validation": 2, "paper": 3}[statistics]
-    blocks, notes = encode(table, np.concatenate(parts[:count]))
+    blocks, inputs, notes = encode(table, np.concatenate(parts[:count]))
     notes = {**table.notes, "missing numbers": int(np.isnan(table.numeric).sum()), **notes}
     if not blocks:
         raise UserError("no column varies among the training rows: there is nothing to learn from")
@@ -101,11 +102,11 @@ def prepare(
         Labelled(torch.from_numpy(x[p]), torch.from_numpy(table.y[p]).long()) for p in parts
     )
     told = {name: value for name, value in notes.items() if value}
-    return Prepared(train, validation, test, torch.from_numpy(features), told)
+    return Prepared(train, validation, test, torch.from_numpy(features), tuple(inputs), told)
 
 
-def encode(table: Table, fit: Array) -> tuple[list[Array], dict[str, Any]]:
-    """One block of inputs for each column that varies, and notes on the others."""
+def encode(table: Table, fit: Array) -> tuple[list[Array], list[str], dict[str, Any]]:
+    """One block of inputs for each column that varies, the inputs' names, notes on the others."""
     # nan is passed over
     low, high = (extreme.reduce(table.numeric[fit], axis=0) for extreme in (np.fmin, np.fmax))
     varies = high > low
@@ -117,19 +118,24 @@ def encode(table: Table, fit: Array) -> tuple[list[Array], dict[str, Any]]:
         if varies.any()
         else []
     )
-    unseen: dict[str, int] = {}
+    inputs, unseen = list(numbers[varies]), dict[str, int]()
     for name, column in zip(words, table.categorical.T, strict=True):
-        block, count = one_hot(column, fit)
+        block, categories, count = one_hot(column, fit)
         if block.shape[1] > 1:
             blocks.append(block)
+            inputs += [f"{name}={category}" for category in categories]
         else:
             constant.append(name)
         unseen |= {name: count} if count else {}
-    return blocks, {
-        "constant columns": constant,
-        "empty columns": empty,
-        "unseen categories": unseen,
-    }
+    return (
+        blocks,
+        inputs,
+        {
+            "constant columns": constant,
+            "empty columns": empty,
+            "unseen categories": unseen,
+        },
+    )
 
 
 def scale(x: Array, fit: Array) -> Array:
@@ -142,8 +148,8 @@ def scale(x: Array, fit: Array) -> Array:
         )
 
 
-def one_hot(column: Array, fit: Array) -> tuple[Array, int]:
-    """(rows, categories), and how many rows have a category that was not fitted on."""
+def one_hot(column: Array, fit: Array) -> tuple[Array, list[str], int]:
+    """(rows, categories), these, and how many rows have a category that was not fitted on."""
     encoder = OneHotEncoder(
         handle_unknown="infrequent_if_exist",
         max_categories=MAX_CATEGORIES,
@@ -151,4 +157,5 @@ def one_hot(column: Array, fit: Array) -> tuple[Array, int]:
         dtype=np.float32,
     ).fit(column[fit, None])
     unseen = ~np.isin(column.astype(str), encoder.categories_[0].astype(str))
-    return encoder.transform(column[:, None]), int(unseen.sum())
+    categories = [name.removeprefix("_") for name in encoder.get_feature_names_out([""])]
+    return encoder.transform(column[:, None]), categories, int(unseen.sum())

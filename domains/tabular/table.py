@@ -43,7 +43,7 @@ def from_frame(
     from pandas.api.types import is_numeric_dtype
 
     labelled = frame[target].notna()
-    features = frame.loc[labelled].drop(columns=target)
+    features = frame.loc[labelled].drop(columns=target).apply(plain)
     numbers = [column for column in features if is_numeric_dtype(features[column])]
     words = [column for column in features if column not in numbers]
     numeric = features[numbers].to_numpy(dtype=np.float64, na_value=np.nan)
@@ -63,6 +63,14 @@ def from_frame(
     table = Table(numeric, categorical, names, y, tuple(map(str, classes)), starts, notes)
     check_table(path, table)
     return table
+
+
+def plain(column: "pandas.Series") -> "pandas.Series":
+    """Decimal and very large whole numbers, which pandas takes for objects, as floats."""
+    from pandas.api.types import infer_dtype
+
+    numbers = infer_dtype(column, skipna=True) in ("decimal", "integer")
+    return column.astype(float) if numbers and column.dtype == object else column
 
 
 def check_table(path: object, table: Table) -> None:
@@ -85,6 +93,9 @@ def check_table(path: object, table: Table) -> None:
 def check_classes(path: object, table: Table) -> None:
     """Raise unless every class has rows to train on, and enough where parts are drawn."""
     validation, test = table.starts or (None, len(table))
+    if table.starts and (test == len(table) or validation == test):
+        part = "test" if test == len(table) else "validation"
+        raise UserError(f"{path}: no {part} row has a class")
     need = 5 if validation is None else 1
     counts = np.bincount(table.y[: validation or test], minlength=len(table.classes))
     if counts.min() < need:

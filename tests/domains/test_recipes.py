@@ -125,6 +125,11 @@ def test_neighbours_follow_the_temperature_of_the_loss_if_the_recipe_says_so() -
         temperature(LossSpec("adnce"), preset="adnce")
         == LossSpec("adnce").complete.params["temperature"]
     )
+    several = LossSpec("adnce + 0.5*dar", {"adnce.temperature": 0.2})
+    assert temperature(several, preset="adnce") == 0.2, "a sum has its terms'"
+    several = LossSpec("adnce + infonce", {"adnce.temperature": 0.2, "infonce.temperature": 0.3})
+    with pytest.raises(UserError, match=r"has temperatures 0\.2, 0\.3: name that of the neigh"):
+        temperature(several, preset="adnce")
     assert temperature(LossSpec("none"), preset="adnce") == 0.5
     assert temperature(LossSpec("dar"), preset="adnce") == 0.5
     assert temperature(adnce) == 0.5, "as always"

@@ -68,7 +68,7 @@ def test_an_encoder_scores_again_as_its_record_says(
     about = declaration(domain)
     small = {k: v for k, v in about.tiny.items() if k != "limit"} | {"epochs": 1}
     words = [w for k, v in small.items() for w in ("--recipe", f"{k}={json.dumps(v)}")]
-    words += ["--domain", domain, "--dataset", dataset, "--loss", "infonce"]
+    words += ["--domain", domain, "--dataset", dataset, "--loss", "infonce", "--seeds", "1"]
     folder = str(tmp_path / "encoder")
     code, out, err = bench("run", *words, "--results", str(tmp_path), "--json", "--export", folder)
     assert code == 0, err
@@ -81,7 +81,35 @@ def test_an_encoder_scores_again_as_its_record_says(
     assert (code, f"is an encoder of domain {domain}, not image" in err) == (2, True), err
     if domain == "tabular":
         code, _, err = bench(*again[:-1], other, "--by", "linear")
-        assert (code, "does not fit iris (0.weight: " in err) == (2, True), err
+        assert (code, "does not fit iris (sepal length" in err) == (2, True), err
+        assert "is where it was trained on alcohol" in err
+        code, out, err = bench(*again, "--by", about.protocols[0], "--seed", "0")
+        assert (code, json.loads(out)["seed"]) == (0, 0), err
+
+
+def test_an_encoder_of_ones_own_table_scores_it_under_another_name(tmp_path: Path, bench) -> None:
+    pytest.importorskip("pandas")
+    rows = [f"{k % 7},{k % 5},{'xy'[k % 2]}" for k in range(60)]
+    (tmp_path / "own.csv").write_text("\n".join(["a,b,kind", *rows]))
+    (tmp_path / "named.csv").write_text("\n".join(["a,b,class", *rows]))
+    (tmp_path / "turned.csv").write_text("\n".join(["b,a,kind", *rows]))
+    folder = str(tmp_path / "encoder")
+    words = ("run", "--domain", "tabular", "--dataset", f"csv:{tmp_path}/own.csv", "--tiny")
+    words += ("--target", "kind", "--loss", "infonce", "--results", str(tmp_path))
+    code, _, err = bench(*words, "--recipe", "batch_size=16", "--export", folder)
+    assert code == 0, err
+    again = ("score", "--domain", "tabular", "--encoder", folder, "--by", "linear", "--dataset")
+    code, one, err = bench(*again, f"csv:{tmp_path}/own.csv")
+    assert code == 0, err
+    code, other, err = bench(*again, f"csv:{tmp_path}/named.csv", "--target", "class")
+    assert code == 0, err
+    assert json.loads(one)["metrics"] == json.loads(other)["metrics"]
+    code, _, err = bench(*again, f"csv:{tmp_path}/turned.csv")
+    assert (code, "does not fit csv:" in err, "b is where it was trained on a" in err) == (
+        *(2, True, True),
+    )
+    code, _, err = bench("score", "--encoder", folder, "--by", "knn", "--target", "kind")
+    assert (code, "domain image has none" in err) == (2, True)
 
 
 def test_fine_tuning_trains_encoder_and_head_at_their_rates(

@@ -73,6 +73,25 @@ def test_lists_of_edges(suffix: str, tmp_path: Path) -> None:
     assert graphs.x.shape == (5, 0)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"1,2\r\n2,3\r\n",
+        b"1, 2\n 2 ,3\n",
+        b"\xef\xbb\xbf1,2\n2,3\n",
+        b"source,target,w\n1,2,5\n2,3,7",
+    ],
+)
+def test_lists_of_edges_as_programs_write_them(text: bytes, tmp_path: Path) -> None:
+    pytest.importorskip("networkx")
+    (tmp_path / "a.csv").write_bytes(text)
+    (tmp_path / "b.csv").write_text("1,2\n2,3\n")
+    (tmp_path / "labels.csv").write_text("a.csv, x\nb.csv,x\n")
+    graphs, _, _ = own.load(f"folder:{tmp_path}", None)
+    assert graphs.edge_index.tolist() == [[0, 1, 1, 2, 3, 4, 4, 5], [1, 0, 2, 1, 4, 3, 5, 4]]
+    assert graphs.y.tolist() == [0, 0], "a blank makes no class"
+
+
 def test_a_set_of_torch_geometric_is_the_collections(tmp_path: Path) -> None:
     pytest.importorskip("torch_geometric")
     tu(tmp_path / "pyg" / "TUDataset" / "TOY" / "raw")
@@ -137,14 +156,26 @@ def test_folders_that_hold_no_graphs_are_one_line(tmp_path: Path) -> None:
         "a.edges,1\na.edges\n": "'a.edges' is not FILE,CLASS",
         "a.edges,1\n": "1 graphs: two are needed",
         "a.edges,1\nc.graphml,0\n": r"cannot be read \(no element found",
+        "gone.edges,1\na.edges,0\na.edges,1\n": "no file .*gone.edges",
+        "a.edges,1\nd.edges,0\n": r"d.edges cannot be read \('1' does not name two nodes\)",
     }.items():
         (tmp_path / "a.edges").write_text("1 2\n")
         (tmp_path / "c.graphml").write_text("")
+        (tmp_path / "d.edges").write_text("1\n")
         if text is not None:
             (tmp_path / "labels.csv").write_text(text)
         with pytest.raises(UserError, match=message) as error:
             own.load(f"folder:{tmp_path}", None)
         assert "\n" not in str(error.value)
+
+
+def test_a_folder_of_two_sets_is_none(tmp_path: Path) -> None:
+    folder = tu(tmp_path / "two")
+    (tu(tmp_path / "other", "OTHER") / "OTHER_graph_indicator.txt").rename(
+        folder / "OTHER_graph_indicator.txt"
+    )
+    with pytest.raises(UserError, match=r"has several sets \(OTHER, TOY\): give each a folder"):
+        own.load(f"folder:{folder}", None)
 
 
 def test_a_folder_may_lack_its_kind(tmp_path: Path) -> None:

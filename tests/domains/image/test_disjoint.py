@@ -184,3 +184,29 @@ def test_a_damaged_list_of_matlab_is_one_line(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(UserError, match="it cannot be read"):
         load("CAR", 16, tmp_path, CPU)
+
+
+@pytest.mark.parametrize(("name", "make"), [("CAR", car), ("SOP", sop)])
+def test_images_of_other_classes_are_other_data(name: str, make, tmp_path: Path) -> None:
+    """Where a list says the classes, no file's name or content does."""
+    make(tmp_path / "one")
+    make(tmp_path / "other")
+    _, digest = load(name, 16, tmp_path / "one", CPU)
+    if name == "SOP":
+        path = tmp_path / "other/Stanford_Online_Products/Ebay_train.txt"
+        lines = path.read_text().splitlines()
+        lines[6] = lines[6].replace(" 1 1 ", " 2 1 ")  # the last image of the first class
+        path.write_text("\n".join(lines))
+    else:
+        import numpy as np
+
+        names = [f"car_ims/{name}" for name in reversed(files())]
+        rows = [(name, 1 + (int(name[8:11]) % 4)) for name in names]
+        kinds = [("relative_im_path", object), ("class", object)]
+        annotations = {"annotations": np.array(rows, dtype=kinds)}
+        savemat(tmp_path / "other/cars196/cars_annos.mat", annotations)
+    load_declared.cache_clear()
+    try:
+        assert load(name, 16, tmp_path / "other", CPU)[1] != digest
+    except UserError as error:  # other counts of classes are refused, which is as good
+        assert name == "CAR", error

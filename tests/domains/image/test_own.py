@@ -136,6 +136,11 @@ def test_encoded_images_of_the_datasets_library(tmp_path: Path) -> None:
     order = same.train.labels.argsort(stable=True)
     mine = images.train.labels.argsort(stable=True)
     assert (same.train.pixels[order] == images.train.pixels[mine]).all()
+    others = [k % 2 for k in range(10)][::-1]
+    digests = {
+        read(saved(train=part(0, 10, kinds), test=part(10, 14)))[1] for kinds in (None, others)
+    }
+    assert len(digests) == 2, "the same images of other classes are other data"
     alone, _ = read(saved(train=part(0, 10)))
     assert (len(alone.train), len(alone.test)) == (8, 2)
     with pytest.raises(UserError, match="class dog has no training images"):

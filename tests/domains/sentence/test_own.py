@@ -86,6 +86,11 @@ def test_pairs_of_the_datasets_library(tmp_path: Path) -> None:
     write(tmp_path / "dev.tsv", ROWS[:8])
     write(tmp_path / "test.tsv", ROWS[8:])
     assert read("hf:mine", tmp_path) == read("pairs:dev.tsv,test.tsv", tmp_path)
+    datasets.Dataset.from_dict({**columns, "label": [None, *columns["label"][1:]]}).save_to_disk(
+        tmp_path / "holes"
+    )
+    scored = read("hf:holes", tmp_path)
+    assert scored.dev.unscored + scored.test.unscored == 1
     datasets.Dataset.from_dict({"text": ["one", "", "two"]}).save_to_disk(tmp_path / "texts")
     (tmp_path / "lines.txt").write_text("one\n\ntwo\n")
     sentences, empty, digest = own.corpus("texts", tmp_path)

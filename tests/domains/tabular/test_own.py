@@ -6,6 +6,7 @@ import io
 import json
 import sys
 import urllib.error
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +98,50 @@ def test_parts_that_do_not_fit_are_one_line(tmp_path: Path) -> None:
         load("csv:a.csv,b.csv", "y", tmp_path, "part")
     with pytest.raises(UserError, match="are 3 files: give 2 at most"):
         load("csv:a.csv,b.csv,a.csv", "y", tmp_path)
+
+
+def test_words_for_what_is_missing_are_words_among_words(tmp_path: Path) -> None:
+    kinds = ["None", "null", "n/a", "NA", "?", ""] * 5
+    table = frame(30).assign(kind=kinds, b=[*["null", "NaN", "", "1e3", "7", "2.5"] * 5])
+    write(tmp_path / "a.csv", table.assign(y=["None", "Apnea", "null"] * 10))
+    read, _ = load("csv:a.csv", "y", tmp_path)
+    assert (read.classes, len(read), read.notes) == (("Apnea", "None", "null"), 30, {})
+    assert read.names == ("a", "b", "kind")
+    assert sorted(set(read.categorical[:, 0])) == ["", "None", "n/a", "null"]
+    assert np.isnan(read.numeric[:6, 1]).tolist() == [True, True, True, False, False, False]
+
+
+def test_rows_with_more_fields_than_the_header_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,b,y\n" + "1,2,x,\n3,4,z,\n" * 10)
+    with pytest.raises(UserError, match="rows have more fields than the header has names"):
+        load("csv:a.csv", "y", tmp_path)
+
+
+def test_truth_values_with_a_hole_in_one_file(tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", frame(20).assign(b=[True, False] * 10))
+    write(tmp_path / "b.csv", frame(6).assign(b=[True, False, None] * 2))
+    read, _ = load("csv:a.csv,b.csv", "y", tmp_path)
+    assert sorted(set(read.categorical[:, 0])) == ["", "False", "True"]
+
+
+@pytest.mark.parametrize(("part", "gone"), [("test", slice(16, 24)), ("validation", slice(8, 16))])
+def test_a_part_without_classes_is_found_before_a_training(
+    part: str, gone: slice, tmp_path: Path
+) -> None:
+    table = frame(24).assign(part=[("train", "dev", "test")[k // 8] for k in range(24)])
+    table.loc[table.index[gone], "y"] = None
+    write(tmp_path / "t.csv", table)
+    with pytest.raises(UserError, match=f"no {part} row has a class"):
+        load("csv:t.csv", "y", tmp_path, "part")
+
+
+def test_decimals_and_very_large_numbers_are_numbers(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    table = frame(20).assign(price=[Decimal(k) / 4 for k in range(20)])
+    table.to_parquet(tmp_path / "a.parquet")
+    assert load("parquet:a.parquet", "y", tmp_path)[0].names == ("a", "price")
+    write(tmp_path / "a.csv", frame(20).assign(b=[10**26 + k * 10**20 for k in range(20)]))
+    assert load("csv:a.csv", "y", tmp_path)[0].names == ("a", "b")
 
 
 def test_a_folder_of_the_datasets_library(tmp_path: Path) -> None:
