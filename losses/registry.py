@@ -210,7 +210,7 @@ def complete(name: str, params: Mapping[str, Any]) -> tuple[str, dict[str, Any]]
     >>> complete("infonce+2 * decoupled", {"temperature": 0.2})
     ('infonce + 2*decoupled', {'infonce.temperature': 0.2, 'decoupled.temperature': 0.2})
     """
-    check_finite(params)
+    check_finite(name, params)
     terms = read(name)
     if not all(term.registered for term in terms.values()):
         loss = get_loss(name, **params)
@@ -222,11 +222,12 @@ def complete(name: str, params: Mapping[str, Any]) -> tuple[str, dict[str, Any]]
     return " + ".join(weighted(prefix, terms[prefix].weight) for prefix in terms), flat(full)
 
 
-def check_finite(params: Mapping[str, Any]) -> None:
+def check_finite(name: str, params: Mapping[str, Any]) -> None:
     """Raise for a number that no record can hold."""
-    for name, value in params.items():
+    for key, value in params.items():
         if isinstance(value, float) and not math.isfinite(value):
-            raise UserError(f"{name} must be a finite number, got {value}")
+            check(name, params)  # which names the range, if there is one
+            raise UserError(f"{key} must be a finite number, got {value}")
 
 
 def check(name: str, params: Mapping[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """A loss's score over two of its parameters, from records alone: Figure 5 of AttentionNCE."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from contrastbench.benchmarks.analyses import output
 from contrastbench.benchmarks.analyses.plots import figure
 from contrastbench.benchmarks.comparison.statistics import mean_std
 from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.store import Record
 from contrastbench.losses.errors import UserError, unknown
 from contrastbench.losses.spec import LossSpec
 
@@ -37,9 +39,7 @@ def analyse(
         UserError: the grid is not two parameters of the loss, or there is no record.
     """
     check(work, grid)
-    squares = [
-        square(work, dict(zip(grid, values, strict=True)), seeds, results) for values in pairs(grid)
-    ]
+    squares = read(work, grid, seeds, results)
     sweep = folder / "heatmap.yaml"
     sweep.write_text(
         yaml.safe_dump(sweep_file(work, grid, seeds), sort_keys=False), encoding="utf-8"
@@ -82,17 +82,26 @@ def check(work: Experiment, grid: Grid) -> None:
             raise UserError(f"{key} is in --grid and in --set: leave one out")
 
 
-def square(
-    work: Experiment, values: Mapping[str, Any], seeds: Sequence[int], results: Path
-) -> Square:
+def read(work: Experiment, grid: Grid, seeds: Sequence[int], results: Path) -> list[Square]:
+    """What records say of all squares, on the data that most of them have: none are mixed."""
+    found = []
+    for values in pairs(grid):
+        params = {**work.loss.params, **dict(zip(grid, values, strict=True))}
+        of_square = replace(work, loss=LossSpec(work.loss.name, params))
+        found.append(of_square.ok_by_data(results))
+    counts = Counter(data_hash for by_data in found for data_hash in by_data)
+    data = max(counts, key=lambda data_hash: counts[data_hash], default="")
+    return [
+        square(values, by_data.get(data, {}), seeds)
+        for values, by_data in zip(pairs(grid), found, strict=True)
+    ]
+
+
+def square(values: tuple[Any, Any], by_seed: dict[int, Record], seeds: Sequence[int]) -> Square:
     """The scores of those values by the records."""
-    records_by_seed = replace(
-        work, loss=LossSpec(work.loss.name, {**work.loss.params, **values})
-    ).ok_by_seed(results)
-    records = [records_by_seed[seed] for seed in seeds if seed in records_by_seed]
-    first, second = values.values()
+    records = [by_seed[seed] for seed in seeds if seed in by_seed]
     scores = [record["metrics"][record["main"]] for record in records]
-    return Square((first, second), records[0]["main"] if records else "", scores)
+    return Square(values, records[0]["main"] if records else "", scores)
 
 
 def mean_and_std(scores: Sequence[float]) -> tuple[float | None, float | None]:

@@ -9,7 +9,7 @@ from torch import nn
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.devices import open_device
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import open_domain
+from contrastbench.benchmarks.running.runner import open_domain, prepared
 from contrastbench.benchmarks.running.training import AnyDomain, Look, train
 from contrastbench.domains.base import HasClasses
 from contrastbench.domains.recipe import Recipe
@@ -41,7 +41,18 @@ class Laboratory:
         Raises:
             Diverged: the loss is no longer a number.
         """
-        return train(self.domain, loss, look=look)[0]
+        ready = None if loss is None else self.prepared(loss)
+        return train(self.domain, ready, look=look)[0]
+
+    def prepared(self, loss: Loss) -> Loss:
+        """The loss ready for the domain's contrasts, drawn by the seed.
+
+        Raises:
+            UserError: it needs classes, and this recipe does not pair by them.
+        """
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            return prepared(loss, self.domain)
 
     @property
     def with_classes(self) -> HasClasses:

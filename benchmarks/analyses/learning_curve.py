@@ -79,7 +79,9 @@ def measure(
 ) -> tuple[str, list[dict[str, float]]]:
     """The main metric's name, and all metrics of the seeds that came to their end."""
     known = work.ok_by_seed(options.results)  # scored after these epochs, and perhaps after more
-    records = [known.get(seed) or run(work, seed, options)[0] for seed in seeds]
+    # where a seed lacks, all are of the data that are there now: others are never mixed with them
+    there = all(seed in known for seed in seeds)
+    records = [known[seed] if there else run(work, seed, options)[0] for seed in seeds]
     for record in records:
         if record["status"] != "ok":
             seed, error = record["seed"], record["details"]["error"]

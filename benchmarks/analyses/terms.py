@@ -35,7 +35,7 @@ class Curves(NamedTuple):
 
 def analyse(laboratory: Laboratory, methods: Sequence[LossSpec], folder: Path) -> Iterator[Path]:
     """Train with every loss; write and draw all terms of all of them."""
-    losses = [made(method) for method in methods]
+    losses = [laboratory.prepared(made(method)) for method in methods]
     terms = {repr(term): term for loss in losses for _, term in summands(loss)}
     curves = []
     for method, loss in zip(methods, losses, strict=True):

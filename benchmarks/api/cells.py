@@ -1,6 +1,7 @@
 """Train and score from Python, as `bench run` does; brings no torch before it trains."""
 
 from collections.abc import Iterable, Mapping
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,8 @@ from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import make_experiment
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.records.store import Record
-from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.options import Options, check_data_root
+from contrastbench.losses.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
 
@@ -17,7 +19,7 @@ def run(
     loss: str,
     dataset: str | None = None,
     *,
-    seeds: Iterable[int] | int = 0,
+    seeds: Iterable[int] | int | str = 0,
     params: Mapping[str, Any] | None = None,
     recipe: Mapping[str, Any] | None = None,
     target: str | None = None,
@@ -40,7 +42,7 @@ def run(
         loss: a registered name, `file.py:Class`, a sum such as `"infonce + 0.5*dar"`, or `"none"`:
             the untrained encoder.
         dataset: its name; the domain's embedded one if it is left out.
-        seeds: one or more, such as `range(5)`.
+        seeds: one or more, such as `range(5)` or `"0-4"`.
         params: of the loss.
         recipe: of the training, such as `{"epochs": 20}`; see `bench list recipes`.
         target: the column of classes in a table of your own.
@@ -66,14 +68,36 @@ def run(
     ('ok', 3, 'accuracy')
     >>> folder.cleanup()
     """
-    numbers = [seeds] if isinstance(seeds, int) else list(seeds)
-    numbers = parse_seeds(",".join(map(str, numbers)))
-    spec = LossSpec(loss, dict(params or {}))
+    text = seeds if isinstance(seeds, str) else ",".join(map(str, listed(seeds)))
+    numbers = parse_seeds(text)
+    if not isinstance(loss, str):
+        raise UserError(f"a loss is named by a text, got {type(loss).__name__}: such as 'adnce'")
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
+        raise UserError(f"threads must be a whole number >= 1, got {threads!r}")
+    spec = LossSpec(loss, {name: plain(value) for name, value in (params or {}).items()})
     experiment = make_experiment(domain, dataset, spec, dict(recipe or {}), tiny, target)
     root = None if data_root is None else Path(data_root)
+    check_data_root(root)
     options = Options(Path(results), root, device, threads, deterministic, tf32)
     _ = experiment.full_recipe, spec.complete  # mistakes are named before torch is imported
     from contrastbench.benchmarks.running.runner import run as run_cell
 
     store.sweep(options.results)
     return [run_cell(experiment, seed, options)[0] for seed in numbers]
+
+
+def listed(seeds: Iterable[int] | int) -> list[int]:
+    """Seeds, of which there may be one; numpy's numbers are numbers.
+
+    Raises:
+        UserError: they are no whole numbers.
+    """
+    try:
+        return [index(seed) for seed in (seeds if isinstance(seeds, Iterable) else [seeds])]
+    except TypeError:
+        raise UserError(f"seeds are whole numbers, got {seeds!r}: give 0 or range(5)") from None
+
+
+def plain(value: Any) -> Any:
+    """A number of numpy's as Python's."""
+    return value.item() if getattr(value, "ndim", None) == 0 else value

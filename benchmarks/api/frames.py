@@ -41,6 +41,8 @@ def records(
     """
     pandas = with_pandas()
     if isinstance(source, str | Path):
+        if not Path(source).is_dir():
+            raise UserError(f"{source} is no folder of results: bench run makes one")
         source = (record for _, record in reading.everything(Path(source)))
     rows = [as_row(record) for record in source if record["seed"] not in but]
     names = {name for row in rows for name in row}
@@ -57,15 +59,21 @@ def as_row(record: Record) -> dict[str, Any]:
     metrics, environment = record.get("metrics", {}), record["environment"]
     made = {
         "score": metrics.get(record.get("main")),
-        "device": environment["device"],
-        "commit": environment["commit"],
-        "version": environment["versions"].get("contrastbench"),
+        "device": environment.get("device"),
+        "commit": environment.get("commit"),
+        "version": environment.get("versions", {}).get("contrastbench"),
         "error": record["details"].get("error"),
     }
     own = {name: record.get(name) for name in (*FIRST, *LAST)}
     parts = {"metrics": metrics, "params": record["params"], "recipe": record["recipe"]}
     flat = {f"{part}.{name}": v for part, some in parts.items() for name, v in some.items()}
     return {**own, **made, **flat}
+
+
+TEXTS = (  # columns of tables and comparisons
+    *("table", "selection", "method", "against", "column", "domain", "loss", "quoted", "data"),
+    *("seeds", "verdict", "why", "failure"),
+)
 
 
 def table(
@@ -127,14 +135,17 @@ def compare(
 
 def resolved(name: str, losses: Sequence[str], selection: str | None, results: Path) -> Table:
     """The table as records make it."""
-    joined = load(name, losses=[LossSpec(loss) for loss in losses])
+    joined = load(str(name), losses=[LossSpec(loss) for loss in losses])
     return selections.resolve(joined, selection, results)
 
 
 def as_frame(text: str) -> "DataFrame":
     """A frame of comma-separated text."""
-    texts = dict.fromkeys(("data", "seeds"), str)  # which look like numbers
-    return with_pandas().read_csv(io.StringIO(text), dtype=texts)
+    texts = dict.fromkeys(TEXTS, str)  # some look like numbers, and a row may be named NA
+    missing = {name: [""] for name in text.partition("\n")[0].split(",") if name not in TEXTS}
+    return with_pandas().read_csv(
+        io.StringIO(text), dtype=texts, keep_default_na=False, na_values=missing
+    )
 
 
 def with_pandas() -> ModuleType:

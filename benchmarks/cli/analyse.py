@@ -9,7 +9,6 @@ import typer
 from contrastbench.benchmarks.analyses.output import prepare
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import (
-    check_data_root,
     make_experiment,
     parse_grid,
     parse_list,
@@ -19,7 +18,7 @@ from contrastbench.benchmarks.cli.arguments import (
 )
 from contrastbench.benchmarks.cli.loading import loading
 from contrastbench.benchmarks.records.seeds import parse_seeds
-from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.options import Options, check_data_root
 from contrastbench.domains.registry import check_needs
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.spec import LossSpec

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -12,14 +11,6 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.tables.grid import twice
 from contrastbench.losses.errors import UserError, unknown
 from contrastbench.losses.spec import LossSpec
-
-
-def check_data_root(data_root: Path | None) -> None:
-    """Raise unless it is a folder."""
-    if data_root is not None and not data_root.is_dir():
-        raise UserError(
-            f"data root {data_root} does not exist: name a folder that holds the data files"
-        )
 
 
 def parse_value(text: str) -> Any:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contrastbench.benchmarks.cli import options as opt
-from contrastbench.benchmarks.cli.arguments import check_data_root, parse_grid, parse_pairs
+from contrastbench.benchmarks.cli.arguments import parse_grid, parse_pairs
 from contrastbench.benchmarks.cli.loading import loading
 from contrastbench.benchmarks.running import checked
+from contrastbench.benchmarks.running.options import check_data_root
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses.registry import is_registered
 from contrastbench.losses.spec import LossSpec

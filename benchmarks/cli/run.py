@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contrastbench.benchmarks.cli import options as opt
-from contrastbench.benchmarks.cli.arguments import check_data_root, make_experiment, parse_pairs
+from contrastbench.benchmarks.cli.arguments import make_experiment, parse_pairs
 from contrastbench.benchmarks.cli.loading import loading
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.running import channel, checked, launch
-from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.options import Options, check_data_root
 from contrastbench.domains.registry import check_needs
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.registry import is_registered

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from contrastbench.benchmarks.cli import options as opt
-from contrastbench.benchmarks.cli.arguments import check_data_root
 from contrastbench.benchmarks.cli.loading import loading
 from contrastbench.benchmarks.records import exports
 from contrastbench.benchmarks.records.seeds import SEEDS
+from contrastbench.benchmarks.running.options import check_data_root
 from contrastbench.domains.registry import check_dataset, check_needs, declaration
 from contrastbench.losses.errors import UserError, unknown
 

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from contrastbench.benchmarks.cli import options as opt
-from contrastbench.benchmarks.cli.arguments import check_data_root, parse_losses, parse_pairs
+from contrastbench.benchmarks.cli.arguments import parse_losses, parse_pairs
 from contrastbench.benchmarks.records.moment import one_moment
-from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.options import Options, check_data_root
 from contrastbench.losses.errors import UserError
 
 

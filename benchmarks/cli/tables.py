@@ -36,8 +36,9 @@ def table(
     from contrastbench.benchmarks.tables import formats, selections
     from contrastbench.benchmarks.tables.load import load
 
-    if all_ and name:
-        raise UserError(f"--all writes every table: leave {name} out, or --all")
+    if all_ and (name or loss or selection or format_ != "md"):
+        given = name or "--selection, --format and --loss"
+        raise UserError(f"--all writes every table: leave {given} out, or --all")
     if all_:
         for path in formats.write_all(results):
             typer.echo(path)

@@ -167,11 +167,10 @@ def compare_cell(
 
 def without_pairs(comparison: Comparison, base: Runs, ours: Runs) -> Comparison:
     """A place where one of both has failed, or where there is nothing to say."""
-    if ours.failure and not ours.ok:
-        return replace(comparison, verdict="failed")
-    if base.failure and not base.ok and ours.ok:
-        return replace(comparison, why=f"{NO_BASE} {base.failure}")
-    return comparison
+    failed = ours.failure and not ours.ok
+    if base.failure and not base.ok and (failed or ours.ok):
+        comparison = replace(comparison, why=f"{NO_BASE} {base.failure}")
+    return replace(comparison, verdict="failed") if failed else comparison
 
 
 def on_shared_data(theirs: ByData, mine: ByData) -> tuple[dict[int, Record], dict[int, Record]]:

@@ -123,7 +123,10 @@ def show(name: str, table: Table, results: Path, groups: Sequence[Group]) -> Sho
 def without_empty_columns(lines: list[list[Filled]]) -> tuple[list[list[Filled]], list[str]]:
     """The lines without columns that say nothing, and these; all of them where none says more."""
     columns = list(zip(*lines, strict=True))
-    told = [any(place.groups or place.sorted_by for place in column) for column in columns]
+    told = [
+        any(place.groups or place.sorted_by or place.entry.failure for place in column)
+        for column in columns
+    ]
     if not any(told):
         return lines, []
     unseen = [column[0].entry.column for column, one in zip(columns, told, strict=True) if not one]
@@ -140,10 +143,12 @@ def made(
         return ""
     option = " --selection validation" * table.selection.startswith("validation")
     hours = sum(record.get("seconds") or 0.0 for record in records) / 3600
-    devices = sorted({record["environment"]["device"] for record in records})
+    named = (record["environment"].get("device", "an unknown device") for record in records)
+    devices = sorted(set(named))
+    also = ", and those of the trials that chose them" * bool(option)
     return (
-        f"bench sweep {name}{option} makes these {len(records)} records, which took "
-        f"{hours:.1f} hours, as recorded, on {'; '.join(devices)}."
+        f"Behind these numbers are {len(records)} records, which took {hours:.1f} hours, as "
+        f"recorded, on {'; '.join(devices)}; bench sweep {name}{option} makes them{also}."
     )
 
 

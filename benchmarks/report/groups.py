@@ -85,15 +85,16 @@ class Failure:
 
 def failures(groups: Iterable[Group]) -> list[Failure]:
     """What has no number, though it was tried."""
-    found: dict[tuple[str, str, str], list[int]] = {}
+    found: dict[tuple[str, str, str, int], list[int]] = {}
     for group in groups:
         for record in group.outcomes():
             if record["status"] != "ok":
                 loss = LossSpec(record["loss"], record["params"]).label
                 title = f"{record['domain']} {record['dataset']} {loss}"
                 error = record["details"].get("error", "")
-                found.setdefault((title, record["status"], error), []).append(record["seed"])
-    return [Failure(title, status, s, error) for (title, status, error), s in found.items()]
+                what = (title, record["status"], error, group.number)  # recipes may differ
+                found.setdefault(what, []).append(record["seed"])
+    return [Failure(title, status, s, error) for (title, status, error, _), s in found.items()]
 
 
 def data(groups: Sequence[Group]) -> dict[str, Any]:

@@ -45,12 +45,14 @@ def render(names: Sequence[str], results: Path, folder: Path | None = None) -> t
 
 def environment(folder: Path | None) -> Environment:
     """Autoescape is on for all that is not marked as ours."""
+    saved = Counter[str]()  # two data of one set have plots of one name
 
     def shown(name: str, drawing: plots.Drawing | None) -> Markup:
         if drawing is None:
             return Markup("")
         if folder:
-            drawing.save(folder, name)
+            drawing.save(folder, f"{name}-{saved[name]}" if saved[name] else name)
+            saved[name] += 1
         return Markup(drawing.svg())
 
     made = Environment(

@@ -90,6 +90,9 @@ class Sensitivity:
         return ", ".join(f"{name}={line.held.get(name)}" for name in self.differing)
 
 
+SAME = ("domain", "dataset", "loss", "loss_code", "data_hash")  # of what one plot shows
+
+
 def sensitivities(groups: Iterable[Group]) -> Iterator[Sensitivity]:
     """Every numeric parameter or recipe value that some records differ in alone.
 
@@ -97,11 +100,11 @@ def sensitivities(groups: Iterable[Group]) -> Iterator[Sensitivity]:
     """
     families = defaultdict(list)
     for group in groups:
-        place = [group.first[key] for key in ("domain", "dataset", "loss", "data_hash")]
+        place = [group.first[key] for key in SAME]
         for tuning in (False, True):
             if group.scores(tuning):
                 families[(*place, tuning)].append(group)
-    for (domain, dataset, loss, _, tuning), members in families.items():
+    for (domain, dataset, loss, _, _, tuning), members in families.items():
         for name in varying(members):
             lines = list(lines_of(members, name, tuning))
             if lines:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from contrastbench.losses.errors import UserError
+
 
 @dataclass(frozen=True)
 class Options:
@@ -16,3 +18,11 @@ class Options:
     tf32: bool = False  # an accelerator multiplies float32 in TensorFloat-32
     export: Path | None = None  # a folder for the trained model, of domains that can
     tensorboard: Path | None = None  # a folder with a subfolder for each training
+
+
+def check_data_root(data_root: Path | None) -> None:
+    """Raise unless it is a folder."""
+    if data_root is not None and not data_root.is_dir():
+        raise UserError(
+            f"data root {data_root} does not exist: name a folder that holds the data files"
+        )

@@ -138,16 +138,23 @@ def make_loss(cell: Cell, domain: AnyDomain) -> Loss | None:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(cell.seed)
         loss = cell.experiment.loss.make()
-        if loss is None:
-            return None
-        if loss.needs_classes:
-            if not (domain.recipe.pairs_by_class and isinstance(domain, PairsByClass)):
-                raise UserError(
-                    f"{cell.experiment.loss.name} needs a training by class: "
-                    "--domain image --recipe pairing=balanced --recipe positives=3"
-                )
-            loss.prepare(domain.class_count, domain.dim)
-        return loss.to(domain.device)
+        return None if loss is None else prepared(loss, domain)
+
+
+def prepared(loss: Loss, domain: AnyDomain) -> Loss:
+    """The loss on the domain's device, told of its classes if it asks for them.
+
+    Raises:
+        UserError: it does, and this recipe does not pair by them.
+    """
+    if loss.needs_classes:
+        if not (domain.recipe.pairs_by_class and isinstance(domain, PairsByClass)):
+            raise UserError(
+                f"{loss.name} needs a training by class: "
+                "--domain image --recipe pairing=balanced --recipe positives=3"
+            )
+        loss.prepare(domain.class_count, domain.dim)
+    return loss.to(domain.device)
 
 
 def check(options: Options, name: str, domain: AnyDomain, path: Path, finished: bool) -> None:

@@ -55,7 +55,9 @@ Found = dict[Finding, list[tuple[str, str]]]  # and the rows and columns where i
 
 
 def report(table: Table, results: Path) -> str:
-    """The audit as Markdown."""
+    """The audit as Markdown; rows of further data are no values of the paper's."""
+    rows = [row for row in table.rows if not row.repeats]
+    table = table.model_copy(update={"rows": rows})
     every = list(places(table))
     found = compared(every)
     parts = [f"### {table.name}: our protocol beside the paper's", ""]
@@ -143,7 +145,8 @@ def of_records(every: list[Place], results: Path) -> Iterator[str]:
         for what, wanted, found in recorded.notes(place, results):
             told.setdefault((what, shown(wanted), shown(found)), []).append(place.names)
     if not told:
-        yield "As many as the paper has, all of one kind."
+        paper = every[0].table.protocol.seeds
+        yield "As many as the paper has, all of one kind." if paper else "All of one kind."
         return
     body = [[located(where, every), *cells] for cells, where in told.items()]
     yield from as_table([["Where", "What", "Wanted", "Recorded"], *body])

@@ -10,7 +10,7 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
-from contrastbench.losses.errors import UserError, unknown
+from contrastbench.losses.errors import UserError, unknown, users_code
 
 # each entry point names a package with YAML files in its folder, such as mine.tables
 ENTRY_POINTS = "contrastbench.tables"
@@ -75,10 +75,8 @@ def folders() -> Iterator[Path]:
     """
     yield Path(__file__).parent
     for entry in entry_points(group=ENTRY_POINTS):
-        try:
+        with users_code(f"load the entry point {entry.name} of {ENTRY_POINTS}"):
             spec = find_spec(entry.value)
-        except ImportError:
-            spec = None
         if spec is None or not spec.submodule_search_locations:
             raise UserError(
                 f"the entry point {entry.name} of {ENTRY_POINTS} names no package: {entry.value}"
@@ -102,8 +100,9 @@ def own(results: Path) -> list[str]:
 
 
 def yaml_files(folder: Path) -> list[Path]:
-    """Those of a folder, by name."""
-    return sorted(path for path in folder.glob("*.y*ml") if path.suffix in ENDINGS)
+    """Those of a folder, by name; hidden ones are other programs'."""
+    found = (path for path in folder.glob("*.y*ml") if path.suffix in ENDINGS)
+    return sorted(path for path in found if not path.name.startswith("."))
 
 
 def is_ours(path: Path) -> bool:

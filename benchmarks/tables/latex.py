@@ -4,7 +4,7 @@ import re
 
 GREEK = (
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau "
-    "upsilon phi chi psi"
+    "upsilon phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega varsigma"
 )
 SPECIAL = {
     **{c: f"\\{c}" for c in "&%$#_{}"},
@@ -18,10 +18,14 @@ SPECIAL = {
         "*": "{*}",
         "±": r"$\pm$",
         "−": "$-$",
+        "≥": r"$\geq$",
+        "≤": r"$\leq$",
+        "→": r"$\to$",
+        "×": r"$\times$",
     },
     **{
         letter: f"$\\{name}$"
-        for letter, name in zip("αβγδεζηθικλμνξπρστυφχψ", GREEK.split(), strict=True)
+        for letter, name in zip("αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩς", GREEK.split(), strict=True)
     },
 }
 

@@ -165,7 +165,12 @@ def children(path: Path, node: yaml.Node) -> list[yaml.Node]:
 
 
 def check_scalar(path: Path, node: yaml.ScalarNode) -> None:
-    """Raise for the notations of YAML 1.1 that nobody means, and for a tag such as !!int 'x'."""
+    """Raise for the notations of YAML 1.1 that nobody means, and for a tag such as !!int 'x'.
+
+    Control characters would break pages and plots.
+    """
+    if any(ord(letter) < 32 and letter not in "\n\t" for letter in node.value):
+        raise wrong(path, node, f"{node.value!r} has a control character: remove it")
     if node.tag.endswith((":int", ":float")) and re.search(r"[:_]|^[-+]?0\d", node.value):
         raise wrong(
             path,

@@ -73,7 +73,7 @@ class SweepFile(Strict):
     losses: list[str | dict[str, Params]] = Field([])
     grid: dict[str, list[Any]] = Field({})
     tune: Tune | None = None
-    decimals: int = Field(2, ge=0)
+    decimals: int = Field(2, ge=0, le=10)
 
 
 @dataclass(frozen=True)

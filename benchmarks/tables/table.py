@@ -86,14 +86,14 @@ class Table(Strict):
     title: str
     source: str
     notes: str = ""
-    decimals: int = Field(ge=0)
+    decimals: int = Field(ge=0, le=10)
     domain: str
     metric: str | None = None  # the one that the domain calls its main one
     recipe: dict[str, Any] = Field({})
     protocol: Protocol = Protocol()
-    columns: dict[str, Column]
+    columns: dict[str, Column] = Field(min_length=1)
     average: str | None = Field(None, description="name of a last column, the mean of all others")
-    rows: list[Row]
+    rows: list[Row] = Field(min_length=1)
     seeds: list[Seed] = Field([0, 1, 2, 3, 4])  # those of a sweep that names none
     tune: Tune | None = Tune()
     tiny: bool = False  # a smoke test

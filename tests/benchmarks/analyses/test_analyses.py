@@ -323,6 +323,16 @@ def test_a_heatmap_is_of_the_records_alone_and_names_what_is_missing(bench, tmp_
     assert "3 done, 5 missing" in plan.splitlines()[-1]
 
 
+def test_a_heatmap_is_of_one_data(bench, tmp_path: Path) -> None:
+    for mu, data in ((0.3, "1"), (0.7, "2"), (0.7, "1")):
+        about = {"params": {"mu": mu}, "data_hash": data * 64}
+        add(tmp_path / "results", 0, 10.0 * int(data), "adnce", **about)
+    code, found, error = bench(*HEATMAP, "--grid", "mu=0.3,0.7", "--grid", "sigma=1,2")
+    assert (code, error) == (0, "")
+    rows = read(Path(found.splitlines()[0]))
+    assert [row["accuracy_mean"] for row in rows] == ["10.0", "", "10.0", ""]
+
+
 MISTAKES = [
     (["scores", *GRAPH, "--loss", "none"], "--loss none trains nothing"),
     (["scores", *GRAPH, "--loss", "adnc"], "unknown loss 'adnc': did you mean 'adnce'?"),

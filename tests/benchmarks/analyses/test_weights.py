@@ -3,18 +3,22 @@
 import csv
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from made_records import made
 
 from contrastbench.benchmarks.analyses import learning_curve
 from contrastbench.benchmarks.analyses.weights import POINTS, SCORES, weights
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.runner import run
+from contrastbench.domains.registry import declaration
 from contrastbench.losses import get_loss
 from contrastbench.losses.registry import LOSSES
+from contrastbench.losses.spec import LossSpec
 
 S = [(k + 0.5) / POINTS * 2 - 1 for k in range(POINTS)]
 
@@ -110,6 +114,21 @@ def test_terms_of_all_losses_are_followed_in_each_training(bench) -> None:
     assert rows[2]["value"] != rows[half + 2]["value"]
 
 
+def test_a_loss_of_classes_is_followed_in_the_training_of_another(bench) -> None:
+    pytest.importorskip("torchvision")
+    words = ["--domain", "image", "--tiny", "--recipe", "pairing=supervised", "--out", "out"]
+    code, _, error = bench(
+        "analyse", "terms", *words, "--loss", "infonce", "--loss", "proxy_anchor"
+    )
+    assert code == 0, error
+    values = {float(row["value"]) for row in read(Path("out/terms.csv"))}
+    assert len(values) > 2
+    code, _, error = bench(
+        "analyse", "terms", "--domain", "image", "--tiny", "--loss", "proxy_anchor"
+    )
+    assert (code, "needs a training by class" in error) == (2, True), error
+
+
 def test_following_terms_gives_what_the_training_minimises(bench) -> None:
     words = ["--domain", "graph", "--tiny", "--recipe", "epochs=2"]
     code, _, _ = bench("analyse", "terms", *words, "--loss", "infonce + 0.5*dar", "--out", "out")
@@ -138,6 +157,21 @@ def test_a_learning_curve_is_of_records(bench) -> None:
     assert again[:2] == (0, found)
     assert [row["epoch"] for row in read(Path("out/learning-curve.csv"))] == ["0", "2", "3"] * 2
     assert written == {path: path.stat().st_mtime_ns for path in Path("results").rglob("*.json")}
+
+
+def test_a_learning_curve_is_of_one_data(bench) -> None:
+    """A seed of a file that has been edited since is not averaged with one of today's."""
+    words = ["--domain", "tabular", "--tiny", "--recipe", "epochs=1", "--seeds", "0,1"]
+    recipe = {**declaration("tabular").tiny, "epochs": 1}
+    work = Experiment("tabular", "digits-table", LossSpec("infonce"), recipe)
+    for one in (work, replace(work, loss=LossSpec("none"))):
+        made(Path("results"), one, 0, data_hash="1" * 64, metrics={"accuracy": 1.0})
+    words += ["--loss", "infonce", "--out", "out"]
+    code, _, error = bench("analyse", "learning-curve", *words)
+    assert code == 0, error
+    first, last = read(Path("out/learning-curve.csv"))
+    assert float(first["accuracy_mean"]) > 10
+    assert float(last["accuracy_mean"]) > 10
 
 
 def test_an_interrupted_learning_curve_says_that_its_trainings_are_kept(

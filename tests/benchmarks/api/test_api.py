@@ -7,16 +7,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from made_records import add
 
 import contrastbench as cb
+from contrastbench.benchmarks import report
 from contrastbench.benchmarks.comparison import formats as comparisons
+from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.tables import formats as tables
 from contrastbench.benchmarks.tables.load import load
-from contrastbench.losses import UserError
+from contrastbench.losses import UserError, get_loss
 
-NOTEBOOK = Path(__file__).parents[3] / "docs" / "quickstart.ipynb"
+ROOT = Path(__file__).parents[3]
+NOTEBOOK = ROOT / "docs" / "quickstart.ipynb"
 SMALL = {"epochs": 1, "limit": 60, "folds": 3}
 SWEEP = "domains: {graph: {datasets: [MUTAG]}}\nlosses: [infonce, adnce]\n"
 
@@ -106,11 +110,52 @@ def rows(text: str) -> list[dict[str, str]]:
         ({"recipe": {"epoch": 1}}, "unknown recipe key of domain graph 'epoch'"),
         ({"seeds": [0, 0]}, "give distinct numbers"),
         ({"target": "kind"}, "domain graph has none"),
+        ({"seeds": "0-x"}, "--seeds '0-x'"),
+        ({"seeds": 0.5}, r"seeds are whole numbers, got 0\.5"),
+        ({"threads": 0}, "threads must be a whole number >= 1, got 0"),
+        ({"threads": 1.5}, "threads must be a whole number"),
+        ({"data_root": "/no/such"}, "data root /no/such does not exist"),
+        ({"loss": get_loss("infonce")}, "a loss is named by a text, got InfoNCE"),
+        ({"params": {"temperature": np.float32(-1)}}, "temperature must be a finite number > 0"),
     ],
 )
 def test_mistakes_are_one_line(change: dict[str, object], message: str) -> None:
     with pytest.raises(UserError, match=message):
         cb.run(**{"domain": "graph", "loss": "adnce", **change})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seeds", ["1,3", np.int64(3), range(2)])
+def test_seeds_may_be_written_as_on_the_command_line(seeds: object, tmp_path: Path) -> None:
+    found = cb.run("tabular", "none", seeds=seeds, tiny=True, results=tmp_path)  # type: ignore[arg-type]
+    expected = {"1,3": [1, 3], "3": [3]}.get(str(seeds), [0, 1])
+    assert [record["seed"] for record in found] == expected
+
+
+def test_names_are_names_whatever_they_look_like(tmp_path: Path) -> None:
+    rows = "".join(f"  - {{name: {name!r}, loss: infonce}}\n" for name in ("None", "NA", "007"))
+    text = "title: t\nsource: s\ndecimals: 1\ndomain: graph\ncolumns: {'0100': {dataset: MUTAG}}\n"
+    (tmp_path / "odd.yaml").write_text(f"{text}rows:\n{rows}")
+    add(tmp_path, 0, 80.0)
+    frame = cb.table(tmp_path / "odd.yaml", results=tmp_path)  # type: ignore[arg-type]
+    assert list(frame.method) == ["None", "NA", "007"]
+    assert list(frame.column) == ["0100"] * 3
+    assert list(frame.ours_mean) == [80.0] * 3
+    assert frame.paper_mean.isna().all()
+
+
+def test_no_folder_is_no_empty_frame(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="typo is no folder of results"):
+        cb.records(tmp_path / "typo")
+
+
+def test_records_of_the_first_release_make_a_frame_and_a_page(tmp_path: Path) -> None:
+    first = ROOT / "tests/attack/releases/first.json"
+    record = json.loads(first.read_text())
+    path = store.path(tmp_path, record)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(first.read_bytes())
+    assert len(cb.records(tmp_path)) == 1
+    assert "records: 1" in report.write([], tmp_path, tmp_path / "page.html")
 
 
 def test_without_pandas_its_line_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -422,6 +422,15 @@ def test_a_baseline_that_diverges_does_not_drop_the_others(tmp_path: Path) -> No
     assert "Failed: new (B)." in render(SMALL, tmp_path, "md", "new").splitlines()[0]
 
 
+def test_a_baseline_that_diverges_is_named_where_all_others_do(tmp_path: Path) -> None:
+    for row in ("base", "new"):
+        for seed in range(2):
+            add(tmp_path, row, "A", seed, [80.0, 90.0])
+            lost(tmp_path, row, "B", seed, "diverged")
+    (answer, *_) = render(SMALL, tmp_path, "md").splitlines()
+    assert "Failed: new (1 of 2 data sets), base (B)." in answer
+
+
 def test_seeds_that_failed_are_said_beside_those_that_did_not(filled: Path) -> None:
     lost(filled, "new", "A", 3, "oom")
     (found,) = compare(SMALL, filled)

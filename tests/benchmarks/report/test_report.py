@@ -456,8 +456,8 @@ def test_a_table_names_its_command_and_what_its_records_took(filled: Path) -> No
     text = re.sub(r"\s+", " ", page(filled))
     device = ENVIRONMENT["device"]
     assert (
-        f"bench sweep small makes these 20 records, which took 0.0 hours, as recorded, on {device}."
-        in text
+        f"Behind these numbers are 20 records, which took 0.0 hours, as recorded, on {device}; "
+        "bench sweep small makes them." in text
     )
 
 

@@ -200,6 +200,9 @@ def test_a_row_of_further_data_has_the_statements_of_its_method(tmp_path: Path) 
     further = next(place for place in places(split) if place.row.data)
     assert further.row.name != "ours"
     assert {f.what for f in findings(further) if f.verdict == SAME} >= {"lr", "epochs"}
+    values = [line for line in report(split, tmp_path).splitlines() if "published values" in line]
+    assert values == [line for line in report(small, tmp_path).splitlines() if line in values]
+    assert len(values) == 1, "further data are no further values of the paper"
 
 
 def test_what_changes_nothing_is_not_compared(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Which tables there are: ours, packages', users' own; never two of one name."""
 
+import importlib
 import shutil
 import sys
 from importlib.metadata import EntryPoint
@@ -78,3 +79,15 @@ def test_what_is_not_there_is_named(announced: Path) -> None:
         match=r"entry point another of contrastbench.tables names no package: another.tables",
     ):
         catalogue.names()
+    (announced.parent / "__init__.py").write_text("raise RuntimeError('not today')")
+    sys.modules.pop("another", None)
+    importlib.invalidate_caches()
+    with pytest.raises(UserError, match=r"entry point another .*\(RuntimeError: not today\)"):
+        catalogue.names()
+
+
+def test_hidden_files_are_other_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".eslintrc.yaml").write_text("root: true\nextends: eslint:recommended\n")
+    (tmp_path / "mine.yaml").write_text("extends: standard\n")
+    assert catalogue.own(Path("results")) == ["mine.yaml"]

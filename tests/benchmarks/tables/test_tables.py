@@ -564,12 +564,18 @@ def test_a_users_own_file_is_a_table(tmp_path: Path) -> None:
     assert "| ours | 86.0 (1) |" in render(table, tmp_path, "md")
 
 
+OWN = "title: x\nsource: s\ndecimals: 0\ndomain: graph\ncolumns: {A: {}}\n"
+
+
 @pytest.mark.parametrize(
     ("text", "what"),
     [
         ("title: x\nrow: []\n", ":2: unknown key 'row': did you mean 'rows'?"),
         ("title: x\ntitle: y\n", ":2: the key 'title' was given in line 1 already"),
         ("title: x\n", ":1: the key 'source' is missing"),
+        ('title: "x\\a"\n', ":1: 'x\\x07' has a control character: remove it"),
+        (f"{OWN}rows: []\n", ":6: rows: list should have at least 1 item"),
+        (f"{OWN}rows: [{{name: a}}]\n".replace("0", "9" * 9), ":3: decimals=999999999: input"),
         (
             "title: x\nsource: s\ndecimals: one\n",
             ":3: decimals='one': input should be a valid integer",
