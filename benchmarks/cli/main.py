@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from importlib.metadata import version as installed
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -86,6 +86,12 @@ def usage(error: Exception) -> str:
 
 def main() -> None:
     """Run the command line; a user's mistake is one line on standard error and exit code 2."""
+    with launch.ended_at_once():
+        answer()
+
+
+def answer() -> NoReturn:
+    """What the command says, and its exit code."""
     warnings.formatwarning = lambda message, *_: f"bench: {message}\n"
     end_on_sigterm()
     try:

@@ -6,7 +6,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -26,6 +27,29 @@ def launched() -> bool:
 def started() -> bool:
     """Whether `launch` started this process, and says how all ended."""
     return MEETING in os.environ
+
+
+@contextmanager
+def ended_at_once() -> Iterator[None]:
+    """One of several processes ends with its exit code, and without a word from gloo.
+
+    Its threads may still wait for a process that is gone; to take them down aborts the process now
+    and then ("terminate called without an active exception", PyTorch's issue 190489).
+    """
+    if not launched():
+        yield
+        return
+    code: object = 0
+    try:
+        yield
+    except SystemExit as stop:
+        code = stop.code
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else bool(code))
 
 
 def launch(devices: int, output: IO[str]) -> int:
