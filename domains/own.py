@@ -151,6 +151,9 @@ def files_below(root: Path) -> list[str]:
         below = Path(folder).relative_to(root)
         names += [(below / name).as_posix() for name in here if not name.startswith(".")]
     for name in names:
-        if not name.isprintable() and name.encode(errors="replace").decode() != name:
-            raise UserError(f"{root}: the name of a file is no UTF-8 ({name!a}): rename it")
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            wrong = f"{root}: the name of a file is no UTF-8 ({name!a}): rename it"
+            raise UserError(wrong) from None
     return sorted(names)

@@ -127,15 +127,8 @@ def encode(table: Table, fit: Array) -> tuple[list[Array], list[str], dict[str, 
         else:
             constant.append(name)
         unseen |= {name: count} if count else {}
-    return (
-        blocks,
-        inputs,
-        {
-            "constant columns": constant,
-            "empty columns": empty,
-            "unseen categories": unseen,
-        },
-    )
+    notes = {"constant columns": constant, "empty columns": empty, "unseen categories": unseen}
+    return blocks, inputs, notes
 
 
 def scale(x: Array, fit: Array) -> Array:

@@ -1,5 +1,6 @@
 """Graphs that users bring: folders, torch-geometric's sets, functions of their own."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -175,6 +176,13 @@ def test_a_folder_of_two_sets_is_none(tmp_path: Path) -> None:
         folder / "OTHER_graph_indicator.txt"
     )
     with pytest.raises(UserError, match=r"has several sets \(OTHER, TOY\): give each a folder"):
+        own.load(f"folder:{folder}", None)
+
+
+def test_a_file_whose_name_is_no_text_is_one_line(tmp_path: Path) -> None:
+    folder = tu(tmp_path / "TOY")
+    (Path(os.fsdecode(os.fsencode(folder) + b"/\xff.txt"))).touch()
+    with pytest.raises(UserError, match=r"is no UTF-8 \('\\udcff.txt'\): rename it"):
         own.load(f"folder:{folder}", None)
 
 
