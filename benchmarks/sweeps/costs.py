@@ -9,6 +9,10 @@ from contrastbench.benchmarks.records import reading, store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.losses.spec import NONE
 
+Recipe = dict[str, Any]
+Recipes = dict[str, tuple[Recipe, list[float]]]  # by canonical form: what each took
+Alike = tuple[str, str, bool]  # domain, dataset, and whether anything is trained
+
 
 class Cost(NamedTuple):
     """Seconds, whether they are of the same recipe, and whether nothing was measured."""
@@ -21,72 +25,93 @@ class Cost(NamedTuple):
 class Costs:
     """Median seconds of the nearest records.
 
-    Of the same experiment, dataset and recipe, or dataset; of no other dataset any record is read.
-    What was trained says nothing of what was not, and the other way round.
+    Of the same experiment, else of its dataset and the recipes that differ from its own in the
+    fewest settings; of no other dataset any record is read. What was trained says nothing of what
+    was not, and the other way round.
     """
 
     def __init__(self, results: Path) -> None:
         self.results = results
-        self.seconds: dict[str, list[float]] = {}  # by what is alike
+        self.own: dict[str, list[float]] = {}  # by key of an experiment
+        self.alike: dict[Alike, Recipes] = {}
         self.read = set[Path]()  # folders of datasets
         self.medians: dict[str, float] = {}
+        self.nearest: dict[Alike, dict[str, Cost]] = {}  # by canonical form of a recipe
 
-    def add(self, name: str, seconds: Sequence[float]) -> None:
-        """What records that are alike in this took."""
-        self.seconds.setdefault(name, []).extend(seconds)
-        self.medians.pop(name, None)
+    def add(self, key: str, seconds: Sequence[float]) -> None:
+        """What records of an experiment took."""
+        self.own.setdefault(key, []).extend(seconds)
+        self.medians.pop(key, None)
+
+    def add_alike(self, alike: Alike, recipe: Recipe, seconds: Sequence[float]) -> None:
+        """What records that are alike took by a recipe."""
+        recipes = self.alike.setdefault(alike, {})
+        recipes.setdefault(store.canonical(recipe), (recipe, []))[1].extend(seconds)
+        self.nearest.pop(alike, None)
 
     def learn(self, experiment: Experiment, seconds: float) -> None:
         """An experiment has just taken so long; what is read later will tell it anyway."""
-        if experiment.key in self.seconds:
+        if experiment.key in self.own:
             self.add(experiment.key, [seconds])
         if experiment.folder(self.results).parent in self.read:
-            for name in levels(*describe(experiment)):
-                self.add(name, [seconds])
+            self.add_alike(*describe(experiment), [seconds])
 
     def of(self, experiment: Experiment) -> Cost | None:
         """The cost of one seed; None if its dataset has never been run.
 
         Another one may take seconds or weeks.
         """
-        if experiment.key not in self.seconds:
+        key = experiment.key
+        if key not in self.own:
             ok = [one for one in experiment.records(self.results) if one["status"] == "ok"]
-            self.add(experiment.key, [record["seconds"] for record in ok])
-        if self.seconds[experiment.key]:
-            return Cost(self.median(experiment.key), same_recipe=True)
-        self.look(experiment.folder(self.results).parent)
-        same, other = levels(*describe(experiment))
-        known = (
-            Cost(self.median(name), name == same) for name in (same, other) if name in self.seconds
-        )
-        return next(known, None)
+            self.add(key, [record["seconds"] for record in ok])
+        if not self.own[key]:
+            self.look(experiment.folder(self.results).parent)
+            return self.of_nearest(experiment)
+        if key not in self.medians:
+            self.medians[key] = median(self.own[key])
+        return Cost(self.medians[key], same_recipe=True)
 
     def look(self, dataset: Path) -> None:
         """Read what the records of a dataset took, once."""
         if dataset not in self.read and dataset.is_dir():
             self.read.add(dataset)
             for of, seconds in reading.seconds(dataset):
-                trained, recipe = of["loss"] != NONE, of["recipe"]
-                for name in levels(of["domain"], of["dataset"], trained, recipe) if seconds else ():
-                    self.add(name, seconds)
+                if seconds:
+                    alike = (of["domain"], of["dataset"], of["loss"] != NONE)
+                    self.add_alike(alike, of["recipe"], seconds)
 
-    def median(self, name: str) -> float:
-        """Of its seconds."""
-        if name not in self.medians:
-            self.medians[name] = median(self.seconds[name])
-        return self.medians[name]
+    def of_nearest(self, experiment: Experiment) -> Cost | None:
+        """By the recipes that differ in the fewest settings; None where there is none."""
+        alike, recipe = describe(experiment)
+        if alike not in self.alike:
+            return None
+        known, name = self.nearest.setdefault(alike, {}), store.canonical(recipe)
+        if name not in known:
+            # a setting that a record lacks is younger than it: it had the default
+            near = [
+                (differences(recipe, {**experiment.default_recipe, **one}), took)
+                for one, took in self.alike[alike].values()
+            ]
+            fewest = min(count for count, _ in near)
+            seconds = [each for count, took in near if count == fewest for each in took]
+            known[name] = Cost(median(seconds), same_recipe=fewest == 0)
+        return known[name]
 
 
-def describe(experiment: Experiment) -> tuple[str, str, bool, Any]:
+def describe(experiment: Experiment) -> tuple[Alike, Recipe]:
     """What records of the experiment hold."""
     recipe = experiment.full_recipe.model_dump(mode="json")
-    return experiment.domain, experiment.dataset, experiment.trained, recipe
+    return (experiment.domain, experiment.dataset, experiment.trained), recipe
 
 
-def levels(domain: str, dataset: str, trained: bool, recipe: Any) -> list[str]:
-    """Names of what is alike, the nearest first."""
-    alike = (domain, dataset, trained)
-    return [store.canonical(what) for what in ((*alike, recipe), alike)]
+def differences(one: Recipe, other: Recipe) -> int:
+    """In how many settings two recipes differ.
+
+    >>> differences({"epochs": 10, "limit": 600}, {"epochs": 20})
+    2
+    """
+    return sum(one.get(name) != other.get(name) for name in one.keys() | other.keys())
 
 
 def duration(seconds: float) -> str:

@@ -88,6 +88,7 @@ def test_the_nearest_records_count(tmp_path: Path) -> None:
         (of("adnce"), 7.0),
         (of("dar"), 9.0),
         (of("dar", epochs=1), 1.0),
+        (of("dar", epochs=1, limit=60), 0.5),
         (of("dar", "DD"), 99.0),
     ):
         add(tmp_path, experiment, 0, seconds=seconds)
@@ -95,6 +96,7 @@ def test_the_nearest_records_count(tmp_path: Path) -> None:
     assert costs.of(of("adnce")) == (7.0, True, False)
     assert costs.of(of("hcl")) == (8.0, True, False), "other losses by the same recipe"
     assert costs.of(of("hcl", epochs=3)) == (7.0, False, False), "other recipes"
+    assert costs.of(of("hcl", epochs=1, layers=2)) == (1.0, False, False), "the most like it"
     assert costs.of(of("hcl", "NCI1")) is None
     assert costs.of(Experiment("tabular", "wine", LossSpec("hcl"), {})) is None
     costs.learn(of("adnce"), 9.0)
