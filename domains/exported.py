@@ -44,12 +44,21 @@ def read(folder: Path, domain: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
         return load_file(folder / WEIGHTS), config
 
 
+def seed_of(name: str) -> int:
+    """The seed by which a training drew its parts, as its export says; 0 where nothing says one."""
+    path = Path(name) / CONFIG
+    if not path.is_file():
+        return 0
+    with reading(path.parent, AGAIN):
+        return int(json.loads(contents(path)).get("seed", 0))
+
+
 def score(
     name: str,
     domain: str,
     changes: Mapping[str, Any],
     dataset: str,
-    seed: int | None,
+    seed: int,
     data_root: Path | None,
     device: torch.device,
 ) -> dict[str, float]:
@@ -60,8 +69,7 @@ def score(
         domain: whose models have an `encoder`.
         changes: values over those of the recipe that it was trained with.
         dataset: as `bench run` takes it.
-        seed: of what the domain draws to score; None: that of the training, whose test part the
-            encoder has not seen.
+        seed: of what the domain draws to score.
         data_root: a folder that may hold data.
         device: where it is embedded.
 
@@ -70,7 +78,6 @@ def score(
     """
     weights, config = read(Path(name), domain)
     recipe = make_recipe(domain, {**config["recipe"], **changes, "limit": None})
-    seed = config.get("seed", 0) if seed is None else seed
     opened = domain_class(domain)(dataset, recipe, seed, data_root, device)
     model = opened.model()
     check_features(getattr(opened, "inputs", ()), config.get("inputs"), name, dataset)

@@ -32,8 +32,8 @@ def score(
         typer.Option(
             min=0,
             max=SEEDS - 1,
-            help="Of parts, folds and episodes that are drawn; default: images 0, others that of "
-            "the training, whose test part the encoder has not seen.",
+            help="Of parts, folds and episodes that are drawn; default: that of the "
+            "training, whose test part the encoder has not seen; of images 0.",
         ),
     ] = None,
     target: opt.Target = None,
@@ -61,9 +61,11 @@ def score(
     opened = str(exports.of_record(Path(encoder))) if encoder.endswith(".json") else encoder
     with loading():
         from contrastbench.benchmarks.running.devices import open_device
+        from contrastbench.domains import exported
 
         module, _, function = about.scorer.partition(":")
         scorer = getattr(importlib.import_module(module), function)
+    seed = exported.seed_of(opened) if seed is None else seed
     further = {} if target is None else {"target": target}
     metrics = scorer(opened, dataset, by, seed, data_root, open_device(device), **further)
     about_it = {"domain": domain, "encoder": encoder, "dataset": dataset, "by": by, "seed": seed}

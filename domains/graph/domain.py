@@ -166,7 +166,7 @@ def score(
     encoder: str,
     dataset: str,
     by: str,
-    seed: int | None,
+    seed: int,
     data_root: Path | None,
     device: torch.device,
 ) -> dict[str, float]:

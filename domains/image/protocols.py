@@ -75,7 +75,7 @@ def score(
     encoder: str,
     dataset: str,
     by: str,
-    seed: int | None,
+    seed: int,
     data_root: Path | None,
     device: torch.device,
 ) -> dict[str, float]:
@@ -85,7 +85,7 @@ def score(
         encoder: a folder that `--export` wrote, or `torchvision:NAME`.
         dataset: as `bench run` takes it.
         by: one of `PROTOCOLS`, or `FINE_TUNED`.
-        seed: of the validation part, and of episodes; None: 0.
+        seed: of the validation part, and of episodes.
         data_root: a folder that may hold data and weights.
         device: where it is embedded.
 
@@ -93,7 +93,7 @@ def score(
         UserError: no such encoder or set, or its test classes are not those of its training part.
     """
     opened = open_encoder(encoder, data_root, device)
-    return scored(opened, dataset, by, seed or 0, data_root, device)
+    return scored(opened, dataset, by, seed, data_root, device)
 
 
 def scored(

@@ -175,7 +175,7 @@ def score(
     encoder: str,
     dataset: str,
     by: str,
-    seed: int | None,
+    seed: int,
     data_root: Path | None,
     device: torch.device,
     target: str | None = None,

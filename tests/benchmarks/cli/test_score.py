@@ -77,6 +77,7 @@ def test_an_encoder_scores_again_as_its_record_says(
     code, out, err = bench(*again, "--by", about.protocols[0])
     assert code == 0, err
     assert json.loads(out)["metrics"] == record["metrics"]
+    assert json.loads(out)["seed"] == 1, "the training's"
     code, _, err = bench("score", "--encoder", folder, "--by", "knn")
     assert (code, f"is an encoder of domain {domain}, not image" in err) == (2, True), err
     if domain == "tabular":
