@@ -1,12 +1,14 @@
 """The standing comparison's cells are those of its release, whatever else is added or changed."""
 
 import json
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from contrastbench.benchmarks.tables.load import NEWEST, load
+from contrastbench.losses import registry
 from contrastbench.losses.spec import LossSpec
 
 RELEASED = Path(__file__).parent / "released"  # a JSON file for each version, for ever
@@ -53,6 +55,15 @@ def test_a_released_suite_never_changes(name: str) -> None:
     now = json.loads(json.dumps(cells(name)))
     for part, values in released.items():
         assert holds(values, now[part]), part
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+def test_a_package_adds_no_loss_to_a_suite(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [row.name for row in load(name).rows]
+    added = EntryPoint("added", "losses.infonce:InfoNCE", registry.ENTRY_POINTS)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [added])
+    assert "added" in registry.losses()
+    assert [row.name for row in load(name).rows] == rows
 
 
 def test_the_newest_is_known_by_the_short_name() -> None:
