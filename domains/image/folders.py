@@ -42,6 +42,8 @@ def folder_parts(root: Path) -> tuple[Parts, dict[str, Any]]:
         )
     classes = tuple(sorted(train))
     notes = left_out(root, folders[:2], train, test)
+    for name in folders[2:]:  # the validation part is drawn from train, as for every set
+        notes[f"files left out, in {name}"] = len(files_below(root / name))
     if len(test) < len(train):
         notes["classes without test images"] = len(train) - len(test)
     return Parts(part(train, classes), part(test, classes), checked(root, classes)), notes

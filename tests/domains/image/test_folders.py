@@ -68,6 +68,11 @@ def test_other_files_are_counted(tmp_path: Path) -> None:
     assert read(root).notes == {"files left out, no images by their names": 1}
 
 
+def test_val_beside_test_is_counted(tmp_path: Path) -> None:
+    images = read(folder(tmp_path, ("train", "test", "val")))
+    assert images.notes == {"files left out, in val": 6}
+
+
 BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
     "empty class": (
         lambda r: (r / "train/bird").mkdir(),
