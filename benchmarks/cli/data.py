@@ -8,11 +8,13 @@ from typing import Annotated
 import typer
 
 from contrastbench.benchmarks.cli import options as opt
+from contrastbench.benchmarks.records.moment import one_moment
 from contrastbench.losses.errors import UserError, unknown
 
 ACTIONS = ("list", "fetch", "verify")
 
 
+@one_moment()
 def list_(
     what: Annotated[str, typer.Argument(help="losses, domains, datasets, recipes or tables.")],
     domain: Annotated[

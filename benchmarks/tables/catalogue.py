@@ -10,6 +10,7 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
+from contrastbench.benchmarks.records.moment import remembered
 from contrastbench.losses.errors import UserError, unknown, users_code
 
 # each entry point names a package with YAML files in its folder, such as mine.tables
@@ -68,12 +69,13 @@ def operations() -> dict[str, float]:
     return found
 
 
-def folders() -> Iterator[Path]:
-    """Where tables stand: here, and in packages that announce theirs.
+def folders() -> list[Path]:
+    """Where tables stand: here, and in packages that announce theirs."""
+    return remembered(ENTRY_POINTS, lambda: [Path(__file__).parent, *announced()])
 
-    None of their code is run but a parent's.
-    """
-    yield Path(__file__).parent
+
+def announced() -> Iterator[Path]:
+    """The folders of installed packages; none of their code is run but a parent's."""
     for entry in entry_points(group=ENTRY_POINTS):
         with users_code(f"load the entry point {entry.name} of {ENTRY_POINTS}"):
             spec = find_spec(entry.value)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from contrastbench.benchmarks.records.moment import remembered
 from contrastbench.benchmarks.tables import catalogue, strict_yaml
 from contrastbench.benchmarks.tables.protocol import SharedProtocol, Statement
 from contrastbench.benchmarks.tables.strict_yaml import Document
@@ -52,7 +53,12 @@ def read(name: str, document: Document, i: int) -> list[Statement]:
     paths = {path.stem: path for parent in reversed(parents) for path in files(parent)}
     if name not in paths:
         raise document.wrong_at(["protocol", "use", i], unknown("protocol", name, paths))
-    shared = strict_yaml.read(paths[name])
+    return remembered(paths[name], lambda: statements(paths[name]))
+
+
+def statements(path: Path) -> list[Statement]:
+    """Those of a shared file."""
+    shared = strict_yaml.read(path)
     protocol = shared.as_model(SharedProtocol)
     with shared.at("domain"):
         check_domain(protocol.domain)
