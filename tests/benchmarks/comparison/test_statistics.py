@@ -15,8 +15,10 @@ from contrastbench.benchmarks.comparison.statistics import (
     detectable,
     holm,
     intervals,
+    largest_range,
     mean_std,
     rank,
+    ranks_by_dataset,
     seeds_needed,
     wilcoxon,
 )
@@ -295,3 +297,22 @@ def test_groups_are_the_largest_sets_within_the_critical_difference() -> None:
 
 def test_a_single_value_has_no_deviation() -> None:
     assert mean_std([3.0]) == (3.0, None)
+
+
+@pytest.mark.parametrize(("n", "k"), [(2, 3), (6, 4), (23, 20)])
+def test_friedmans_test_is_scipys_with_ties(n: int, k: int) -> None:
+    scores = np.random.default_rng(k).integers(0, 4, (n, k)).astype(float)
+    ranking, theirs = rank(scores.tolist()), stats.friedmanchisquare(*scores.T)
+    assert ranking.chi2 == pytest.approx(theirs.statistic)
+    assert ranking.p == pytest.approx(theirs.pvalue)
+    assert np.array(ranks_by_dataset(scores.tolist())) == pytest.approx(
+        stats.rankdata(-scores, axis=1)
+    )
+
+
+@pytest.mark.parametrize("alpha", [0.001, 0.05, 0.5])
+@pytest.mark.parametrize("k", [2, 3, 20, 60])
+def test_the_largest_range_is_scipys(k: int, alpha: float) -> None:
+    assert largest_range(k, alpha) == pytest.approx(
+        stats.studentized_range.ppf(1 - alpha, k, math.inf), abs=1e-5
+    )
