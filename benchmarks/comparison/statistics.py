@@ -254,10 +254,10 @@ def largest_range(k: int, alpha: float) -> float:
     density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi) * step
 
     def chance(millionths: int) -> float:
-        inside = special.ndtr(z) - special.ndtr(z - millionths / MANY)
+        inside = special.ndtr(z) - special.ndtr(z - millionths / 1e6)
         return float(k * (density * inside ** (k - 1)).sum())
 
-    return bisect_left(range(20 * MANY), 1 - alpha, key=chance) / MANY
+    return bisect_left(range(20_000_000), 1 - alpha, key=chance) / 1e6
 
 
 def ranks_by_dataset(scores: Sequence[Sequence[float]]) -> list[list[float]]:
