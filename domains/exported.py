@@ -50,7 +50,10 @@ def seed_of(name: str) -> int:
     if not path.is_file():
         return 0
     with reading(path.parent, AGAIN):
-        return int(json.loads(contents(path)).get("seed", 0))
+        seed = int(json.loads(contents(path)).get("seed", 0))
+        if not 0 <= seed < 2**32:  # no generator takes another
+            raise ValueError(f"seed {seed}")
+        return seed
 
 
 def score(

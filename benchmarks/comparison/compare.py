@@ -14,6 +14,7 @@ from typing import NamedTuple
 from contrastbench.benchmarks.comparison.statistics import (
     ALPHA,
     DIGITS,
+    SMALLEST_ALPHA,
     PValue,
     Ranking,
     corrected_t,
@@ -101,8 +102,10 @@ def compare(
     """
     if test not in TESTS:
         raise unknown("test", test, TESTS)
-    if not 0 < alpha < 1:
-        raise UserError(f"alpha is {alpha}: give a number between 0 and 1, such as {ALPHA}")
+    if not SMALLEST_ALPHA <= alpha < 1:
+        raise UserError(
+            f"alpha is {alpha:g}: give a number from {SMALLEST_ALPHA} to below 1, such as {ALPHA}"
+        )
     base = baseline_row(table, baseline)
     columns = {
         name: runs(table, base, name, results)

@@ -16,6 +16,7 @@ import numpy as np
 from scipy import special
 
 ALPHA = 0.05
+SMALLEST_ALPHA = 1e-4  # scipy never comes back from the noncentral t of some smaller ones
 DIGITS = 9  # accuracies are quotients: equal differences may differ in their last bits
 POWER = 0.8  # chance to notice a difference that is there
 MANY = 10**6  # splits: what these cannot resolve, no number does
@@ -159,7 +160,10 @@ def detectable(std: float, n: int, ratio: float, alpha: float = ALPHA) -> float 
 
 @cache
 def noncentrality(freedom: int, alpha: float) -> float:
-    """The shift of t, with that many degrees of freedom, that is noticed with a chance of 80 %."""
+    """The shift of t, with that many degrees of freedom, that is noticed with a chance of 80 %.
+
+    Noticed upwards: a t that is significant in the wrong direction is no detection.
+    """
     return float(special.nctdtrinc(freedom, 1 - POWER, critical(freedom, alpha)))
 
 

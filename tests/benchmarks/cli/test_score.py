@@ -88,6 +88,16 @@ def test_an_encoder_scores_again_as_its_record_says(
         assert (code, json.loads(out)["seed"]) == (0, 0), err
 
 
+@pytest.mark.parametrize("seed", ["-5", "1e40", "null", '"x"', "[]", "4294967296"])
+def test_a_seed_that_no_training_had_is_one_line(seed: str, tmp_path: Path, bench) -> None:
+    (tmp_path / "config.json").write_text(f'{{"domain": "graph", "seed": {seed}}}')
+    words = ("--encoder", str(tmp_path), "--domain", "graph", "--dataset", "motifs", "--by", "svm")
+    code, out, err = bench("score", *words)
+    assert (code, out, err.count("\n")) == (2, "", 1), err
+    assert err.startswith(f"bench: {tmp_path} is damaged (")
+    assert err.endswith("): export it again\n")
+
+
 def test_an_encoder_of_ones_own_table_scores_it_under_another_name(tmp_path: Path, bench) -> None:
     pytest.importorskip("pandas")
     rows = [f"{k % 7},{k % 5},{'xy'[k % 2]}" for k in range(60)]

@@ -175,7 +175,7 @@ def test_wins_and_losses_are_those_of_holms_p(tmp_path: Path) -> None:
         add(tmp_path, "base", "B", seed, [70.0, 70.0])
         add(tmp_path, "new", "A", seed, [88.0 + seed, 88.0 + 0.5 * seed])
         add(tmp_path, "new", "B", seed, [69.0, 71.5])
-        add(tmp_path, "also", "A", seed, [72.0 + seed, 72.0 + 0.5 * seed])
+        add(tmp_path, "also", "A", seed, [77.0 + seed, 77.0 + 0.5 * seed])
     found = compare(SMALL, tmp_path, "base")
     assert {(c.row, c.column): c.verdict for c in found} == {
         ("new", "A"): "win",
@@ -185,7 +185,8 @@ def test_wins_and_losses_are_those_of_holms_p(tmp_path: Path) -> None:
     ps = [c.t.p for c in found if c.t.p is not None]
     assert [c.holm for c in found] == holm(ps)
     assert counts(found) == {"new": {"win": 1, "tie": 1}, "also": {"loss": 1}}
-    assert {c.verdict for c in compare(SMALL, tmp_path, "base", alpha=1e-9)} == {"tie"}
+    stricter = compare(SMALL, tmp_path, "base", alpha=0.99 * found[2].holm)
+    assert [c.verdict for c in stricter] == ["win", "tie", "tie"]
 
 
 def test_what_could_have_been_seen_is_said(filled: Path) -> None:
@@ -319,7 +320,9 @@ def test_csv_has_the_numbers(filled: Path) -> None:
         ({"baseline": "bas"}, "unknown row of small that can be run 'bas': did you mean 'base'"),
         ({"baseline": "quoted"}, "unknown row of small that can be run 'quoted'"),
         ({"test": "z"}, "unknown test 'z'"),
-        ({"alpha": 5.0}, "alpha is 5.0: give a number between 0 and 1"),
+        ({"alpha": 5.0}, "alpha is 5: give a number from 0.0001 to below 1, such as 0.05"),
+        ({"alpha": 1e-12}, "alpha is 1e-12: give a number from 0.0001 to below 1"),
+        ({"alpha": float("nan")}, "alpha is nan: give a number from 0.0001 to below 1"),
         ({"format_": "pdf"}, "unknown format 'pdf'"),
         ({"baseline": "also"}, "no row has a seed in common with also"),
     ],

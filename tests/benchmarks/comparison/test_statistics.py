@@ -10,13 +10,16 @@ from scipy import stats
 
 from contrastbench.benchmarks.comparison.statistics import (
     ALPHA,
+    SMALLEST_ALPHA,
     Ranking,
     corrected_t,
+    critical,
     detectable,
     holm,
     intervals,
     largest_range,
     mean_std,
+    noncentrality,
     rank,
     ranks_by_dataset,
     seeds_needed,
@@ -162,6 +165,14 @@ def test_four_of_five_detectable_differences_are_found(n: int) -> None:
     drawn = rng.normal(detectable(2.0, n, 0.0), 2.0, size=(40_000, n))
     found = np.mean(stats.ttest_1samp(drawn, 0, axis=1).pvalue < ALPHA)
     assert found == pytest.approx(0.8, abs=4 * math.sqrt(0.8 * 0.2 / 40_000))
+
+
+@pytest.mark.parametrize("n", [2, 3, 30, 10**6])
+@pytest.mark.parametrize("alpha", [SMALLEST_ALPHA, 0.9999])
+def test_no_level_is_too_strict_or_too_lax_for_what_can_be_detected(n: int, alpha: float) -> None:
+    one_sided = critical(n - 1, alpha)  # scipy.stats integrates where special inverts
+    chance = stats.nct.sf(one_sided, n - 1, noncentrality(n - 1, alpha))
+    assert chance == pytest.approx(0.8, abs=1e-3)
 
 
 def test_overlap_raises_what_can_be_detected() -> None:
