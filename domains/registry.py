@@ -3,6 +3,7 @@
 import importlib
 import re
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from os.path import isfile
@@ -54,12 +55,22 @@ def declaration(name: str) -> Declaration:
         UserError: unknown name, or what a package announces is no declaration.
     """
     check_domain(name)
-    entry = DOMAINS.get(name) or domains()[name]
-    with users_code(f"load domain {name} from {entry.value}"):
-        announced = entry.load()
-    if fault := fault_of(announced):
-        raise UserError(f"domain {name}: {entry.value} {fault}")
-    return announced
+    return announced(DOMAINS.get(name) or domains()[name])
+
+
+@cache
+def announced(entry: EntryPoint) -> Declaration:
+    """What an entry point names, which a process loads and checks once.
+
+    Raises:
+        UserError: it does not load, or is no declaration.
+    """
+    with users_code(f"load domain {entry.name} from {entry.value}"):
+        about = entry.load()
+    if fault := fault_of(about):
+        raise UserError(f"domain {entry.name}: {entry.value} {fault}")
+    assert isinstance(about, Declaration)
+    return about
 
 
 def fault_of(announced: object) -> str:
