@@ -65,6 +65,8 @@ MISTAKES = [
     ([*RUN, "--recipe", "folds=200"], "fewer than the 200 folds"),
     ([*RUN, "--seeds", "4-0"], "--seeds '4-0': give distinct numbers"),
     ([*RUN, "--seeds", "1,1"], "--seeds '1,1': give distinct numbers"),
+    ([*RUN, "--threads", "0"], "--threads"),
+    ([*RUN, "--threads", "100000"], "'--threads': Input should be less than or equal to 1024"),
     ([*RUN, "--data-root", "nowhere"], "data root nowhere does not exist"),
     ([*RUN, "--device", "cuda:99"], "device 'cuda:99' is not to be had here"),
     ([*RUN, "--device", "meta"], "device 'meta' is not to be had here"),
