@@ -79,10 +79,10 @@ def resolve(table: Table, selection: str | None, results: Path) -> Table:
     check(table, selection)
     if selection == "validation":
         rows = [resolve_row(table, row, results) for row in table.rows]
-        label = f"validation: {'; '.join(rules(table, rows))}; as many trials for each method"
-        update = {"rows": rows, "selection": label}
-        chosen = table.model_copy(update=update)
-        table = chosen.model_copy(update={"choices": list(choices(table, chosen, results))})
+        how = "; ".join(rules(rows, tune(table).seeds))
+        label = f"validation: {how}; as many trials for each method"
+        chosen = table.model_copy(update={"rows": rows, "selection": label})
+        table = chosen.model_copy(update={"choices": list(choices(chosen, results))})
     return apart(table, results)
 
 
@@ -91,18 +91,21 @@ def resolve_row(table: Table, row: Row, results: Path) -> Row:
     chosen: dict[str, dict[str, Any]] = {}
     undecided: dict[str, str] = {}
     among: dict[str, list[dict[str, Any]]] = {}
+    best_of: dict[str, int] = {}
     for column in (name for name in table.columns if table.runnable(row, name)):
         tried = trials(table, row, column)
         if is_nested(tried):
             among[column] = [trial.loss.params for trial in tried]
             continue
+        if tried:
+            best_of[column] = len(tried)
         choice = choose(table, row, column, results)
         if isinstance(choice, Experiment):
             chosen[column] = choice.loss.params
         else:
             undecided[column] = choice
-    update = {"params_by_column": chosen, "undecided": undecided, "nested": among}
-    return row.model_copy(update={"params": {}, **update})
+    told = {"undecided": undecided, "nested": among, "best_of": best_of}
+    return row.model_copy(update={"params": {}, "params_by_column": chosen, **told})
 
 
 def is_nested(tried: Sequence[Experiment]) -> bool:
@@ -235,54 +238,43 @@ def is_open(table: Table, row: Row, column: str, results: Path) -> bool:
     return not isinstance(chosen, Experiment) and chosen != EVERY_TRIAL
 
 
-def rules(table: Table, rows: Sequence[Row]) -> Iterator[str]:
-    """How a resolved table's parameters are chosen."""
+def rules(rows: Sequence[Row], seeds: Sequence[int]) -> Iterator[str]:
+    """How the parameters of resolved rows are chosen, some of them by those seeds."""
     if any(row.nested for row in rows):
         yield (
             "each outer fold of each seed has the best of its method's trials by the inner "
             "accuracy of its own training part, which has not seen what the fold is scored on"
         )
-    if any(set(chosen_at_once(table, row)) for row in table.rows):
-        seeds = ", ".join(map(str, tune(table).seeds))
+    if any(row.best_of for row in rows):
         yield (
             "for each method and column the best of its trials by validation score over seeds "
-            f"{seeds}, which no shown number is of"
+            f"{', '.join(map(str, seeds))}, which no shown number is of"
         )
 
 
-def chosen_at_once(table: Table, row: Row) -> list[str]:
-    """The columns where a row has one choice for all its seeds."""
-    names = [name for name in table.columns if table.runnable(row, name)]
-    tried = {name: trials(table, row, name) for name in names}
-    return [name for name in names if tried[name] and not is_nested(tried[name])]
-
-
-def choices(table: Table, resolved: Table, results: Path) -> Iterator[str]:
-    """What was chosen for each method, methods and columns alike together.
+def choices(table: Table, results: Path) -> Iterator[str]:
+    """What a resolved table has chosen for each method, methods and columns alike together.
 
     Frequencies where folds choose.
     """
     alike: dict[tuple[str, str], list[str]] = {}
-    for before, row in zip(table.rows, resolved.rows, strict=True):
-        for text, columns in choices_of(table, before, resolved, row, results).items():
+    for row in table.rows:
+        for text, columns in choices_of(table, row, results).items():
             alike.setdefault((", ".join(columns), text), []).append(row.name)
     for (where, text), rows in alike.items():
         yield f"{', '.join(rows)} on {where}: {text}"
 
 
-def choices_of(
-    table: Table, before: Row, resolved: Table, row: Row, results: Path
-) -> dict[str, list[str]]:
+def choices_of(table: Table, row: Row, results: Path) -> dict[str, list[str]]:
     """What was chosen for a method, with the columns for which it was."""
     columns: dict[str, list[str]] = {}
     for column in row.nested:
-        columns.setdefault(by_fold(resolved, row, column, results), []).append(column)
+        columns.setdefault(by_fold(table, row, column, results), []).append(column)
     for column, why in row.undecided.items():
         columns.setdefault(why, []).append(column)
-    for column in chosen_at_once(table, before):
+    for column, count in row.best_of.items():
         if column not in row.undecided:
-            text = f"{pairs(row.params_by_column[column])}, the best of "
-            text += str(len(trials(table, before, column)))
+            text = f"{pairs(row.params_by_column[column])}, the best of {count}"
             columns.setdefault(text, []).append(column)
     if table.sweep and row.loss != NONE and not row.nested and not columns:
         columns[NOTHING_TO_CHOOSE] = [name for name in table.columns if table.runnable(row, name)]

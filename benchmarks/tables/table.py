@@ -60,6 +60,9 @@ class Row(Strict):
     nested: dict[str, list[dict[str, Any]]] = Field(
         {}, description="parameters that each fold of a column chooses among; set by a selection"
     )
+    best_of: dict[str, int] = Field(
+        {}, description="how many settings a column's are the best of; set by a selection"
+    )
     repeats: str = Field(
         "", description="name of the row that this one repeats on further data; set by `apart`"
     )
