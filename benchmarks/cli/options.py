@@ -24,7 +24,7 @@ Device = Annotated[
     str, typer.Option(help="cpu, cuda, cuda:1, ... or auto: CUDA where there is one.")
 ]
 Threads = Annotated[
-    int | None,  # some ten thousand threads exhaust the memory of any process
+    int | None,  # a hundred thousand exhausted the memory of a process
     typer.Option(min=1, max=1024, help="CPU threads; default: what suits the domain."),
 ]
 Deterministic = Annotated[
