@@ -3,9 +3,9 @@
 Brings no torch.
 """
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -118,9 +118,7 @@ class Experiment:
 
     def records(self, results: Path) -> list[Record]:
         """Its records, those of failed tries too; not to be changed."""
-        folder = self.folder(results)
-        find = partial(reading.matching, folder, self.matches_key)
-        return remembered((folder, self.key), find)
+        return records_of([self], results)
 
     def finished(self, results: Path) -> Iterator[Record]:
         """Its finished records, ok or diverged."""
@@ -147,6 +145,19 @@ class Experiment:
     def ok_by_seed(self, results: Path) -> dict[int, Record]:
         """The ok records by seed of the data that come first."""
         return next(iter(self.ok_by_data(results).values()), {})
+
+
+def records_of(trials: Sequence[Experiment], results: Path) -> list[Record]:
+    """The records of experiments that differ in parameters of the loss alone, by name.
+
+    Those of failed tries too; not to be changed.
+    """
+    folder = trials[0].folder(results)
+
+    def find() -> list[Record]:
+        return reading.matching(folder, lambda *of: any(one.matches_key(*of) for one in trials))
+
+    return remembered((folder, *(trial.key for trial in trials)), find)
 
 
 def make_experiment(

@@ -1,10 +1,15 @@
 """Cells that gave no number: a loss that diverges on a set has failed there, it is not missing."""
 
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 
-from contrastbench.benchmarks.records.experiment import ByData, Experiment, in_order
+from contrastbench.benchmarks.records.experiment import (
+    ByData,
+    Experiment,
+    in_order,
+    records_of,
+)
 from contrastbench.benchmarks.records.store import Record
 
 ORDER = ("ok", "diverged", "oom", "failed", "skipped")  # what a seed came to: the best of its tries
@@ -23,7 +28,8 @@ def failed_by_data(trials: Sequence[Experiment], results: Path, but: Container[i
         results: the folder that holds runs/.
         but: seeds that are left out.
     """
-    tried = [by_place(trial.records(results)) for trial in trials]
+    records = records_of(trials, results)
+    tried = [by_place(filter(trial.matches, records)) for trial in trials]
     failed: ByData = {}
     for data_hash, seed in sorted(set(tried[0]).intersection(*tried)):
         record = best([one for places in tried for one in places[data_hash, seed]])
@@ -32,7 +38,7 @@ def failed_by_data(trials: Sequence[Experiment], results: Path, but: Container[i
     return in_order(failed)
 
 
-def by_place(records: Sequence[Record]) -> dict[tuple[str, int], list[Record]]:
+def by_place(records: Iterable[Record]) -> dict[tuple[str, int], list[Record]]:
     """Records by their data and seed."""
     places: dict[tuple[str, int], list[Record]] = {}
     for record in records:

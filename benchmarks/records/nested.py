@@ -12,9 +12,8 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
-from contrastbench.benchmarks.records import reading, store
-from contrastbench.benchmarks.records.experiment import ByData, Experiment, in_order
-from contrastbench.benchmarks.records.moment import remembered
+from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records.experiment import ByData, Experiment, in_order, records_of
 from contrastbench.benchmarks.records.scored import scored
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.losses.errors import UserError
@@ -46,13 +45,7 @@ def ok_by_data(trials: Sequence[Experiment], results: Path, but: Container[int] 
 
 def finished_of(trials: Sequence[Experiment], results: Path) -> list[Record]:
     """The finished records of experiments that differ in parameters of the loss alone, by name."""
-    folder = trials[0].folder(results)
-
-    def find() -> list[Record]:
-        return reading.matching(folder, lambda *of: any(one.matches_key(*of) for one in trials))
-
-    records = remembered((folder, *(trial.key for trial in trials)), find)
-    return [record for record in records if record["status"] in store.FINAL]
+    return [one for one in records_of(trials, results) if one["status"] in store.FINAL]
 
 
 def outdated(trials: Sequence[Experiment], results: Path, seeds: Container[int]) -> list[Path]:

@@ -314,10 +314,12 @@ class Pack:
         return record
 
 
+KINDS = {(str, str, int, str, seconds, str, bytes) for seconds in (float, type(None))}  # of a row
+
+
 def check_types(row: Row) -> None:
     """Raise unless a row's values are what its columns say, which SQLite itself leaves open."""
-    kinds = (str, str, int, str, float | None, str, bytes)
-    if not all(isinstance(value, kind) for value, kind in zip(row, kinds, strict=True)):
+    if tuple(map(type, row)) not in KINDS:
         raise ValueError("a value is of another type")
 
 

@@ -1,8 +1,10 @@
 """Records are read once in a process, and compared once for each key; what changes is read anew."""
 
+import gc
 import os
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +71,20 @@ def test_what_is_shown_is_of_one_moment(tmp_path: Path) -> None:
         add(tmp_path, 1, 70.0)
         assert list(work.ok_by_seed(tmp_path)) == [0]
     assert list(work.ok_by_seed(tmp_path)) == [0, 1]
+
+
+@pytest.mark.parametrize("collecting", [True, False])
+def test_garbage_is_collected_after_a_moment_if_it_was_before(collecting: bool) -> None:
+    was, inside = gc.isenabled(), list[bool]()
+    (gc.enable if collecting else gc.disable)()
+    with suppress(UserError), one_moment():
+        with one_moment():
+            pass
+        inside.append(gc.isenabled())
+        raise UserError("as where a record is torn")
+    after = gc.isenabled()
+    (gc.enable if was else gc.disable)()
+    assert (inside, after) == ([False], collecting)
 
 
 def test_a_plan_reads_no_dataset_but_its_own(tmp_path: Path, reads: Counter[Path]) -> None:
