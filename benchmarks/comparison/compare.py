@@ -27,7 +27,7 @@ from contrastbench.benchmarks.comparison.statistics import (
     wilcoxon,
 )
 from contrastbench.benchmarks.records.experiment import ByData, Experiment
-from contrastbench.benchmarks.records.scored import scored, scored_data
+from contrastbench.benchmarks.records.scored import folds_of, scored, scored_data
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.entries import Entry, shown_value
 from contrastbench.benchmarks.tables.table import Row, Table
@@ -255,16 +255,10 @@ def differences_by_fold(a: Record, b: Record, metric: str) -> list[float]:
     Empty where the metric is not a mean over such folds.
     """
     same = all(a["recipe"].get(key) == b["recipe"].get(key) for key in ("folds", "limit"))
-    folds = [scored(record).folds for record in (a, b)]
-    if not same or not folds[0] or len(folds[0]) != len(folds[1]):
+    theirs, ours = folds_of(a, metric), folds_of(b, metric)
+    if not same or len(theirs) != len(ours):
         return []
-    means = [
-        (fmean(values), record["metrics"][metric])
-        for values, record in zip(folds, (a, b), strict=True)
-    ]
-    if any(abs(mean - value) > 1e-6 for mean, value in means):
-        return []
-    return [y - x for x, y in zip(*folds, strict=True)]
+    return [y - x for x, y in zip(theirs, ours, strict=True)]
 
 
 def redrawn(record: Record) -> float:

@@ -5,6 +5,7 @@ Records of every release are understood here alone.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.domains.declaration import TestPart
@@ -36,6 +37,14 @@ def scored(record: Record) -> Scored:
         test_part,
         details.get("validation"),
     )
+
+
+def folds_of(record: Record, metric: str) -> list[float]:
+    """The metric of each fold, where it is a mean over folds: the main one, or a task's."""
+    tasks = record["details"].get("tasks", {}).get(metric, [])
+    folds = [fold["accuracy"] for fold in tasks] or list(scored(record).folds)
+    is_mean = len(folds) > 1 and abs(fmean(folds) - record["metrics"][metric]) <= 1e-6
+    return folds if is_mean else []
 
 
 def scored_data(record: Record) -> str:

@@ -143,6 +143,21 @@ def test_folds_of_another_metric_are_not_taken_for_it() -> None:
     assert differences_by_fold(record, record, "f1") == []
 
 
+def test_folds_of_a_transfer_task_are_compared_and_a_single_split_is_none() -> None:
+    folds = [{"accuracy": 70.0, "C": 0.5}, {"accuracy": 74.0, "C": 1.0}]
+    record = {
+        "details": {"tasks": {"MR": folds, "SST2": folds[:1]}, "test_part": "fixed"},
+        "recipe": {"limit": None},
+        "metrics": {"MR": 72.0, "SST2": 70.0, "avg": 71.0},
+    }
+    better = {**record, "metrics": {"MR": 74.5, "SST2": 80.0, "avg": 77.25}}
+    above = [{"accuracy": 71.0}, {"accuracy": 78.0}]
+    better["details"] = {"tasks": {"MR": above, "SST2": [{"accuracy": 80.0}]}, "test_part": "fixed"}
+    assert differences_by_fold(record, better, "MR") == [1.0, 4.0]
+    assert differences_by_fold(record, better, "SST2") == []
+    assert differences_by_fold(record, better, "avg") == []
+
+
 def test_splits_drawn_by_the_seed_are_corrected() -> None:
     samples = {"train": 60, "validation": 20, "test": 20}
     drawn = {"domain": "tabular", "details": {"samples": samples, "test_part": "redrawn"}}
