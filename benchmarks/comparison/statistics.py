@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -64,7 +64,7 @@ def mean_std(values: Sequence[float]) -> tuple[float, float | None]:
     >>> mean_std([1.0, 3.0])
     (2.0, 1.4142135623730951)
     """
-    return fmean(values), stdev(values) if len(values) > 1 else None
+    return fmean(values), float(np.std(values, ddof=1)) if len(values) > 1 else None
 
 
 def wilcoxon(differences: Sequence[float]) -> PValue:

@@ -91,10 +91,11 @@ def choose(trials: Sequence[Experiment], records: Sequence[Record]) -> Record | 
     inner = [scored(record).inner if record["status"] == "ok" else () for record in records]
     best = best_by_fold(inner)
     folds = [scored(records[k]).folds[i] for i, k in enumerate(best)]
+    mean = fmean(folds)
     return {
         **ok[0],
         "params": {},
-        "metrics": {ok[0]["main"]: fmean(folds), f"{ok[0]['main']}_std_over_folds": pstdev(folds)},
+        "metrics": {ok[0]["main"]: mean, f"{ok[0]['main']}_std_over_folds": pstdev(folds, mean)},
         "details": {
             "folds": folds,
             "inner": [inner[k][i] for i, k in enumerate(best)],

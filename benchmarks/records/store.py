@@ -11,6 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pydantic_core import from_json
+
 from contrastbench.benchmarks.records import files
 from contrastbench.losses.errors import UserError
 
@@ -282,7 +284,7 @@ def parsed(data: bytes, path: object) -> Record:
     """
     try:
         text = data.decode()
-        record = json.loads(text)
+        record = from_json(data)  # half the time of json.loads, the same values
         schema, checksum = record["schema"], record.pop("sha256")
         # the second is slower, and a ValueError where there is NaN, which is no JSON
         whole = digest_as_published(text, checksum) == checksum or digest(record) == checksum

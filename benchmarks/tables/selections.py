@@ -194,11 +194,7 @@ def trials(table: Table, row: Row, column: str) -> list[Experiment]:
         UserError: the grid has fewer.
     """
     drawn = row.settings or drawn_settings(table, row, column)
-    base = row.model_copy(update={"params_by_column": {}, "undecided": {}})
-    return [
-        table.experiment(base.model_copy(update={"params": {**row.params, **setting}}), column)
-        for setting in drawn
-    ]
+    return [table.trial(row, column, {**row.params, **setting}) for setting in drawn]
 
 
 def drawn_settings(table: Table, row: Row, column: str) -> list[dict[str, Any]]:

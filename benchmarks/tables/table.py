@@ -148,10 +148,14 @@ class Table(Strict):
 
     def experiment(self, row: Row, column: str) -> Experiment:
         """What fills a place in: for rows with a loss in columns with a dataset."""
+        return self.trial(row, column, {**row.params, **row.params_by_column.get(column, {})})
+
+    def trial(self, row: Row, column: str, params: dict[str, Any]) -> Experiment:
+        """What would fill a place in with these parameters of the row's loss."""
         about, domain = self.columns[column], self.domain_of(column)
         assert row.loss is not None, "quoted rows are not run"
         assert about.dataset is not None, "quoted columns are not run"
-        loss = LossSpec(row.loss, {**row.params, **row.params_by_column.get(column, {})})
+        loss = LossSpec(row.loss, params)
         small = {**declaration(domain).tiny, "score_at": ()} if self.tiny else {}
         recipe = {**self.recipe, **about.recipe, **row.recipe, **small}
         work = Experiment(domain, about.dataset, loss, recipe)
@@ -161,11 +165,7 @@ class Table(Strict):
         """What fills a place in: one, or those that its folds choose among."""
         if column not in row.nested:
             return [self.experiment(row, column)]
-        alone = row.model_copy(update={"params_by_column": {}})
-        return [
-            self.experiment(alone.model_copy(update={"params": params}), column)
-            for params in row.nested[column]
-        ]
+        return [self.trial(row, column, params) for params in row.nested[column]]
 
     def by_data(self, row: Row, column: str, results: Path) -> ByData:
         """The ok records behind a place by data and seed, those of the place's own data first.

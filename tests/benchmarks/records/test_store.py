@@ -1,5 +1,6 @@
 """Records: whole or not there, never overwritten, never edited unseen."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -76,6 +77,14 @@ def test_published_once(tmp_path: Path) -> None:
     assert not publish({**RECORD, "status": "failed"}, path)
     assert read(path) == RECORD
     assert [p.name for p in path.parent.iterdir()] == ["b.json"]
+
+
+def test_a_value_comes_back_to_the_last_bit(tmp_path: Path) -> None:
+    thirds = [10.0**power / 3 for power in range(-320, 309)]
+    edges = [5e-324, sys.float_info.min, sys.float_info.max, -0.0, 0.1 + 0.2, 2**70, -(2**63)]
+    record = {**RECORD, "values": thirds + edges, "text": 'quote " \\ \n \u2028 é 😀', "none": None}
+    publish(record, tmp_path / "x.json")
+    assert repr(read(tmp_path / "x.json")) == repr(json.loads(json.dumps(record, sort_keys=True)))
 
 
 def test_of_many_runners_one_publishes(tmp_path: Path) -> None:
