@@ -7,7 +7,6 @@ from statistics import fmean
 from contrastbench.benchmarks.comparison.compare import Ranks
 from contrastbench.benchmarks.comparison.statistics import intervals, ranks_by_dataset
 from contrastbench.benchmarks.tables.table import Table
-from contrastbench.losses.spec import NONE
 
 
 @dataclass(frozen=True)
@@ -47,9 +46,9 @@ def standings(table: Table, placed: Ranks) -> list[Standing]:
 
 def untrained_row(table: Table, placed: Ranks) -> int | None:
     """The place of the encoder as it is initialised among the ranked rows, if it is there."""
-    losses = {row.name: row for row in table.rows}
+    rows = {row.name: row for row in table.rows}
     for j, name in enumerate(placed.rows):
-        row = losses[name]
-        if row.loss == NONE and row.recipe.get("encoder") != "raw":
+        work = table.experiment(rows[name], placed.columns[0])
+        if not work.trained and work.full_recipe.trainable:
             return j
     return None

@@ -59,8 +59,10 @@ class GraphRecipe(Recipe):
     features: Literal["labels", "degree"] = Field(
         "labels", description="node labels or 1 where there are none; degree"
     )
-    encoder: Literal["gin", "raw"] = Field(
-        "gin", description="raw: degrees and labels counted and projected, for --loss none"
+    encoder: Literal["gin", "raw", "sizes"] = Field(
+        "gin",
+        description="raw: degrees and labels counted and projected, for --loss none; "
+        "sizes: nodes and edges",
     )
     layers: int = Field(3, ge=1)
     hidden: int = Field(32, ge=1)
@@ -82,8 +84,8 @@ class GraphRecipe(Recipe):
 
     @property
     def trainable(self) -> bool:
-        """Counts of degrees and labels have no weights."""
-        return self.encoder != "raw"
+        """What is counted has no weights."""
+        return self.encoder == "gin"
 
     @property
     def nested(self) -> bool:

@@ -13,7 +13,13 @@ from contrastbench.domains import exported
 from contrastbench.domains.base import Domain, Evaluation, generator
 from contrastbench.domains.graph import DATASETS, GraphRecipe
 from contrastbench.domains.graph.data import MAX_DEGREE, Graphs, counts
-from contrastbench.domains.graph.encoder import GraphModel, InfoGraph, Raw
+from contrastbench.domains.graph.encoder import (
+    Counts,
+    GraphModel,
+    Histograms,
+    InfoGraph,
+    Sizes,
+)
 from contrastbench.domains.graph.own import load
 from contrastbench.domains.graph.views import add_loops, augment
 from contrastbench.domains.model import together
@@ -24,7 +30,7 @@ from contrastbench.losses.distributed import alone
 from contrastbench.losses.errors import UserError
 
 SVMS = {"svm": "rbf", "linear-svm": "linear"}
-Model = GraphModel | InfoGraph | Raw
+Model = GraphModel | InfoGraph | Counts
 # views are made for so many edges at once: small sets in one pass, large ones in bounded memory
 CHUNK_EDGES = 2**22
 
@@ -73,12 +79,15 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
         return {"data": notes} if notes else {}
 
     def model(self) -> Model:
-        """GIN and projection, or a projection of histograms of its width, by the seed."""
+        """GIN and its projection by the seed, or what counts in its place."""
         recipe, features = self.recipe, self.graphs.x.shape[1]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             if recipe.encoder == "raw":
-                return Raw(features, recipe.hidden * recipe.layers).to(self.device)
+                width = recipe.hidden * recipe.layers
+                return Counts(Histograms(features, width)).to(self.device)
+            if recipe.encoder == "sizes":
+                return Counts(Sizes())
             kind = GraphModel if recipe.pairing == "other_view" else InfoGraph
             return kind(features, recipe.hidden, recipe.layers).to(self.device)
 

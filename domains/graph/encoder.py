@@ -1,4 +1,4 @@
-"""GIN with sum-pooled layers concatenated, GraphCL's projection, and histograms in its place."""
+"""GIN with sum-pooled layers concatenated, GraphCL's projection, and counts in its place."""
 
 import warnings
 from collections.abc import Iterator
@@ -178,9 +178,20 @@ class Histograms(nn.Module):
         return counts @ self.projection
 
 
-class Raw(nn.Module):
-    """Histograms in a model's place, for no loss."""
+class Sizes(nn.Module):
+    """How many nodes and how many edges a graph has, as logarithms: the least an encoder sees."""
 
-    def __init__(self, features: int, width: int) -> None:
+    def forward(self, graphs: Graphs) -> Tensor:
+        """(graphs, 2) embeddings, log(1 + n); loops are no edges, and both ways are two."""
+        source, target = graphs.edge_index
+        edges = (source != target).to(graphs.x.dtype)
+        edges = torch.segment_reduce(edges, "sum", offsets=graphs.edge_ptr)
+        return torch.stack([graphs.node_ptr.diff(), edges], dim=1).log1p()
+
+
+class Counts(nn.Module):
+    """What counts in a model's place, for no loss."""
+
+    def __init__(self, encoder: Histograms | Sizes) -> None:
         super().__init__()
-        self.encoder = Histograms(features, width)
+        self.encoder = encoder

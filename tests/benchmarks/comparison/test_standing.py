@@ -52,5 +52,18 @@ def test_gains_are_over_the_untrained_encoder_not_over_raw_features() -> None:
     assert standings(alone, without)[0].gain is None
 
 
+def test_what_counts_nodes_and_edges_is_not_the_untrained_encoder_either() -> None:
+    columns = {name: {"dataset": "MUTAG"} for name in PLACED.columns}
+    sizes = {"name": "raw", "loss": "none", "recipe": {"encoder": "sizes"}}
+    table = Table.model_validate(
+        {
+            **TABLE.model_dump(include={"title", "source", "decimals", "domain"}),
+            "columns": columns,
+            "rows": [sizes, *(row.model_dump() for row in TABLE.rows[1:])],
+        }
+    )
+    assert {one.row: one.gain for one in standings(table, PLACED)}["untrained"] == 0.0
+
+
 def test_without_ranks_there_is_no_standing() -> None:
     assert standings(TABLE, Ranks([], [], [], None, [], "too few")) == []

@@ -1,6 +1,7 @@
 """The encoder against torch-geometric's GINConv, and rows that match their graphs."""
 
 import dataclasses
+import itertools
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from contrastbench.domains.graph.encoder import (
     Histograms,
     Neighbours,
     NeighbourSum,
+    Sizes,
 )
 from contrastbench.domains.graph.views import add_loops, augment
 
@@ -51,6 +53,21 @@ def test_layers_equal_torch_geometrics_ginconv(graphs: Graphs, symmetric: bool) 
     ]
     for ours, theirs in zip(*gradients, strict=True):
         assert torch.allclose(ours, theirs, atol=1e-3 * float(theirs.abs().max()))
+
+
+def test_untrained_it_counts_walks_where_nodes_begin_alike(graphs: Graphs) -> None:
+    # biases start at zero, so layers are linear in what is positive: results/README.md reads it so
+    alike = dataclasses.replace(graphs, x=torch.ones(len(graphs.x), 1, dtype=torch.float64))
+    encoder = GIN(1).double().eval()
+    steps = torch.eye(len(alike.x), dtype=torch.float64)
+    steps.index_put_(tuple(alike.edge_index), torch.ones(()).double(), accumulate=True)
+    walks, layers = torch.ones(len(alike.x)).double(), encoder(alike).split(32, dim=1)
+    for layer in layers:
+        walks = steps @ walks
+        counted = torch.segment_reduce(walks, "sum", offsets=alike.node_ptr)
+        by_walk = layer / counted[:, None]
+        torch.testing.assert_close(by_walk, by_walk[:1].expand_as(by_walk))
+        assert by_walk.abs().max() > 0
 
 
 def test_the_sum_over_neighbours_has_the_right_gradient_for_one_way_edges() -> None:
@@ -103,6 +120,19 @@ def test_histograms_count_degrees_and_features_graph_by_graph(graphs: Graphs) ->
     doubled = dataclasses.replace(graphs, x=graphs.x.double())
     assert (graphs.edge_index[0] == graphs.edge_index[1]).any(), "there are loops to leave out"
     assert torch.allclose(encoder(doubled), torch.stack(rows), rtol=1e-12, atol=1e-12)
+
+
+def test_sizes_count_nodes_and_edges_but_no_loops() -> None:
+    sizes, edges = [2, 0, 1, 3], [[(0, 1), (1, 0)], [], [], [(3, 4), (4, 3), (4, 5), (5, 4)]]
+    graphs = union(
+        torch.ones(sum(sizes), 1),
+        torch.tensor([edge for some in edges for edge in some]).T,
+        torch.tensor([0, *itertools.accumulate(sizes)]),
+        torch.zeros(len(sizes), dtype=torch.long),
+    )
+    counted = torch.tensor([[2, 2], [0, 0], [1, 0], [3, 4]]).log1p()
+    for some in (graphs, add_loops(graphs)):
+        assert torch.equal(Sizes()(some), counted)
 
 
 def test_a_projection_keeps_lengths_on_average() -> None:
