@@ -132,7 +132,7 @@ def test_sizes_count_nodes_and_edges_but_no_loops() -> None:
     )
     counted = torch.tensor([[2, 2], [0, 0], [1, 0], [3, 4]]).log1p()
     for some in (graphs, add_loops(graphs)):
-        assert torch.equal(Sizes()(some), counted)
+        torch.testing.assert_close(Sizes()(some), counted)  # logarithms round by the processor
 
 
 def test_a_projection_keeps_lengths_on_average() -> None:
