@@ -1,12 +1,11 @@
 """Rows of a table against a baseline row.
 
-Paired tests over shared seeds and folds, wins and losses, ranks.
+Paired tests over shared seeds and folds, wins and losses.
 """
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
@@ -16,20 +15,18 @@ from contrastbench.benchmarks.comparison.statistics import (
     DIGITS,
     SMALLEST_ALPHA,
     PValue,
-    Ranking,
     corrected_t,
     detectable,
     half_width,
     holm,
     mean_std,
-    rank,
     seeds_needed,
     wilcoxon,
 )
 from contrastbench.benchmarks.records.experiment import ByData, Experiment
 from contrastbench.benchmarks.records.scored import folds_of, scored, scored_data
 from contrastbench.benchmarks.records.store import Record
-from contrastbench.benchmarks.tables.entries import Entry, shown_value
+from contrastbench.benchmarks.tables.entries import shown_value
 from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.losses.errors import UserError, unknown
 
@@ -77,25 +74,12 @@ class Comparison:
     failure: str = ""  # how seeds of the row failed; failed: all of them
 
 
-@dataclass(frozen=True)
-class Ranks:
-    """Runnable rows over the columns that all of them fill, or why there are none."""
-
-    rows: list[str]
-    columns: list[str]
-    left_out: list[str]  # columns where a row is missing
-    ranking: Ranking | None
-    scores: list[list[float]]  # (columns, rows); -inf: the row has failed there
-    why: str = ""
-    failed: tuple[str, ...] = ()  # columns where a row has
-
-
 def compare(
     table: Table, results: Path, baseline: str | None = None, test: str = "t", alpha: float = ALPHA
 ) -> list[Comparison]:
     """Every runnable row but the baseline, in every column where both have a shared seed.
 
-    Also where a row has failed, or the baseline has.
+    Also where a row has failed, or the baseline has. Rows that joined come first.
 
     Raises:
         UserError: no such row or test, alpha out of range, or nothing in the table can be run.
@@ -114,7 +98,7 @@ def compare(
     }
     comparisons = [
         compare_cell(table, row, column, theirs, runs(table, row, column, results), alpha)
-        for row in table.rows
+        for row in sorted(table.rows, key=lambda row: row.name not in table.joined)
         for column, theirs in columns.items()
         if row is not base and table.runnable(row, column)
     ]
@@ -302,41 +286,3 @@ def counts(comparisons: list[Comparison]) -> dict[str, Counter[str]]:
     for comparison in comparisons:
         rows.setdefault(comparison.row, Counter())[comparison.verdict] += 1
     return rows
-
-
-def ranks(
-    table: Table, lines: list[list[Entry]], alpha: float = ALPHA, failures: bool = True
-) -> Ranks:
-    """Our means ranked over the columns that every row with a number fills.
-
-    A row of other data is no method of its own.
-
-    Args:
-        table: what the lines are of.
-        lines: its entries.
-        alpha: of the critical difference.
-        failures: whether a method that failed on a set has the last rank there, which it shares
-            with others that did; or the set is left out.
-    """
-    shown = [line[: len(table.columns)] for line in lines]
-    shown = [
-        line
-        for line in shown
-        if not line[0].row.repeats and any(place.ours or place.failed for place in line)
-    ]
-    rows = [line[0].row.name for line in shown]
-    columns, left_out, failed = list[str](), list[str](), tuple[str, ...]()
-    scores = []
-    for places in zip(*shown, strict=True):
-        name, lost = places[0].column, any(place.failed for place in places)
-        if all(place.ours or (place.failed and failures) for place in places):
-            columns.append(name)
-            scores.append([place.ours.mean if place.ours else -inf for place in places])
-            failed += (name,) * lost
-        elif any(place.ours or place.failed for place in places):
-            left_out.append(name)
-    try:
-        return Ranks(rows, columns, left_out, rank(scores, alpha), scores, failed=failed)
-    except ValueError:
-        why = f"ranks need 3 methods on 2 data sets in common, got {len(rows)} on {len(columns)}"
-        return Ranks(rows, columns, left_out, None, scores, why, failed)

@@ -16,6 +16,7 @@ from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.tables import latex
 from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.formats import cell
+from contrastbench.benchmarks.tables.selections import NOTHING_TO_CHOOSE, as_given
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses.errors import UserError, unknown
 
@@ -51,7 +52,7 @@ def render(
     over = over_sets(comparisons, test, alpha)
     return "\n".join(
         [
-            cell(answer(base, comparisons, over)),
+            cell(" ".join([*untuned(table), answer(base, comparisons, over, table.joined)])),
             "",
             *markdown(table, base, comparisons),
             "",
@@ -64,6 +65,13 @@ def render(
             "",
         ]
     )
+
+
+def untuned(table: Table) -> Iterator[str]:
+    """Who joined and was not tuned as the others were, in a sentence."""
+    for row in table.rows:
+        if row.name in table.joined and as_given(table, row):
+            yield f"{row.name} is run {NOTHING_TO_CHOOSE}."
 
 
 def for_papers(

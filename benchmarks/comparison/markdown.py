@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from contrastbench.benchmarks.comparison.compare import Comparison, counts, ranks
+from contrastbench.benchmarks.comparison.compare import Comparison, counts
 from contrastbench.benchmarks.comparison.numbers import number, p_text, signed
 from contrastbench.benchmarks.comparison.over_sets import OverSets
+from contrastbench.benchmarks.comparison.ranks import ranks
 from contrastbench.benchmarks.comparison.standing import Standing, standings
 from contrastbench.benchmarks.comparison.statistics import Ranking
 from contrastbench.benchmarks.tables.entries import Entry
@@ -140,15 +141,13 @@ def ranked(table: Table, lines: list[list[Entry]], alpha: float) -> Iterator[str
     """Average ranks with Friedman's test and Nemenyi's critical difference."""
     placed = ranks(table, lines, alpha)
     if placed.ranking is None:
-        yield f"Ranks: {placed.why}."
+        yield f"Ranks: {placed.why}. {placed.missing}".rstrip()
         return
     yield f"Average ranks over {', '.join(placed.columns)}, 1 the best:"
     yield ""
     yield from as_table(standing_lines(standings(table, placed)))
     yield ""
-    yield ranks_text(placed.ranking, alpha) + (
-        f" Left out: {', '.join(placed.left_out)}." if placed.left_out else ""
-    )
+    yield f"{ranks_text(placed.ranking, alpha)} {placed.missing}".rstrip()
     if placed.failed:
         yield ""
         yield without_failures(table, lines, alpha)

@@ -123,8 +123,12 @@ def mean_text(one: OverSets) -> str:
     >>> mean_text(OverSets("new", (1.0, 2.0), 0, PValue(None), 0.3, None))
     'new (+1.5 ± 0.3)'
     """
-    width = "" if one.half_width is None else f" ± {one.half_width:.1f}"
-    return f"{one.row} ({one.mean:+.1f}{width})"
+    return f"{one.row} ({amount(one)})"
+
+
+def amount(one: OverSets) -> str:
+    """A mean difference and the half of its interval."""
+    return f"{one.mean:+.1f}" + ("" if one.half_width is None else f" ± {one.half_width:.1f}")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import isfinite
 from statistics import fmean
 
-from contrastbench.benchmarks.comparison.compare import Ranks
+from contrastbench.benchmarks.comparison.ranks import Ranks
 from contrastbench.benchmarks.comparison.statistics import intervals, ranks_by_dataset
 from contrastbench.benchmarks.tables.table import Table
 

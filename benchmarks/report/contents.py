@@ -11,11 +11,9 @@ from contrastbench.benchmarks.comparison import markdown
 from contrastbench.benchmarks.comparison.answer import by_set
 from contrastbench.benchmarks.comparison.compare import (
     Comparison,
-    Ranks,
     baseline_row,
     compare,
     counts,
-    ranks,
 )
 from contrastbench.benchmarks.comparison.over_sets import (
     OverSets,
@@ -24,6 +22,7 @@ from contrastbench.benchmarks.comparison.over_sets import (
     sight_text,
     sights,
 )
+from contrastbench.benchmarks.comparison.ranks import Ranks, ranks
 from contrastbench.benchmarks.comparison.standing import Standing, standings
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.report.groups import Group

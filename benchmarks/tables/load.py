@@ -60,7 +60,7 @@ def load(
 
 
 def joined(table: Table, losses: Sequence[LossSpec]) -> Table:
-    """The sweep with further losses.
+    """The sweep with further losses, which come first in comparisons.
 
     Raises:
         UserError: it is no sweep.
@@ -69,7 +69,9 @@ def joined(table: Table, losses: Sequence[LossSpec]) -> Table:
         raise UserError(f"{table.name} is no sweep: leave --loss out, or name a sweep file")
     new = [loss for loss in losses if not any(is_of(table, row, loss) for row in table.rows)]
     file = SweepFile(extends=table.name, losses=[{loss.name: loss.params} for loss in new])
-    return sweep_file.to_table(file, Document(), table) if new else table
+    wider = sweep_file.to_table(file, Document(), table) if new else table
+    rows = [row.name for row in wider.rows if any(is_of(wider, row, loss) for loss in losses)]
+    return wider.model_copy(update={"joined": rows})
 
 
 def is_of(table: Table, row: Row, loss: LossSpec) -> bool:

@@ -11,7 +11,8 @@ from contrastbench.domains.registry import check_domain, make_recipe
 from contrastbench.losses.errors import UserError, unknown
 
 OF_ROWS = ("printed", "undecided", "nested", "repeats", "data", "settings")
-OURS = ("name", "selection", "choices", "copies", "tiny", "sweep", "grid")  # keys that no file sets
+# keys that no file sets
+OURS = ("name", "selection", "choices", "copies", "tiny", "sweep", "grid", "joined")
 
 
 def published(document: Document) -> Table:

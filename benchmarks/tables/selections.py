@@ -272,9 +272,15 @@ def choices_of(table: Table, row: Row, results: Path) -> dict[str, list[str]]:
         if column not in row.undecided:
             text = f"{pairs(row.params_by_column[column])}, the best of {count}"
             columns.setdefault(text, []).append(column)
-    if table.sweep and row.loss != NONE and not row.nested and not columns:
+    if as_given(table, row):
         columns[NOTHING_TO_CHOOSE] = [name for name in table.columns if table.runnable(row, name)]
     return columns
+
+
+def as_given(table: Table, row: Row) -> bool:
+    """Whether a method of a resolved sweep has nothing to choose from, beside others that have."""
+    chosen = row.nested or row.undecided or row.best_of
+    return bool(table.sweep and table.tune and row.loss != NONE and not chosen)
 
 
 def by_fold(table: Table, row: Row, column: str, results: Path) -> str:

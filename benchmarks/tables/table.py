@@ -102,6 +102,7 @@ class Table(Strict):
     tiny: bool = False  # a smoke test
     sweep: bool = False  # made of losses and data, which others can join
     grid: dict[str, list[Any]] = Field({}, description="of a sweep, for losses that join it too")
+    joined: list[str] = Field([], description="names of rows that were asked for by `--loss`")
     selection: str = "paper: parameters as published"
     choices: list[str] = Field([], description="what a selection has chosen; set by it")
     copies: list[str] = Field([], description="of sets that records are of; set by `apart`")

@@ -15,11 +15,11 @@ from contrastbench.benchmarks.comparison.compare import (
     compare,
     counts,
     differences_by_fold,
-    ranks,
     redrawn,
 )
 from contrastbench.benchmarks.comparison.formats import render
 from contrastbench.benchmarks.comparison.markdown import ranks_text
+from contrastbench.benchmarks.comparison.ranks import ranks
 from contrastbench.benchmarks.comparison.statistics import (
     Ranking,
     corrected_t,
@@ -291,6 +291,57 @@ def test_ranks_are_over_columns_that_every_row_fills(tmp_path: Path) -> None:
     assert "Average ranks over A, B, 1 the best:" in text
     assert "| new | 1.00 | 1.00 to 1.00 |\n| base | 2.00 | 2.00 to 2.00 |" in text
     assert "more than any two of 3 ranks can differ" in text
+
+
+def test_a_row_of_few_columns_takes_no_rank_from_the_others(tmp_path: Path) -> None:
+    wide = SMALL.model_copy(
+        update={
+            "rows": [
+                *SMALL.rows,
+                SMALL.rows[1].model_copy(update={"name": "late", "params": {"mu": 0.5}}),
+            ]
+        }
+    )
+    columns = {
+        f"C{i}": SMALL.columns["A"].model_copy(update={"dataset": name})
+        for i, name in enumerate(("MUTAG", "DD", "NCI1"))
+    }
+    wide = wide.model_copy(update={"columns": columns})
+    *others, late = (row for row in wide.rows if row.loss)
+    for column in columns:
+        for place, row in enumerate(others):
+            made(tmp_path, wide.experiment(row, column), 0, metrics={"accuracy": 80.0 - place})
+    made(tmp_path, wide.experiment(late, "C0"), 0, metrics={"accuracy": 90.0})
+    found = ranks(wide, list(entries(wide, tmp_path)))
+    assert (found.columns, found.unranked) == (["C0", "C1", "C2"], ["late"])
+    assert found.ranking is not None
+    assert found.ranking.ranks == [1.0, 2.0, 3.0]
+    assert "Not ranked, with few runs: late." in render(wide, tmp_path, "md")
+    made(tmp_path, wide.experiment(late, "C1"), 0, metrics={"accuracy": 90.0})
+    found = ranks(wide, list(entries(wide, tmp_path)))
+    assert (found.rows[-1], found.columns, found.unranked) == ("late", ["C0", "C1"], [])
+
+
+def test_what_joins_comes_first(tmp_path: Path) -> None:
+    for seed in range(5):
+        add(tmp_path, "base", "A", seed, [50.0 + seed, 51.0])
+        add(tmp_path, "base", "B", seed, [50.0 + seed, 51.0])
+        add(tmp_path, "new", "A", seed, [50.5 + seed, 50.5])
+        add(tmp_path, "new", "B", seed, [50.5 + seed, 50.5])
+        add(tmp_path, "also", "A", seed, [60.0 + seed, 61.0 + 0.1 * seed])
+    joined = SMALL.model_copy(update={"joined": ["also"]})
+    assert [one.row for one in compare(SMALL, tmp_path)] == ["new", "new", "also"]
+    assert [one.row for one in compare(joined, tmp_path)] == ["also", "new", "new"]
+    text = render(joined, tmp_path, "md")
+    assert text.startswith("also on 1 of 2 data sets: better on A (+10.1). Better than base: ")
+    assert "also (1 of 1 data set)" in text
+    quiet = render(SMALL.model_copy(update={"joined": ["new"]}), tmp_path, "md")
+    assert quiet.startswith("new on 2 of 2 data sets: no difference from base holds. ")
+
+
+def test_what_joined_without_a_record_is_said(filled: Path) -> None:
+    text = render(SMALL.model_copy(update={"joined": ["also"]}), filled, "md")
+    assert text.startswith("also has no seed in common with base yet: bench sweep runs its cells. ")
 
 
 @pytest.mark.parametrize(("p", "said"), [(0.01, "p = 0.0100."), (1e-9, "p < 0.0001.")])

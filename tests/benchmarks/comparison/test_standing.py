@@ -4,7 +4,7 @@ from statistics import fmean
 
 import pytest
 
-from contrastbench.benchmarks.comparison.compare import Ranks
+from contrastbench.benchmarks.comparison.ranks import Ranks
 from contrastbench.benchmarks.comparison.standing import standings
 from contrastbench.benchmarks.comparison.statistics import rank
 from contrastbench.benchmarks.tables.table import Table
@@ -25,7 +25,7 @@ TABLE = Table(
     ],
 )
 SCORES = [[50.0, 60.0, 70.0], [50.0, 70.0, 60.0], [50.0, 60.0, 80.0], [90.0, 80.0, 70.0]]
-PLACED = Ranks(["raw", "untrained", "new"], ["A", "B", "C", "T"], [], rank(SCORES), SCORES)
+PLACED = Ranks(["raw", "untrained", "new"], ["A", "B", "C", "T"], [], [], rank(SCORES), SCORES)
 
 
 def test_a_domain_counts_once_however_many_sets_it_has() -> None:
@@ -48,7 +48,7 @@ def test_gains_are_over_the_untrained_encoder_not_over_raw_features() -> None:
     assert found["new"].gain == pytest.approx(fmean([fmean([10, -10, 20]), -10]))
     alone = TABLE.model_copy(update={"rows": [TABLE.rows[0], *TABLE.rows[2:]]})
     scores = [[a, c] for a, _, c in SCORES]
-    without = Ranks(["raw", "new"], PLACED.columns, [], PLACED.ranking, scores)
+    without = Ranks(["raw", "new"], PLACED.columns, [], [], PLACED.ranking, scores)
     assert standings(alone, without)[0].gain is None
 
 
@@ -66,4 +66,4 @@ def test_what_counts_nodes_and_edges_is_not_the_untrained_encoder_either() -> No
 
 
 def test_without_ranks_there_is_no_standing() -> None:
-    assert standings(TABLE, Ranks([], [], [], None, [], "too few")) == []
+    assert standings(TABLE, Ranks([], [], [], [], None, [], "too few")) == []

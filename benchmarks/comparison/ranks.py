@@ -1,0 +1,98 @@
+"""Rows of a table ranked over its columns."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from contrastbench.benchmarks.comparison.statistics import ALPHA, Ranking, rank
+from contrastbench.benchmarks.tables.entries import Entry
+from contrastbench.benchmarks.tables.table import Table
+
+FEWEST = 3  # methods that have ranks
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Runnable rows over the columns that all of them fill, or why there are none."""
+
+    rows: list[str]
+    columns: list[str]
+    left_out: list[str]  # columns where a row is missing
+    unranked: list[str]  # rows that fill few of the columns
+    ranking: Ranking | None
+    scores: list[list[float]]  # (columns, rows); -inf: the row has failed there
+    why: str = ""
+    failed: tuple[str, ...] = ()  # columns where a row has
+
+    @property
+    def missing(self) -> str:
+        """What has no part in them, in a sentence or two; nothing where all has.
+
+        >>> Ranks([], [], ["MUTAG"], ["mine.py:Mine"], None, []).missing
+        'Left out, as not every method has run: MUTAG. Not ranked, with few runs: mine.py:Mine.'
+        """
+        return " ".join(self.missing_parts())
+
+    def missing_parts(self) -> Iterator[str]:
+        """Columns and rows."""
+        if self.left_out:
+            yield f"Left out, as not every method has run: {', '.join(self.left_out)}."
+        if self.unranked:
+            yield f"Not ranked, with few runs: {', '.join(self.unranked)}."
+
+
+def ranks(
+    table: Table, lines: Sequence[Sequence[Entry]], alpha: float = ALPHA, failures: bool = True
+) -> Ranks:
+    """Our means ranked over the columns that every ranked row fills.
+
+    A row of other data is no method of its own. A row that fills fewer than half of the columns,
+    as a loss that joins in one domain, has no rank: all others would lose the other columns.
+
+    Args:
+        table: what the lines are of.
+        lines: its entries.
+        alpha: of the critical difference.
+        failures: whether a method that failed on a set has the last rank there, which it shares
+            with others that did; or the set is left out.
+    """
+    methods, unranked = split([line[: len(table.columns)] for line in lines])
+    rows = [row_of(line) for line in methods]
+    columns, left_out, failed = list[str](), list[str](), tuple[str, ...]()
+    scores = []
+    for places in zip(*methods, strict=True):
+        name, lost = places[0].column, any(place.failed for place in places)
+        if all(place.ours or (place.failed and failures) for place in places):
+            columns.append(name)
+            scores.append([place.ours.mean if place.ours else -inf for place in places])
+            failed += (name,) * lost
+        elif any(map(filled, places)):
+            left_out.append(name)
+    found = rows, columns, left_out, [row_of(line) for line in unranked]
+    if len(rows) < FEWEST or len(columns) < 2:
+        got = f"got {len(rows)} on {len(columns)}"
+        why = f"ranks need {FEWEST} methods on 2 data sets in common, {got}"
+        return Ranks(*found, None, scores, why, failed)
+    return Ranks(*found, rank(scores, alpha), scores, failed=failed)
+
+
+def split(
+    lines: Sequence[Sequence[Entry]],
+) -> tuple[list[Sequence[Entry]], list[Sequence[Entry]]]:
+    """Methods that fill half of the columns that are filled, and others; all if these are few."""
+    methods = [line for line in lines if not line[0].row.repeats and any(map(filled, line))]
+    columns = sum(any(map(filled, column)) for column in zip(*methods, strict=True))
+    most = [line for line in methods if 2 * sum(map(filled, line)) >= columns]
+    if len(most) < FEWEST:
+        return methods, []
+    return most, [line for line in methods if line not in most]
+
+
+def filled(place: Entry) -> bool:
+    """Whether something of ours stands there, if only that it failed."""
+    return bool(place.ours or place.failed)
+
+
+def row_of(line: Sequence[Entry]) -> str:
+    """A line's method."""
+    return line[0].row.name
