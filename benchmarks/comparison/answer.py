@@ -29,8 +29,10 @@ def of_row(row: str, base: str, comparisons: Sequence[Comparison], over: Sequenc
     mine = [one for one in comparisons if one.row == row]
     if not mine:
         return f"{row} has no seed in common with {base} yet: bench sweep runs its cells."
-    found = [*over_all([one for one in over if one.row == row]), *differences(mine)]
-    if not {one.verdict for one in (*mine, *over) if one.row == row} & {"win", "loss", "failed"}:
+    all_sets = [one for one in over if one.row == row]
+    found = [*over_all(all_sets), *differences(mine)]
+    verdicts = [one.verdict for one in mine] + [one.verdict for one in all_sets]
+    if not WORDS.keys() & set(verdicts):
         found.append(f"no difference from {base} holds")
     return f"{row} on {len(mine)} of {sets_text(comparisons)}: {', '.join(found)}."
 

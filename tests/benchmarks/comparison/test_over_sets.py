@@ -61,6 +61,17 @@ def test_the_answer_names_who_is_better_over_sets_then_set_by_set() -> None:
     assert text.endswith("Nothing is tested against infonce on 6 data sets.")
 
 
+def test_a_row_that_joins_is_said_over_sets_too() -> None:
+    over = over_sets(BOTH)
+    assert answer("infonce", BOTH, over, ["better"]).startswith(
+        "better on 6 of 6 data sets: better over them (+1.2 ± 0.3). Over 6 data sets "
+    )
+    width = stats.t.isf(0.025, 5) * stdev(NOISE) / sqrt(6)
+    assert answer("infonce", BOTH, over, ["noise"]).startswith(
+        f"noise on 6 of 6 data sets: over them (+0.0 ± {width:.1f}), no difference from infonce holds. "
+    )
+
+
 def test_two_columns_of_one_set_are_one_set() -> None:
     twice = [
         *differences("better", SEEN),

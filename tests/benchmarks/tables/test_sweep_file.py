@@ -270,6 +270,9 @@ def test_a_loss_that_joins_is_run_as_if_it_were_listed(load, tune: str) -> None:
         return selections.trials(table, row, "motifs") or [table.experiment(row, "motifs")]
 
     joined = places("infonce", LossSpec("rince"))
+    asked = load_table("my.yaml", losses=[LossSpec("rince")]).joined
+    assert asked
+    assert all(name.startswith("rince") for name in asked)
     assert joined == places("infonce, rince")
     assert joined == places("infonce, rince", LossSpec("rince")), "it is there already"
     made = plan.make_plan(
