@@ -68,7 +68,8 @@ def test_a_row_that_joins_is_said_over_sets_too() -> None:
     )
     width = stats.t.isf(0.025, 5) * stdev(NOISE) / sqrt(6)
     assert answer("infonce", BOTH, over, ["noise"]).startswith(
-        f"noise on 6 of 6 data sets: over them (+0.0 ± {width:.1f}), no difference from infonce holds. "
+        f"noise on 6 of 6 data sets: over them (+0.0 ± {width:.1f}), "
+        "no difference from infonce holds. "
     )
 
 
