@@ -44,8 +44,8 @@ the time until only the longest cell is left.
 
 How low: held against what `bench check-device` measured of one CPU, the graph tables' records (some
 of another machine, most of a busy one) took 5 (DD) to 50 times (MUTAG) their forecast, in which
-there is no SVM, and their training alone 2 (NCI1) to 20 times. For images and sentences there is no
-record to hold a forecast against.
+there is no SVM, and their training alone 2 (NCI1) to 20 times. Of the papers' tables of images and
+sentences there is no record to hold a forecast against.
 
 A record takes {record:.0f} kB, the median of those in results/runs, and is kept; a cell in
 training has one checkpoint, its weights and the optimizer's moments: {checkpoint:.0f} MB for
