@@ -69,11 +69,12 @@ def ranks(
         elif any(map(filled, places)):
             left_out.append(name)
     found = rows, columns, left_out, [row_of(line) for line in unranked]
-    if len(rows) < FEWEST or len(columns) < 2:
+    try:
+        return Ranks(*found, rank(scores, alpha), scores, failed=failed)
+    except ValueError:
         got = f"got {len(rows)} on {len(columns)}"
         why = f"ranks need {FEWEST} methods on 2 data sets in common, {got}"
         return Ranks(*found, None, scores, why, failed)
-    return Ranks(*found, rank(scores, alpha), scores, failed=failed)
 
 
 def split(
