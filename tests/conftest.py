@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from campaign import SEED, TIMES
+from counts import SCALE, SEED
 
 SHARED = Path(os.environ.get("CONTRASTBENCH_SHARED", Path(__file__).parents[2] / "shared"))
 
@@ -64,6 +64,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         kills, hits = map(sum, zip(*counts, strict=True))
         lines.append(f"store, in all: {kills} kills, {100 * hits / kills:.0f} % within a write")
     if lines:
-        terminalreporter.section(f"attacks: seed {SEED}, counts times {TIMES:g}")
+        terminalreporter.section(f"attacks: seed {SEED}, counts times {SCALE:g}")
         for line in sorted(lines):
             terminalreporter.line(line)

@@ -11,7 +11,6 @@ import torch
 
 pytest.importorskip("pandas")
 pytest.importorskip("PIL")
-from campaign import TIMES
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import make_loss, open_domain, run
@@ -19,6 +18,7 @@ from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.losses import UserError
 from contrastbench.losses.registry import LOSSES
 from contrastbench.losses.spec import LossSpec
+from counts import SCALE
 
 N = 24
 HALF = [k % 2 for k in range(N)]
@@ -191,7 +191,7 @@ def test_degenerate_data(domain: str, tmp_path: Path, found: Callable[[str], Non
             continue
         steps += len(works)
         untrained = Experiment(domain, dataset, LossSpec("none"), recipe)
-        for work in [untrained, *works.values()] if TIMES >= 10 else [works["infonce"]]:
+        for work in [untrained, *works.values()] if SCALE >= 10 else [works["infonce"]]:
             runs += done(lambda work=work, at=folder, name=name: check_run(work, at, name))
     found(
         f"input: {len(SETS[domain])} degenerate sets of domain {domain} with {len(LOSSES)} losses: "

@@ -13,7 +13,6 @@ import yaml
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from campaign import SEED, times
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.benchmarks.tables.load import load
@@ -21,6 +20,7 @@ from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.losses import UserError
 from contrastbench.losses.registry import losses
 from contrastbench.losses.spec import LossSpec
+from counts import SEED, times
 
 PLAIN = st.one_of(
     st.none(),
@@ -36,7 +36,7 @@ VALUES = st.one_of(
 
 
 def often(examples: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """So many draws of the campaign's seed."""
+    """So many draws of the run's seed."""
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         quiet = settings(

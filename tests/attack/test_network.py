@@ -20,7 +20,6 @@ import pooch
 import pytest
 import requests
 
-from campaign import dice
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run
@@ -29,6 +28,7 @@ from contrastbench.domains.declaration import Dataset
 from contrastbench.domains.graph import DATASETS
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
+from counts import dice
 
 BODY = dice("body").randbytes(50_000)
 OTHER = dice("other").randbytes(50_000)

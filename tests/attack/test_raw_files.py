@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from damaged import attack
 
-from campaign import dice, times
+from counts import dice, times
 
 pytest.importorskip("PIL")
 for library in ("datasets", "pandas", "pyarrow"):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from resumed import RECIPES, everywhere
 
-from campaign import times
+from counts import times
 from processes import in_processes
 
 STEPS, ENDS = times(60), 10

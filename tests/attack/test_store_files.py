@@ -15,7 +15,6 @@ import torch
 from damaged import flipped
 from made_records import add, record_of
 
-from campaign import dice, times
 from contrastbench.benchmarks.records import files, packing, packs, reading, store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.merge import merge
@@ -24,6 +23,7 @@ from contrastbench.domains import download
 from contrastbench.domains.graph import DATASETS
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
+from counts import dice, times
 
 RECORD = record_of(Experiment("graph", "MUTAG", LossSpec("infonce"), {}), 3)
 STATE = {"step": 7, "losses": [0.5, 0.25]}

@@ -18,8 +18,8 @@ from forked import Lives, lives
 from made_records import made
 
 import victims
-from campaign import dice, times
 from contrastbench.benchmarks.records import reading, store
+from counts import dice, times
 
 pytest.importorskip("matplotlib")
 SEEDS = list(range(len(victims.RECORDS)))

@@ -15,9 +15,9 @@ import pytest
 import trainees
 from forked import Lives, lives
 
-from campaign import dice, times
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.running import checkpoints
+from counts import dice, times
 
 KILLS = times(100)
 TOOK = ("seconds_training", "seconds_evaluation")  # of a record's details

@@ -13,11 +13,11 @@ import words
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from campaign import SEED, times
 from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.tables.catalogue import names as tables
 from contrastbench.domains.registry import DOMAINS
 from contrastbench.losses.registry import LOSSES
+from counts import SEED, times
 
 ASK = [sys.executable, "-P", words.__file__]
 Said = tuple[int, str, str, float]  # exit code, standard output, standard error, seconds
@@ -93,7 +93,7 @@ def check(asked: list[str], said: Said) -> None:
 
 
 def often(examples: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """So many draws of the campaign's seed."""
+    """So many draws of the run's seed."""
     quiet = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
     return lambda test: seed(SEED)(settings(max_examples=examples, **quiet)(test))
 
