@@ -1,12 +1,17 @@
 """Fixtures shared by all tests."""
 
 import os
+
+# before torch starts: small models train fastest on one thread, and some tests compare bits
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import durations
 from counts import SCALE, SEED
 
 SHARED = Path(os.environ.get("CONTRASTBENCH_SHARED", Path(__file__).parents[2] / "shared"))
@@ -50,8 +55,18 @@ def small_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("contrastbench.domains.sentence.data.SIZES", {})
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests as `slow` by their recorded durations, and as `counted` by their use of counts."""
+    slow = durations.slow()
+    for item in items:
+        if item.nodeid in slow:
+            item.add_marker("slow")
+        if hasattr(getattr(item, "module", None), "times"):
+            item.add_marker("counted")
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What was attacked, see tests/attack."""
+    """List the attacks with their counts, see tests/attack."""
     found = [
         (name, value, report.duration)
         for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
@@ -59,11 +74,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         if report.when == "call"
     ]
     lines = [f"{text} ({took:.0f} s)" for name, text, took in found if name == "attack"]
-    counts = [value for name, value, _ in found if name == "kills"]
-    if counts:
-        kills, hits = map(sum, zip(*counts, strict=True))
-        lines.append(f"store, in all: {kills} kills, {100 * hits / kills:.0f} % within a write")
+    kills = [value for name, value, _ in found if name == "kills"]
+    if kills:
+        tried, hits = map(sum, zip(*kills, strict=True))
+        lines.append(f"store, in all: {tried} kills, {100 * hits / tried:.0f} % within a write")
     if lines:
-        terminalreporter.section(f"attacks: seed {SEED}, counts times {SCALE:g}")
+        terminalreporter.section("attacks")
         for line in sorted(lines):
             terminalreporter.line(line)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Say in the last line at which scale the tests counted."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter and not hasattr(config, "workerinput"):
+        reporter.line(f"counts: {SCALE:g} of the full ones (CONTRASTBENCH_TESTS), seed {SEED}")

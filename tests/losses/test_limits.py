@@ -12,6 +12,7 @@ from torch import Tensor
 from cases import random_params
 from contrastbench.losses import Contrast, both_views, get_loss, other_view, query_key, whole_row
 from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
+from counts import times
 
 SINGLE = [name for name in PAIRINGS if name != "both_views with positives" and name != "same_class"]
 
@@ -84,7 +85,7 @@ LIMITS: list[Callable[[Contrast, float], tuple[Tensor, Tensor]]] = [
 
 @pytest.mark.parametrize("limit", LIMITS)
 @given(seed=st.integers(0, 2**31), temperature=st.floats(0.1, 1), pairing=st.sampled_from(SINGLE))
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@settings(max_examples=times(200, least=25), deadline=None, derandomize=True, database=None)
 def test_limit(
     limit: Callable[[Contrast, float], tuple[Tensor, Tensor]],
     seed: int,
@@ -96,7 +97,7 @@ def test_limit(
 
 
 @given(seed=st.integers(0, 2**31), temperature=st.floats(0.05, 1), size=st.integers(2, 9))
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@settings(max_examples=times(200, least=25), deadline=None, derandomize=True, database=None)
 def test_constants(seed: int, temperature: float, size: int) -> None:
     """Exact relations: the constants are those that the formulas show."""
     views, t = random_views(seed, size), temperature

@@ -7,6 +7,7 @@ import torch
 
 from cases import random_contrast, random_params
 from contrastbench.losses import LOSSES, Contrast, get_loss
+from counts import times
 from oracles import ORACLES
 
 ROWS = ("anchor", "positive", "keys")
@@ -23,7 +24,7 @@ def test_every_loss_has_an_oracle() -> None:
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_value(name: str) -> None:
-    for seed in range(1000):
+    for seed in range(times(1000)):
         contrast, loss = random_contrast(seed), get_loss(name, **random_params(name, seed))
         expected = ORACLES[name](contrast, **loss.params).item()
         assert loss(contrast).item() == pytest.approx(expected, abs=1e-10, rel=1e-10), (seed, loss)
@@ -35,7 +36,7 @@ def test_value(name: str) -> None:
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_gradient(name: str) -> None:
-    for seed in range(50):
+    for seed in range(times(50)):
         contrast, loss = random_contrast(seed), get_loss(name, **random_params(name, seed))
         kept = (contrast.anchor, contrast.positives(), contrast.keys)
         rows = [x.clone().requires_grad_() for x in kept]  # positives with rows of their own

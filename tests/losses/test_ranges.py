@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from contrastbench.losses import LOSSES, LossSpec, UserError, get_loss
 from contrastbench.losses.ranges import Choice, Given, Number, check
 from contrastbench.losses.registry import describe
+from counts import times
 
 NO_NUMBER = st.one_of(
     st.sampled_from([math.nan, math.inf, -math.inf, True, False, None, 1j]),
@@ -63,7 +64,7 @@ def test_what_is_tuned_is_allowed(
 
 @pytest.mark.parametrize(("name", "given_", "key", "numbers"), CASES)
 @given(data=st.data())
-@settings(max_examples=50, deadline=None, derandomize=True, database=None)
+@settings(max_examples=times(50), deadline=None, derandomize=True, database=None)
 def test_number(
     name: str, given_: dict[str, str], key: str, numbers: Number, data: st.DataObject
 ) -> None:
@@ -76,7 +77,7 @@ def test_number(
 
 @pytest.mark.parametrize(("name", "key"), CHOICES)
 @given(bad=st.text() | NO_NUMBER | st.floats())
-@settings(max_examples=50, deadline=None, derandomize=True, database=None)
+@settings(max_examples=times(50), deadline=None, derandomize=True, database=None)
 def test_choice(name: str, key: str, bad: object) -> None:
     with pytest.raises(UserError, match=f"^{key} must be one of "):
         get_loss(name, **{key: bad})

@@ -21,6 +21,7 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.merge import merge
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
+from counts import times
 
 LOSSES = ("infonce", "adnce", "infonce + 0.5*dar")
 Files = dict[str, bytes]
@@ -158,7 +159,7 @@ def copy(source: Path, target: Path, names: set[str]) -> None:
 
 @given(data=st.data())
 @settings(
-    max_examples=10,
+    max_examples=times(10, least=5),
     deadline=None,
     phases=(Phase.explicit, Phase.generate),
     suppress_health_check=list(HealthCheck),

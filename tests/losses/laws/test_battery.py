@@ -20,6 +20,7 @@ from contrastbench.losses.laws import (
 )
 from contrastbench.losses.laws.assertions import Check
 from contrastbench.losses.laws.battery import REMEDIES, run
+from counts import times
 
 NAMES = [*LOSSES, SUM]
 SEEDS = st.integers(0, 2**31)
@@ -32,7 +33,7 @@ def test_whole_battery(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @given(seed=SEEDS)
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@settings(max_examples=times(200, least=25), deadline=None, derandomize=True, database=None)
 def test_laws(name: str, seed: int) -> None:
     def build(**changed: object) -> Loss:
         return get_loss(name, **{**random_params(name, seed), **changed})
@@ -45,7 +46,7 @@ def test_laws(name: str, seed: int) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_gradients(name: str) -> None:
-    for seed in range(50):
+    for seed in range(times(50)):
         params = random_params(name, seed)
         derivatives.check_gradient(lambda params=params: get_loss(name, **params), seed)
         if seed % 5 == 0:

@@ -1,0 +1,43 @@
+"""The slow tier follows from recorded durations; `python tests/durations.py` records them anew.
+
+Record them on an idle machine. The file names each test that took a second or more at scale 0.1.
+"""
+
+import json
+import os
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+FILE = Path(__file__).with_suffix(".json")
+RECORDED = 1.0  # seconds; shorter tests are left out
+SLOW = 2.0
+
+
+def slow() -> set[str]:
+    """Return the tests that took longer than two seconds."""
+    known: dict[str, float] = json.loads(FILE.read_text())
+    return {test for test, seconds in known.items() if seconds > SLOW}
+
+
+class Recorder:
+    """Add up the phases of each test, and write the durations of a second or more."""
+
+    def __init__(self) -> None:
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.seconds[report.nodeid] += report.duration
+
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        if exitstatus == pytest.ExitCode.OK:
+            found = {k: round(v, 1) for k, v in sorted(self.seconds.items()) if v >= RECORDED}
+            FILE.write_text(json.dumps(found, indent=0) + "\n")
+
+
+if __name__ == "__main__":
+    os.environ["CONTRASTBENCH_TESTS"] = "0.1"
+    tests = str(FILE.parent)
+    sys.exit(pytest.main(["--numprocesses", "auto", *sys.argv[1:], tests], plugins=[Recorder()]))
