@@ -34,6 +34,7 @@ TESTS = ("t", "wilcoxon")
 UNTESTED = PValue(None)
 SAME = 10.0**-DIGITS  # points: what quotients of equal counts may differ by
 NO_BASE = "the baseline"  # before how that failed
+SAME_RUNS = "the same"  # runs, or the same loss by algebra
 
 
 class Runs(NamedTuple):
@@ -72,6 +73,11 @@ class Comparison:
     verdict: str = "untested"
     why: str = ""  # it is untested
     failure: str = ""  # how seeds of the row failed; failed: all of them
+
+    @property
+    def same(self) -> bool:
+        """Whether the row is the baseline itself here."""
+        return self.why.startswith(SAME_RUNS)
 
 
 def compare(
@@ -142,7 +148,7 @@ def compare_cell(
     if not seeds:
         return without_pairs(comparison, base, ours)
     if same_runs(base.work, ours.work):
-        return replace(comparison, why="the same runs")
+        return replace(comparison, why=f"{SAME_RUNS} runs")
     pairs = [(theirs[seed], mine[seed]) for seed in seeds]
     shown = [(shown_value(table, column, a), shown_value(table, column, b)) for a, b in pairs]
     comparison = with_means(comparison, shown)

@@ -1,0 +1,218 @@
+"""The answer over data sets: each loss's effect as a share of what training gains on a set.
+
+A difference of one point says little where training gains thirty, and much where it gains two. So
+an effect is the difference from the baseline over the baseline's gain, and sets of all kinds are
+comparable. The data set is the unit, and each domain counts alike.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf, sqrt
+from statistics import fmean
+
+import numpy as np
+
+from contrastbench.benchmarks.comparison import signed_rank
+from contrastbench.benchmarks.comparison.compare import Comparison
+from contrastbench.benchmarks.comparison.statistics import ALPHA, holm
+
+Set = tuple[str, str]  # domain and dataset: two columns of one set, such as two probes, are no two
+Gains = Mapping[Set, float]
+MARGIN = 10.0  # percent of the training gain: effects within it are equal for practice
+POINTS_MARGIN = 1.0  # percent points, where no control says what training gains
+LEAST_GAIN = 1.0  # percent points; a share of less is noise
+DEVIATIONS = 2.0  # standard errors that a gain exceeds
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One row's effects on the sets that count, what they come to, and the verdict."""
+
+    row: str
+    by_set: dict[Set, float]
+    failed: int  # sets on which it has no number
+    estimate: float
+    interval: tuple[float, float]  # at level alpha, before the correction for many rows
+    p: float
+    p_equal: float
+    holm: float = 1.0
+    holm_equal: float = 1.0
+    detectable: float | None = None  # the effect found four times in five at the verdict's level
+    verdict: str = "undecided"
+
+    @property
+    def by_domain(self) -> dict[str, float]:
+        """The mean effect over the sets of each domain."""
+        return {name: fmean(e) for name, e in grouped(self.by_set).items()}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """All rows against a baseline over data sets."""
+
+    effects: list[Effect]
+    gains: Gains = field(default_factory=dict)  # of the sets that count; empty: effects are points
+    left_out: list[Set] = field(default_factory=list)  # sets on which training gains too little
+    margin: float = POINTS_MARGIN
+
+    @property
+    def unit(self) -> str:
+        """What an effect is counted in."""
+        return "% of the training gain" if self.gains else "percent points"
+
+
+def answer(
+    comparisons: Sequence[Comparison],
+    untrained: Sequence[str],
+    controls: Sequence[str] = (),
+    margin: float | None = None,
+    alpha: float = ALPHA,
+) -> Answer:
+    """Return the effect and verdict of each row over data sets.
+
+    Args:
+        comparisons: every row against the baseline in every column.
+        untrained: rows without a training, such as the raw input: the baseline's gain is over the
+            best of them.
+        controls: all rows that are no contestants; they have effects but no part in corrections.
+        margin: effects within it are equal; by default 10 % of the gain, or one point.
+        alpha: the level of verdicts, over all rows together.
+    """
+    gains, left_out = gains_of([one for one in comparisons if one.row in untrained])
+    if margin is None:
+        margin = MARGIN if gains else POINTS_MARGIN
+    rows: dict[str, list[Comparison]] = {}
+    for one in comparisons:
+        rows.setdefault(one.row, []).append(one)
+    found = [effect(row, mine, gains, margin, alpha) for row, mine in rows.items()]
+    some = [one for one in found if one is not None]
+    contestants = decided([one for one in some if one.row not in controls], alpha)
+    others = [verdict(one, one.p, one.p_equal, alpha) for one in some if one.row in controls]
+    return Answer([*contestants, *others], gains, left_out, margin)
+
+
+def gains_of(untrained: Sequence[Comparison]) -> tuple[dict[Set, float], list[Set]]:
+    """Return what training gains on each set, and the sets on which that is too little."""
+    by_set: dict[Set, list[Comparison]] = {}
+    for one in untrained:
+        if one.difference is not None:
+            by_set.setdefault((one.domain, one.dataset), []).append(one)
+    gains, left_out = dict[Set, float](), list[Set]()
+    for name, rows in by_set.items():
+        best = max(rows, key=lambda one: one.difference or 0.0)
+        gain = -(best.difference or 0.0)
+        if gain >= LEAST_GAIN and gain >= DEVIATIONS * standard_error(best):
+            gains[name] = gain
+        else:
+            left_out.append(name)
+    return gains, left_out
+
+
+def standard_error(one: Comparison) -> float:
+    """Return the standard error of a difference over seeds; zero for a single seed."""
+    return (one.std or 0.0) / sqrt(max(1, len(one.seeds)))
+
+
+def effect(
+    row: str, mine: Iterable[Comparison], gains: Gains, margin: float, alpha: float
+) -> Effect | None:
+    """Return one row's effect; None where it meets no set that counts."""
+    by_set, failed = effects_by_set(mine, gains)
+    if not by_set:
+        return None
+    e, weights = list(by_set.values()), weights_of(by_set)
+    return Effect(
+        row,
+        by_set,
+        failed,
+        signed_rank.estimate(e, weights),
+        signed_rank.interval(e, weights, alpha),
+        signed_rank.p_value(e, weights),
+        signed_rank.p_equal(e, weights, margin),
+    )
+
+
+def effects_by_set(mine: Iterable[Comparison], gains: Gains) -> tuple[dict[Set, float], int]:
+    """Return the effect on each set that counts, and on how many of them the row has failed.
+
+    A training that fails loses all that training gains: its effect is -100 %.
+    """
+    found: dict[Set, list[float]] = {}
+    failed = Counter[Set]()
+    for one in mine:
+        name = one.domain, one.dataset
+        if gains and name not in gains:
+            continue
+        if one.verdict == "failed":
+            failed[name] += 1
+            if gains:
+                found.setdefault(name, []).append(-100.0)
+        elif one.same:
+            found.setdefault(name, []).append(0.0)
+        elif one.difference is not None:
+            scale = gains[name] / 100 if gains else 1.0
+            found.setdefault(name, []).append(one.difference / scale)
+    return {name: fmean(values) for name, values in found.items()}, len(failed)
+
+
+def weights_of(by_set: Mapping[Set, float]) -> tuple[float, ...]:
+    """Return a weight for each set, so that domains count alike.
+
+    >>> weights_of({("graph", "A"): 0.0, ("graph", "B"): 0.0, ("image", "C"): 0.0})
+    (0.25, 0.25, 0.5)
+    """
+    sizes = Counter(domain for domain, _ in by_set)
+    return tuple(1 / (len(sizes) * sizes[domain]) for domain, _ in by_set)
+
+
+def grouped(by_set: Mapping[Set, float]) -> dict[str, list[float]]:
+    """Return the effects of each domain."""
+    found: dict[str, list[float]] = {}
+    for (domain, _), value in by_set.items():
+        found.setdefault(domain, []).append(value)
+    return found
+
+
+def decided(found: Sequence[Effect], alpha: float) -> list[Effect]:
+    """Return the rows with verdicts, both families of tests corrected after Holm; best first."""
+    different = holm([one.p for one in found])
+    equal = holm([one.p_equal for one in found])
+    level = alpha / max(1, len(found))
+    seen = [
+        replace(verdict(one, p, q, alpha), detectable=detectable(one, level))
+        for one, p, q in zip(found, different, equal, strict=True)
+    ]
+    return sorted(seen, key=lambda one: -one.estimate)
+
+
+def verdict(one: Effect, p: float, p_equal: float, alpha: float) -> Effect:
+    """Return the row with its verdict: better, worse, equal within the margin, or undecided."""
+    word = "undecided"
+    if p <= alpha:
+        word = "better" if one.estimate > 0 else "worse"
+    elif p_equal <= alpha:
+        word = "equal"
+    return replace(one, holm=p, holm_equal=p_equal, verdict=word)
+
+
+def detectable(one: Effect, level: float) -> float | None:
+    """Return the effect that so many sets with this spread show four times in five."""
+    weights = weights_of(one.by_set)
+    shift = signed_rank.detectable(weights, level)
+    return None if shift is None else shift * spread(one)
+
+
+def spread(one: Effect) -> float:
+    """Return the standard deviation of effects over sets, far outliers drawn in (Tukey 1977)."""
+    values = list(one.by_set.values())
+    low, high = np.quantile(values, [0.25, 0.75])
+    fence = 3 * (high - low) or np.inf
+    return float(np.std(np.clip(values, low - fence, high + fence), ddof=min(1, len(values) - 1)))
+
+
+def least_seen(found: Sequence[Effect]) -> float | None:
+    """Return the median over rows of the effect that would have been seen; None: none would."""
+    some = [inf if one.detectable is None else one.detectable for one in found]
+    middle = float(np.median(some)) if some else inf
+    return None if middle == inf else middle

@@ -1,0 +1,133 @@
+"""Effects over data sets: what they are a share of, verdicts, and how often these are wrong."""
+
+import numpy as np
+import pytest
+
+from contrastbench.benchmarks.comparison.compare import Comparison
+from contrastbench.benchmarks.comparison.effects import (
+    Answer,
+    Effect,
+    answer,
+    effects_by_set,
+    gains_of,
+    weights_of,
+)
+from counts import times
+
+SETS = [*[("graph", f"G{k}") for k in range(6)], *[("image", f"I{k}") for k in range(4)]]
+
+
+def line(
+    row: str, where: tuple[str, str], difference: float | None, std: float = 0.1, **more: str
+) -> Comparison:
+    return Comparison(
+        row, where[1], *where, seeds=tuple(range(4)), difference=difference, std=std, **more
+    )
+
+
+def lines(row: str, differences: list[float]) -> list[Comparison]:
+    return [line(row, where, d) for where, d in zip(SETS, differences, strict=True)]
+
+
+def untrained(gain: float = 10.0) -> list[Comparison]:
+    return lines("none", [-gain] * len(SETS))
+
+
+def of(found: Answer, row: str) -> Effect:
+    return next(one for one in found.effects if one.row == row)
+
+
+def test_an_effect_is_a_share_of_the_gain_over_the_best_of_what_is_untrained() -> None:
+    raw = lines("raw", [-4.0, *[-20.0] * 9])
+    found = answer([*untrained(), *raw, *lines("new", [1.0] * 10)], ["none", "raw"])
+    assert found.gains[SETS[0]] == 4.0
+    assert found.gains[SETS[1]] == 10.0
+    assert of(found, "new").by_set[SETS[0]] == pytest.approx(25)
+    assert of(found, "new").by_set[SETS[1]] == pytest.approx(10)
+
+
+def test_sets_on_which_training_gains_little_or_noise_do_not_count() -> None:
+    small = [line("none", ("graph", "small"), -0.9), line("none", ("graph", "noisy"), -5.0, 5.1)]
+    gains, left_out = gains_of([*small, line("none", ("graph", "good"), -5.0, 4.9)])
+    assert (list(gains), left_out) == (
+        [("graph", "good")],
+        [("graph", "small"), ("graph", "noisy")],
+    )
+
+
+def test_without_an_untrained_row_effects_are_points() -> None:
+    found = answer(lines("new", [0.5] * 10), [])
+    assert (found.unit, found.margin) == ("percent points", 1.0)
+    assert of(found, "new").estimate == pytest.approx(0.5)
+
+
+def test_a_failure_loses_the_whole_gain_and_the_same_runs_lose_nothing() -> None:
+    failed = line("new", SETS[0], None, verdict="failed")
+    same = line("new", SETS[1], None, why="the same runs")
+    by_set, count = effects_by_set([failed, same], {SETS[0]: 5.0, SETS[1]: 5.0})
+    assert (by_set, count) == ({SETS[0]: -100.0, SETS[1]: 0.0}, 1)
+    assert effects_by_set([failed], {}) == ({}, 1)
+
+
+def test_two_columns_of_a_set_are_one_set() -> None:
+    two = [line("new", SETS[0], 1.0), line("new", SETS[0], 3.0)]
+    assert effects_by_set(two, {}) == ({SETS[0]: 2.0}, 0)
+
+
+def test_domains_count_alike() -> None:
+    weights = dict(zip(SETS, weights_of(dict.fromkeys(SETS, 0.0)), strict=True))
+    assert sum(w for (domain, _), w in weights.items() if domain == "image") == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("differences", "verdict"),
+    [
+        ([2.0 + k / 10 for k in range(10)], "better"),
+        ([-2.0 - k / 10 for k in range(10)], "worse"),
+        ([0.1, -0.1, 0.2, -0.2, 0.3, -0.3, 0.1, -0.1, 0.2, -0.2], "equal"),
+        ([3.0, -3.1, 2.0, -2.1, 1.0, -1.1, 3.2, -3.3, 2.2, -2.3], "undecided"),
+    ],
+)
+def test_four_verdicts(differences: list[float], verdict: str) -> None:
+    found = answer([*untrained(), *lines("new", differences)], ["none"], ["none"])
+    assert of(found, "new").verdict == verdict
+
+
+def test_controls_have_no_part_in_corrections() -> None:
+    rows = [*untrained(), *lines("a", [2.0 + k / 10 for k in range(10)])]
+    alone = of(answer(rows, ["none"], ["none"]), "a")
+    assert alone.holm == alone.p
+    beside = of(answer([*rows, *lines("b", [1.0] * 10)], ["none"], ["none"]), "a")
+    assert beside.holm == pytest.approx(2 * alone.p)
+
+
+def test_five_sets_decide_nothing_and_say_so() -> None:
+    found = answer([*untrained()[:5], *lines("new", [3.0] * 10)[:5]], ["none"], ["none"])
+    assert (of(found, "new").verdict, of(found, "new").detectable) == ("undecided", None)
+
+
+def simulated(rng: np.random.Generator, shift: float, rows: int = 8) -> Answer:
+    """Losses with an effect on each of ten sets, seen through the noise of seeds."""
+    found = untrained()
+    for k in range(rows):
+        true = rng.normal(shift, 0.5, size=len(SETS))  # points
+        found += lines(f"loss {k}", [float(t + rng.normal(0, 0.5)) for t in true])
+    return answer(found, ["none"], ["none"])
+
+
+def test_without_an_effect_one_family_in_twenty_has_a_verdict_at_most() -> None:
+    rng, families = np.random.default_rng(0), times(400)
+    wrong = [
+        any(one.verdict in ("better", "worse") for one in simulated(rng, 0).effects[:-1])
+        for _ in range(families)
+    ]
+    assert np.mean(wrong) <= 0.05 + 3 * (0.05 / families) ** 0.5
+
+
+def test_an_effect_beyond_the_margin_is_seldom_called_equal() -> None:
+    rng, families = np.random.default_rng(1), times(400)
+    wrong = [
+        any(one.verdict == "equal" for one in simulated(rng, 1.0).effects[:-1])
+        for _ in range(families)
+    ]
+    assert np.mean(wrong) <= 0.05 + 3 * (0.05 / families) ** 0.5
