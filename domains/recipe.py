@@ -19,7 +19,10 @@ class Recipe(BaseModel):
     # --recipe preset=NAME: values in place of the defaults
     presets: ClassVar[dict[str, dict[str, Any]]] = {}
     of_training: ClassVar[frozenset[str]] = frozenset(
-        ("epochs", "batch_size", "lr", "optimizer", "momentum", "weight_decay", "schedule")
+        (
+            *("epochs", "batch_size", "lr", "optimizer", "momentum", "weight_decay", "schedule"),
+            "permuted",
+        )
     )  # keys that change nothing of an untrained encoder's score
 
     epochs: int = Field(20, ge=0)
@@ -30,6 +33,10 @@ class Recipe(BaseModel):
     weight_decay: float = Field(0.0, ge=0)
     schedule: Literal["constant", "cosine", "linear"] = "constant"
     limit: int | None = Field(None, ge=2, description="use only so many samples: for smoke tests")
+    permuted: bool = Field(
+        False,
+        description="a control: positives are of other samples, so they teach nothing",
+    )
     score_at: tuple[Epoch, ...] = Field(
         (), strict=False, description="epochs after which the model is scored, besides the last"
     )
@@ -97,6 +104,7 @@ class Recipe(BaseModel):
         idle = {"score_at", *(() if trained else self.of_training)}
         if self.optimizer not in ("sgd", "lars"):
             idle.add("momentum")
+        idle |= {key for key in ("permuted",) if not self.permuted}
         return {*idle, "limit"} if self.limit is None else idle
 
     def contents(self, data_root: Path | None, trained: bool) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -305,6 +305,24 @@ def part_of(whole: Tensor, part: Tensor, starts: Tensor, most: int) -> Contrast:
     return Contrast(
         unit(whole), None, unit(part), ids, owner, padding=padding, positive_key=positive_key
     )
+
+
+def permuted(contrast: Contrast) -> Contrast:
+    """Give every anchor the positives of another one, a third of the batch away.
+
+    A control: positives that do not belong together must teach nothing. Negatives stay as they are.
+
+    >>> contrast = other_view(torch.eye(4), torch.eye(4))
+    >>> permuted(contrast).positives().argmax(dim=2).flatten().tolist()
+    [3, 0, 1, 2]
+    """
+    shift = max(1, len(contrast.anchor) // 3)
+    moved = {
+        name: tensor.roll(shift, 0)
+        for name in ("positive", "positive_key", "padding")
+        if (tensor := getattr(contrast, name)) is not None
+    }
+    return replace(contrast, **moved)
 
 
 def rows(z: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ from contrastbench.domains.base import Domain, Evaluation, Validates
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.recipe import Recipe
 from contrastbench.losses.base import Loss
-from contrastbench.losses.contrast import Contrast
+from contrastbench.losses.contrast import Contrast, permuted
 from contrastbench.losses.distributed import average, sharing
 from contrastbench.losses.errors import UserError
 
@@ -142,6 +142,8 @@ def train(
             for epoch, batch in run.remaining(domain):
                 with sharing():
                     contrasts = domain.contrasts(model, batch)
+                    if recipe.permuted:
+                        contrasts = [permuted(contrast) for contrast in contrasts]
                     seen = look(contrasts, batch) if look else contrasts
                     run.update(torch.stack([loss(contrast) for contrast in seen]).sum())
                 if run.validates and validate:

@@ -45,8 +45,10 @@ class GraphRecipe(Recipe):
         *("edge_ratio", "mask_ratio", "subgraph_ratio"),
     }
 
-    pairing: Literal["other_view", "part_of"] = Field(
-        "other_view", description="part_of: InfoGraph's, a graph meets nodes, without views"
+    pairing: Literal["other_view", "part_of", "supervised"] = Field(
+        "other_view",
+        description="part_of: InfoGraph's, a graph meets nodes, without views; supervised: graphs "
+        "of one class are positives, those of test folds too, so it is no fair result",
     )
     augmentation: Augmentation = "random2"
     subgraph: Literal["official", "fixed"] = Field(
@@ -88,6 +90,11 @@ class GraphRecipe(Recipe):
         return self.encoder == "gin"
 
     @property
+    def pairs_by_class(self) -> bool:
+        """Whether graphs of one class are each other's positives."""
+        return self.pairing == "supervised"
+
+    @property
     def nested(self) -> bool:
         """Every graph is tested in turn."""
         return True
@@ -114,7 +121,7 @@ class GraphRecipe(Recipe):
             "edge_ratio": ("edges", "random3", "random4"),
             "mask_ratio": ("mask", "random4"),
         }
-        drawn = self.augmentation if self.pairing == "other_view" else ""
+        drawn = self.augmentation if self.pairing != "part_of" else ""
         idle = {key for key, users in operations.items() if drawn not in users}
         idle |= set() if drawn else {"augmentation"}
         return super().idle(trained) | idle

@@ -25,7 +25,7 @@ from contrastbench.domains.graph.views import add_loops, augment
 from contrastbench.domains.model import together
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.svm import check_folds, linear_folds, svm_folds
-from contrastbench.losses.contrast import Contrast, other_view, part_of
+from contrastbench.losses.contrast import Contrast, other_view, part_of, same_class
 from contrastbench.losses.distributed import alone
 from contrastbench.losses.errors import UserError
 
@@ -88,7 +88,7 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
                 return Counts(Histograms(features, width)).to(self.device)
             if recipe.encoder == "sizes":
                 return Counts(Sizes())
-            kind = GraphModel if recipe.pairing == "other_view" else InfoGraph
+            kind = InfoGraph if recipe.pairing == "part_of" else GraphModel
             return kind(features, recipe.hidden, recipe.layers).to(self.device)
 
     def batches(self, epoch: int) -> Iterator[tuple[Graphs, Graphs]]:
@@ -96,26 +96,32 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
         size = self.recipe.batch_size
         for start, stop in chunks(self.graphs, size):
             graphs = views = self.graphs[start:stop]
-            if self.recipe.pairing == "other_view":
+            if self.recipe.pairing != "part_of":
                 rng = generator(self.device, self.seed, epoch, start)
                 views = augment(graphs, self.recipe, rng)
             for batch, view in zip(graphs.split(size), views.split(size), strict=True):
-                if len(batch) > 1:  # a last graph alone has no negatives
+                if self.has_negatives(batch.y):
                     yield batch, view
+
+    def has_negatives(self, y: Tensor) -> bool:
+        """Whether a batch of these classes has two graphs, or two classes for pairs by class."""
+        return len(y.unique() if self.recipe.pairs_by_class else y) > 1
 
     def steps(self) -> int:
         """Number of batches in an epoch."""
-        full, rest = divmod(len(self.graphs), self.recipe.batch_size)
-        return full + (rest > 1)
+        return sum(map(self.has_negatives, self.graphs.y.split(self.recipe.batch_size)))
 
     def contrasts(self, model: Model, batch: tuple[Graphs, Graphs]) -> list[Contrast]:
-        """GraphCL's pairing, or InfoGraph's."""
+        """GraphCL's pairing, InfoGraph's, or pairs by class."""
         graphs, views = batch
         if isinstance(model, InfoGraph):
             with alone():  # nodes are not shared out
                 whole, nodes = model(graphs)
             return [part_of(whole, nodes, graphs.node_ptr, self.most_nodes)]
-        return [other_view(together(model, graphs), together(model, views, symmetric=False))]
+        one, two = together(model, graphs), together(model, views, symmetric=False)
+        if self.recipe.pairs_by_class:
+            return [same_class(one, two, graphs.y)]
+        return [other_view(one, two)]
 
     @property
     def class_count(self) -> int:

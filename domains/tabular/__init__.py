@@ -99,7 +99,9 @@ class TabularRecipe(Recipe):
     choice: Literal["each", "exact"] = Field(
         "each", description="each feature by chance, or exactly int(rate * all)"
     )
-    pairing: Literal["query_key", "both_views", "one_way"] = "query_key"
+    pairing: Literal["query_key", "both_views", "one_way", "supervised"] = Field(
+        "query_key", description="supervised: rows of one class are positives"
+    )
     ema: float = Field(0.99, ge=0, le=1, description="of query_key's target network; rises to 1")
     predictor: bool = Field(True, description="query_key's prediction head")
     encoder: Literal["mlp", "raw"] = Field(
@@ -143,6 +145,11 @@ class TabularRecipe(Recipe):
         if self.pairing != "query_key":
             idle |= {"ema", "predictor"}
         return idle | {"rate", "choice"} if self.views == "none" else idle
+
+    @property
+    def pairs_by_class(self) -> bool:
+        """Whether rows of one class are each other's positives."""
+        return self.pairing == "supervised"
 
     @property
     def trainable(self) -> bool:

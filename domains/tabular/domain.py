@@ -22,7 +22,7 @@ from contrastbench.domains.tabular.data import load
 from contrastbench.domains.tabular.encoder import TabularModel
 from contrastbench.domains.tabular.preprocessing import prepare, split
 from contrastbench.domains.tabular.views import Features, two_views
-from contrastbench.losses.contrast import Contrast, both_views, query_key
+from contrastbench.losses.contrast import Contrast, both_views, query_key, same_class
 from contrastbench.losses.errors import UserError
 
 Model = TabularModel | Raw
@@ -112,10 +112,16 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         return len(self.pretraining.y) // self.recipe.batch_size
 
     def contrasts(self, model: Model, batch: Batch) -> list[Contrast]:
-        """MoCo v3's pairing with both views as queries, SimCLR's, or SCARF's clean queries."""
-        one, two, _ = batch
+        """MoCo v3's pairing with both views as queries, SimCLR's, SCARF's, or pairs by class.
+
+        A row without a class, of the validation part, is paired with its other view alone.
+        """
+        one, two, y = batch
         if self.recipe.pairing == "both_views":
             return [both_views(together(model, one), together(model, two))]
+        if self.recipe.pairs_by_class:
+            labels = y.where(y >= 0, self.class_count + torch.arange(len(y), device=y.device))
+            return [same_class(together(model, one), together(model, two), labels)]
         if self.recipe.pairing == "one_way":
             return [query_key(together(model, one), together(model, two))]
         assert isinstance(model, TabularModel), "features as they are have no weights to train"
