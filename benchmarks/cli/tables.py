@@ -76,11 +76,14 @@ def compare(
     alpha: Annotated[float, typer.Option(help="Wins and losses have a Holm p up to this.")] = 0.05,
     selection: opt.Selection = None,
     format_: Annotated[str, typer.Option("--format", help="md, csv or latex.")] = "md",
+    all_: Annotated[
+        bool, typer.Option("--all", help="Show every test, its power, and the ranks as well.")
+    ] = False,
     results: opt.Results = Path("results"),
 ) -> None:
-    """A table's rows against a baseline row.
+    """Compare a table's rows with a baseline row.
 
-    Paired tests over shared seeds and folds, wins, ties and losses, ranks.
+    The answer first: controls, the effect of each row over data sets, and its verdict.
 
     Example: bench compare adnce-table5 --baseline ADNCE
     """
@@ -90,7 +93,7 @@ def compare(
 
     joined = load(name, losses=parse_losses(loss or [], {}))
     chosen = selections.resolve(joined, selection, results)
-    typer.echo(formats.render(chosen, results, format_, baseline, test, alpha), nl=False)
+    typer.echo(formats.render(chosen, results, format_, baseline, test, alpha, all_), nl=False)
 
 
 @one_moment()

@@ -1,77 +1,137 @@
-"""A comparison in a sentence or two."""
+"""A comparison in a few sentences: controls, the verdicts over data sets, and set by set."""
 
 from collections.abc import Iterator, Sequence
 
 from contrastbench.benchmarks.comparison.compare import NO_BASE, Comparison, counts
-from contrastbench.benchmarks.comparison.over_sets import (
-    OverSets,
-    amount,
-    over_sets_text,
-    set_of,
-)
+from contrastbench.benchmarks.comparison.effects import FEW, Effect, OverSets, least_seen
 
-WORDS = {"win": "better", "loss": "worse", "failed": "failed"}  # of verdicts
+WORDS = {"win": "better", "loss": "worse", "tie": "undecided", "failed": "failed"}  # of one set
 
 
 def answer(
-    base: str,
-    comparisons: list[Comparison],
-    over: Sequence[OverSets] = (),
-    joined: Sequence[str] = (),
+    base: str, comparisons: list[Comparison], over: OverSets, joined: Sequence[str] = ()
 ) -> str:
-    """The comparison in a sentence: rows that joined, all over data sets, and set by set."""
+    """Return the answer: rows that joined first, then controls, all sets, and each set."""
     own = [of_row(row, base, comparisons, over) for row in joined if row != base]
-    return " ".join(filter(None, (*own, over_sets_text(base, over), by_set(base, comparisons))))
+    parts = [*own, controls_text(base, over), over_sets_text(base, over)]
+    return " ".join(filter(None, [*parts, by_set(base, comparisons, over)]))
 
 
-def of_row(row: str, base: str, comparisons: Sequence[Comparison], over: Sequence[OverSets]) -> str:
-    """Where one row is better or worse, and what it comes to over data sets."""
+def of_row(row: str, base: str, comparisons: Sequence[Comparison], over: OverSets) -> str:
+    """Return the verdict on one row over data sets, and where it is better or worse."""
     mine = [one for one in comparisons if one.row == row]
     if not mine:
         return f"{row} has no seed in common with {base} yet: bench sweep runs its cells."
-    all_sets = [one for one in over if one.row == row]
-    found = [*over_all(all_sets), *differences(mine)]
-    verdicts = [one.verdict for one in mine] + [one.verdict for one in all_sets]
-    if not WORDS.keys() & set(verdicts):
-        found.append(f"no difference from {base} holds")
+    own = [one for one in over.contestants if one.row == row and over.decides]
+    found = [f"{one.verdict} over them ({amount(one, over)})" for one in own]
+    for verdict in ("win", "loss", "failed"):
+        there = [one for one in mine if one.verdict == verdict]
+        if there:
+            found.append(f"{WORDS[verdict]} on {', '.join(map(column_text, there))}")
+    if not found:
+        found.append(f"no difference from {base} is decided")
     return f"{row} on {len(mine)} of {sets_text(comparisons)}: {', '.join(found)}."
 
 
-def over_all(own: Sequence[OverSets]) -> Iterator[str]:
-    """A row's mean difference over data sets, if there are enough."""
-    for one in own:
-        yield f"{WORDS.get(one.verdict, '')} over them ({amount(one)})".lstrip()
+def controls_text(base: str, over: OverSets) -> str:
+    """Say whether the controls came out as they must, and if not that nothing can be read."""
+    controls = [one for one in over.effects if one.control and one.verdict != FEW]
+    if not controls:
+        return ""
+    wrong = [f"'{one.row}'" for one in controls if one.verdict != "worse"]
+    if wrong:
+        is_not = "is not" if len(wrong) == 1 else "are not"
+        return (
+            f"This comparison cannot be read: {', '.join(wrong)} {is_not} worse than {base}, as a "
+            "control must be."
+        )
+    names = ", ".join(f"'{one.row}'" for one in controls)
+    return (
+        f"Controls: {names} {'is' if len(controls) == 1 else 'are'} worse than {base}, as must be."
+    )
 
 
-def differences(mine: Sequence[Comparison]) -> Iterator[str]:
-    """The columns where a row is better, worse, or has failed."""
-    for verdict, words in WORDS.items():
-        there = [one for one in mine if one.verdict == verdict]
-        if there:
-            yield f"{words} on {', '.join(map(column_text, there))}"
+def over_sets_text(base: str, over: OverSets) -> str:
+    """Return the verdicts over data sets; nothing where there are too few sets for any."""
+    if not (over.contestants and over.decides):
+        return ""
+    rows = over.contestants
+    better, worse, equal = (
+        [f"{one.row} ({amount(one, over)})" for one in rows if one.verdict == verdict]
+        for verdict in ("better", "worse", "equal")
+    )
+    undecided = [one.row for one in rows if one.verdict == "undecided"]
+    parts = [
+        f"Over {over.sets} data sets "
+        + (
+            f"better than {base}: {', '.join(better)}"
+            if better
+            else f"no loss is better than {base}"
+        ),
+        *[f"worse: {', '.join(worse)}"] * bool(worse),
+        *[f"equal within {over.margin:g} {over.unit}: {', '.join(equal)}"] * bool(equal),
+        *[f"undecided: {', '.join(undecided)}"] * bool(undecided),
+    ]
+    return " ".join(filter(None, (f"{'; '.join(parts)}.", seen_text(over), left_out_text(over))))
+
+
+def left_out_text(over: OverSets) -> str:
+    """Name the data sets that do not count."""
+    if not over.left_out:
+        return ""
+    names = ", ".join(dataset for _, dataset in over.left_out)
+    return f"Training gains nothing clear on {names}: these do not count."
+
+
+def seen_text(over: OverSets) -> str:
+    """Say which effect over data sets would have been seen, at the level of the verdicts."""
+    least = least_seen(over.contestants)
+    level = over.alpha / max(1, len(over.contestants))
+    if least is None:
+        return f"No effect would have been seen: {over.sets} sets cannot give a p of {level:.2g}."
+    shown = f"{least:.0f} %" if over.gains else f"{least:.1f} points"
+    return (
+        f"An effect of {shown}{' of the training gain' * bool(over.gains)} would have been seen "
+        "four times in five."
+    )
+
+
+def amount(one: Effect, over: OverSets) -> str:
+    """Return an effect with its unit.
+
+    >>> amount(Effect("new", {}, 0, 2.25, (0.0, 3.0), 0.1, 1.0), OverSets([]))
+    '+2.2 points'
+    """
+    return f"{one.estimate:+.0f} %" if over.gains else f"{one.estimate:+.1f} points"
 
 
 def column_text(one: Comparison) -> str:
-    """A column with its difference."""
+    """Return a column with its difference."""
     return one.column + ("" if one.difference is None else f" ({one.difference:+.1f})")
 
 
-def by_set(base: str, comparisons: list[Comparison]) -> str:
-    """On how many data sets which method differs, in a sentence."""
-    tested = [comparison for comparison in comparisons if comparison.holm is not None]
-    basis = f"{len(tested)} test{'s' * (len(tested) != 1)}, Holm."
+def by_set(base: str, comparisons: list[Comparison], over: OverSets | None = None) -> str:
+    """Return which rows differ from the baseline on how many single data sets."""
+    controls = {one.row for one in over.effects if one.control} if over else set()
+    rows = [one for one in comparisons if one.row not in controls] or comparisons
     found = {
-        words: list(rows_with(comparisons, verdict))
-        for words, verdict in ((f"Better than {base}", "win"), (f"Worse than {base}", "loss"))
+        words: list(rows_with(rows, verdict))
+        for words, verdict in ((f"better than {base}", "win"), (f"worse than {base}", "loss"))
     }
-    parts = [f"{words}: {', '.join(rows)}." for words, rows in found.items() if rows]
-    nothing = "differs from" if tested else "is tested against"
-    parts = parts or [f"Nothing {nothing} {base} on {sets_text(comparisons)}."]
-    return " ".join([*parts, *[basis] * bool(tested), *failed_text(base, comparisons)])
+    parts = [f"{words}: {', '.join(those)}" for words, those in found.items() if those]
+    tested = sum(one.holm is not None for one in comparisons)
+    basis = f"({tested} test{'s' * (tested != 1)}, Holm)"
+    if parts:
+        text = f"On single data sets {'; '.join(parts)} {basis}."
+    elif tested:
+        text = f"No difference from {base} is decided on any single data set {basis}."
+    else:
+        text = f"Nothing is tested against {base} on {sets_text(rows)}."
+    return " ".join([text, *failed_text(base, rows)])
 
 
 def failed_text(base: str, comparisons: list[Comparison]) -> Iterator[str]:
-    """Who has no number where others have one, in a sentence."""
+    """Name the rows without a number where others have one."""
     rows = list(rows_with(comparisons, "failed"))
     without = list(dict.fromkeys(one.column for one in comparisons if one.why.startswith(NO_BASE)))
     rows += [f"{base} ({', '.join(without)})"] * bool(without)
@@ -80,14 +140,14 @@ def failed_text(base: str, comparisons: list[Comparison]) -> Iterator[str]:
 
 
 def rows_with(comparisons: list[Comparison], verdict: str) -> Iterator[str]:
-    """Each row with such a verdict, of how many of its own columns; most first."""
+    """Yield each row with such a verdict and on how many of its columns; most first."""
     found = [(row, count[verdict]) for row, count in counts(comparisons).items() if count[verdict]]
     for row, n in sorted(found, key=lambda one: -one[1]):
         yield f"{row} ({n} of {sets_text([one for one in comparisons if one.row == row])})"
 
 
 def sets_text(comparisons: Sequence[Comparison]) -> str:
-    """How many columns there are; data sets, where each is one of its own."""
+    """Return how many columns there are; data sets, where each is one of its own."""
     columns = len({one.column for one in comparisons})
-    what = "data set" if columns == len({set_of(one) for one in comparisons}) else "column"
-    return f"{columns} {what}{'s' * (columns > 1)}"
+    sets = len({(one.domain, one.dataset) for one in comparisons})
+    return f"{columns} {'data set' if columns == sets else 'column'}{'s' * (columns > 1)}"

@@ -22,6 +22,7 @@ Gains = Mapping[Set, float]
 MARGIN = 10.0  # percent of the training gain: effects within it are equal for practice
 POINTS_MARGIN = 1.0  # percent points, where no control says what training gains
 LEAST_GAIN = 1.0  # percent points; a share of less is noise
+FEW = "too few sets"  # for any verdict
 DEVIATIONS = 2.0  # standard errors that a gain exceeds
 
 
@@ -40,6 +41,7 @@ class Effect:
     holm_equal: float = 1.0
     detectable: float | None = None  # the effect found four times in five at the verdict's level
     verdict: str = "undecided"
+    control: bool = False  # it is no contestant
 
     @property
     def by_domain(self) -> dict[str, float]:
@@ -48,27 +50,43 @@ class Effect:
 
 
 @dataclass(frozen=True)
-class Answer:
+class OverSets:
     """All rows against a baseline over data sets."""
 
     effects: list[Effect]
     gains: Gains = field(default_factory=dict)  # of the sets that count; empty: effects are points
     left_out: list[Set] = field(default_factory=list)  # sets on which training gains too little
     margin: float = POINTS_MARGIN
+    alpha: float = ALPHA
 
     @property
     def unit(self) -> str:
         """What an effect is counted in."""
-        return "% of the training gain" if self.gains else "percent points"
+        return "% of the training gain" if self.gains else "points"
+
+    @property
+    def sets(self) -> int:
+        """The number of data sets that count."""
+        return max((len(one.by_set) for one in self.effects), default=0)
+
+    @property
+    def decides(self) -> bool:
+        """Whether so many sets can give any verdict at all."""
+        return bool(self.effects) and signed_rank.smallest_p(self.sets) <= self.alpha
+
+    @property
+    def contestants(self) -> list[Effect]:
+        """The rows that are no controls, best first."""
+        return [one for one in self.effects if not one.control]
 
 
-def answer(
+def over_sets(
     comparisons: Sequence[Comparison],
     untrained: Sequence[str],
     controls: Sequence[str] = (),
     margin: float | None = None,
     alpha: float = ALPHA,
-) -> Answer:
+) -> OverSets:
     """Return the effect and verdict of each row over data sets.
 
     Args:
@@ -88,8 +106,20 @@ def answer(
     found = [effect(row, mine, gains, margin, alpha) for row, mine in rows.items()]
     some = [one for one in found if one is not None]
     contestants = decided([one for one in some if one.row not in controls], alpha)
-    others = [verdict(one, one.p, one.p_equal, alpha) for one in some if one.row in controls]
-    return Answer([*contestants, *others], gains, left_out, margin)
+    others = [control(one, rows[one.row], alpha) for one in some if one.row in controls]
+    return OverSets([*contestants, *others], gains, left_out, margin, alpha)
+
+
+def control(one: Effect, mine: Sequence[Comparison], alpha: float) -> Effect:
+    """Return a control with its verdict over all sets, also those on which training gains nothing.
+
+    Only these sets can show that the comparison sees nothing at all.
+    """
+    everywhere, _ = effects_by_set(mine, {})
+    e, weights = list(everywhere.values()), weights_of(everywhere)
+    p = signed_rank.p_value(e, weights)
+    found = replace(verdict(replace(one, p=p), p, 1.0, alpha), control=True)
+    return found if signed_rank.smallest_p(len(e)) <= alpha else replace(found, verdict=FEW)
 
 
 def gains_of(untrained: Sequence[Comparison]) -> tuple[dict[Set, float], list[Set]]:

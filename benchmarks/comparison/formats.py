@@ -8,9 +8,10 @@ from typing import Any
 
 from contrastbench.benchmarks.comparison.answer import answer
 from contrastbench.benchmarks.comparison.compare import Comparison, baseline_row, compare
-from contrastbench.benchmarks.comparison.markdown import legend, markdown, over_lines, ranked
+from contrastbench.benchmarks.comparison.controls import over_sets_of
+from contrastbench.benchmarks.comparison.markdown import effect_lines, legend, markdown, ranked
 from contrastbench.benchmarks.comparison.numbers import p_text, rounded, signed
-from contrastbench.benchmarks.comparison.over_sets import over_sets, sight_text, sights
+from contrastbench.benchmarks.comparison.sight import sight_text, sights
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.tables import latex
@@ -30,8 +31,9 @@ def render(
     baseline: str | None = None,
     test: str = "t",
     alpha: float = ALPHA,
+    every_test: bool = False,
 ) -> str:
-    """The comparison as text.
+    """The comparison as text: the answer with a line for each row, or every test as well.
 
     Raises:
         UserError: unknown format, row or test, or no two rows share a seed.
@@ -49,29 +51,52 @@ def render(
         return comma_separated(table, base, comparisons)
     if format_ == "latex":
         return for_papers(table, base, comparisons, test, alpha)
-    over = over_sets(comparisons, test, alpha)
-    return "\n".join(
-        [
-            cell(" ".join([*untuned(table), answer(base, comparisons, over, table.joined)])),
-            "",
-            *markdown(table, base, comparisons),
-            "",
-            legend(comparisons, test, alpha),
-            "",
-            *over_lines(base, over, alpha),
-            cell(sight_text(sights(comparisons), over)),
-            "",
-            *ranked(table, list(entries(table, results)), alpha),
-            "",
-        ]
-    )
+    over = over_sets_of(table, comparisons, alpha)
+    lines = [
+        cell(" ".join([*settings(table, base), answer(base, comparisons, over, table.joined)])),
+        "",
+        f"### {table.name} against {base}",
+        "",
+        *effect_lines(base, over, comparisons),
+        "",
+    ]
+    if not every_test:
+        return "\n".join(
+            [*lines, "bench compare with --all shows every test, power and ranks.", ""]
+        )
+    tests = [*markdown(table, comparisons), "", legend(comparisons, test, alpha), ""]
+    sight = [cell(sight_text(sights(comparisons))), ""]
+    rest = ranked(table, list(entries(table, results)), alpha)
+    return "\n".join([*lines, *tests, *sight, *rest, ""])
 
 
-def untuned(table: Table) -> Iterator[str]:
-    """Who joined and was not tuned as the others were, in a sentence."""
+def settings(table: Table, base: str) -> Iterator[str]:
+    """Say which rows were not tuned as others were, or that temperatures differ untuned."""
     for row in table.rows:
         if row.name in table.joined and as_given(table, row):
             yield f"{row.name} is run {NOTHING_TO_CHOOSE}."
+    if table.sweep and not table.tune:
+        found = temperatures(table)
+        own = found.get(base)
+        others = [f"{row} at {value}" for row, value in found.items() if value != own]
+        if own and others:
+            yield f"Untuned, at unequal temperatures: {base} at {own}, {', '.join(others)}."
+
+
+def temperatures(table: Table) -> dict[str, str]:
+    """The temperature of each row that has one, the same in all columns or not."""
+    found: dict[str, str] = {}
+    for row in table.rows:
+        values = {
+            str(value)
+            for column in table.columns
+            if table.runnable(row, column)
+            for key, value in table.experiment(row, column).loss.complete.params.items()
+            if key.rpartition(".")[2] == "temperature"
+        }
+        if values:
+            found[row.name] = ", ".join(sorted(values))
+    return found
 
 
 def for_papers(
@@ -82,7 +107,12 @@ def for_papers(
     caption = latex.text(
         f"{table.title}. Differences from {base} in percent points {interval}; p of the {test} "
         f"test after Holm's correction. "
-        + answer(base, comparisons, over_sets(comparisons, test, alpha))
+        + " ".join(
+            [
+                *settings(table, base),
+                answer(base, comparisons, over_sets_of(table, comparisons, alpha)),
+            ]
+        )
     )
     header = ["Method", "Column", "Seeds", "Difference", "$p$", "Verdict"]
     body = [list(latex_cells(one, table.decimals)) for one in comparisons]

@@ -1,10 +1,13 @@
 """A comparison for people to read: each place, methods over data sets, ranks."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from math import isfinite
 
+from contrastbench.benchmarks.comparison.answer import WORDS
 from contrastbench.benchmarks.comparison.compare import Comparison, counts
+from contrastbench.benchmarks.comparison.effects import Effect, OverSets
 from contrastbench.benchmarks.comparison.numbers import number, p_text, signed
-from contrastbench.benchmarks.comparison.over_sets import OverSets
 from contrastbench.benchmarks.comparison.ranks import ranks
 from contrastbench.benchmarks.comparison.standing import Standing, standings
 from contrastbench.benchmarks.comparison.statistics import Ranking
@@ -28,9 +31,8 @@ number."""
 VERDICTS = ("win", "tie", "loss", "untested", "failed")
 
 
-def markdown(table: Table, base: str, comparisons: list[Comparison]) -> Iterator[str]:
-    """For people."""
-    yield from (f"### {table.name} against {base}", "")
+def markdown(table: Table, comparisons: list[Comparison]) -> Iterator[str]:
+    """Every test, a line each."""
     header = [
         "Method",
         "Column",
@@ -109,32 +111,72 @@ def legend(comparisons: list[Comparison], test: str, alpha: float) -> str:
     )
 
 
-def over_lines(base: str, over: Sequence[OverSets], alpha: float) -> Iterator[str]:
-    """Methods over data sets; nothing where there are too few of these."""
-    if not over:
+def effect_lines(base: str, over: OverSets, comparisons: list[Comparison]) -> Iterator[str]:
+    """A line for each row: its effect over data sets, or each set where these are few."""
+    if not over.decides:
+        yield from as_table(difference_cells(comparisons))
         return
-    level = f"{100 * (1 - alpha):g} %"
-    header = ["Method", "Sets", "Won", "Mean difference", level, "Detectable", "p", "Holm p", ""]
-    yield f"Against {base} over data sets, each of which counts once:"
-    yield ""
-    yield from as_table([header, *(over_cells(one) for one in over)])
-    yield ""
+    domains = list(dict.fromkeys(name for one in over.effects for name in one.by_domain))
+    level = f"{100 * (1 - over.alpha):g} %"
+    header = ["Method", f"Effect, {over.unit}", level, *domains, "Verdict", "On single sets"]
+    decided = {row: set_verdicts(count) for row, count in counts(comparisons).items()}
+    yield from as_table(
+        [header, *(effect_cells(one, over, domains, decided[one.row]) for one in over.effects)]
+    )
 
 
-def over_cells(one: OverSets) -> list[str]:
-    """One method over data sets in words and numbers."""
-    sets = f"{len(one.differences)}" + f" (failed on {one.failed})" * bool(one.failed)
+def effect_cells(one: Effect, over: OverSets, domains: Sequence[str], by_set: str) -> list[str]:
+    """One row's effect in numbers and words."""
+    digits = 0 if over.gains else 1
+    ends = [signed(end, digits) if isfinite(end) else "unbounded" for end in one.interval]
+    means = [
+        signed(m, digits) if (m := one.by_domain.get(name)) is not None else "-" for name in domains
+    ]
+    failed = f" (failed on {one.failed})" * bool(one.failed)
     return [
         one.row,
-        sets,
-        str(one.won),
-        signed(one.mean, 2),
-        "-" if one.half_width is None else f"± {one.half_width:.2f}",
-        number(one.detectable, 2),
-        p_text(one.test.p),
-        p_text(one.holm),
-        one.verdict,
+        signed(one.estimate, digits),
+        f"{ends[0]} to {ends[1]}",
+        *means,
+        one.verdict + " (control)" * one.control + failed,
+        by_set,
     ]
+
+
+def difference_cells(comparisons: Sequence[Comparison]) -> list[list[str]]:
+    """A row's difference on each data set with half of its interval, and what is decided."""
+    columns = list(dict.fromkeys(one.column for one in comparisons))
+    rows = dict.fromkeys(one.row for one in comparisons)
+    found = {(one.row, one.column): difference_text(one) for one in comparisons}
+    return [
+        ["Method", *columns],
+        *([row, *(found.get((row, column), "-") for column in columns)] for row in rows),
+    ]
+
+
+def difference_text(one: Comparison) -> str:
+    """A difference in points, with half of its interval and the verdict.
+
+    >>> one = Comparison("new", "A", "graph", difference=1.5, half_width=2.0, verdict="tie")
+    >>> difference_text(one)
+    '+1.50 ± 2.00, undecided'
+    """
+    notes = "; ".join(filter(None, (one.why, one.failure)))
+    verdict = WORDS.get(one.verdict, one.verdict) + (f" ({notes})" if notes else "")
+    if one.difference is None:
+        return verdict
+    width = "" if one.half_width is None else f" ± {one.half_width:.2f}"
+    return f"{signed(one.difference, 2)}{width}, {verdict}"
+
+
+def set_verdicts(count: Counter[str]) -> str:
+    """How many single sets have which verdict.
+
+    >>> set_verdicts(Counter({"win": 1, "tie": 3}))
+    '1 better, 3 undecided'
+    """
+    words = {**WORDS, "untested": "untested"}
+    return ", ".join(f"{count[name]} {words[name]}" for name in VERDICTS if count[name])
 
 
 def ranked(table: Table, lines: list[list[Entry]], alpha: float) -> Iterator[str]:

@@ -2,27 +2,23 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import compress
 from pathlib import Path
 from statistics import fmean
 
 from contrastbench.benchmarks.comparison import markdown
-from contrastbench.benchmarks.comparison.answer import by_set
+from contrastbench.benchmarks.comparison.answer import by_set, over_sets_text
 from contrastbench.benchmarks.comparison.compare import (
     Comparison,
     baseline_row,
     compare,
     counts,
 )
-from contrastbench.benchmarks.comparison.over_sets import (
-    OverSets,
-    over_sets,
-    over_sets_text,
-    sight_text,
-    sights,
-)
+from contrastbench.benchmarks.comparison.controls import over_sets_of
+from contrastbench.benchmarks.comparison.effects import OverSets
 from contrastbench.benchmarks.comparison.ranks import Ranks, ranks
+from contrastbench.benchmarks.comparison.sight import sight_text, sights
 from contrastbench.benchmarks.comparison.standing import Standing, standings
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.report.groups import Group
@@ -65,7 +61,7 @@ class Shown:
     counts: dict[str, Counter[str]]
     ranks: Ranks | None
     without_failures: str = ""  # the ranks where no method has failed, if some has elsewhere
-    over: Sequence[OverSets] = ()  # methods over data sets, where there are enough
+    over: OverSets = field(default_factory=lambda: OverSets([]))  # effects over data sets
     sight: str = ""  # what these runs could have seen
     standings: Sequence[Standing] = ()
     costs: Sequence[tuple[str, float, float]] = ()  # method, seconds of a seed, score
@@ -77,7 +73,7 @@ class Shown:
         """What it says, in a sentence: over data sets where there are enough of them."""
         base = self.baseline or ""
         if self.compared:
-            return over_sets_text(base, self.over) or by_set(base, self.compared)
+            return over_sets_text(base, self.over) or by_set(base, self.compared, self.over)
         return "Nothing to compare yet."
 
     @property
@@ -107,11 +103,11 @@ def show(name: str, table: Table, results: Path, groups: Sequence[Group]) -> Sho
     legend = markdown.legend(found, "t", ALPHA) if found else ""
     ranked = ranks(table, filled)
     rest = markdown.without_failures(table, filled, ALPHA) if ranked.failed else ""
-    over = over_sets(found)
+    over = over_sets_of(table, found)
     return Shown(
         *(table, lines, base, found, legend, counts(found), ranked, rest),
         over=over,
-        sight=sight_text(sights(found), over),
+        sight=sight_text(sights(found)),
         standings=standings(table, ranked),
         costs=list(costs_of(lines, groups)),
         made=made(name, table, lines, groups),

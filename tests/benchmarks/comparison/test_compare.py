@@ -94,7 +94,7 @@ def test_pairs_are_the_seeds_that_both_have(filled: Path) -> None:
     assert found.ours == pytest.approx(sum(b for _, b in shared) / 3)
     assert found.difference == pytest.approx(sum(b - a for a, b in shared) / 3)
     assert found.wilcoxon == wilcoxon([b - a for a, b in shared])
-    assert "3 (+2 unpaired)" in render(SMALL, filled, "md")
+    assert "3 (+2 unpaired)" in render(SMALL, filled, "md", every_test=True)
 
 
 def test_folds_of_one_seed_are_compared_and_corrected(filled: Path) -> None:
@@ -209,7 +209,7 @@ def test_what_could_have_been_seen_is_said(filled: Path) -> None:
     folds = [1.0, 3.0, 3.0, 2.0, 1.5, 4.0]
     assert found.detectable == pytest.approx(detectable(stdev(folds), 6, 1.0))
     assert found.seeds_needed == seeds_needed(fmean(folds), stdev(folds), 2, 1.0)
-    assert f"| {found.detectable:.1f} | no number |" in render(SMALL, filled, "md")
+    assert f"| {found.detectable:.1f} | no number |" in render(SMALL, filled, "md", every_test=True)
 
 
 def test_the_size_of_an_effect_and_the_seeds_that_show_it_are_said(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_the_size_of_an_effect_and_the_seeds_that_show_it_are_said(tmp_path: Pat
     (found,) = compare(SMALL, tmp_path)
     assert found.won == 2  # one equal, one below
     assert found.effect == pytest.approx(fmean(above) / stdev(above))
-    assert "| +0.8 ± 2.5 | 2 | +0.3 |" in render(SMALL, tmp_path, "md")
+    assert "| +0.8 ± 2.5 | 2 | +0.3 |" in render(SMALL, tmp_path, "md", every_test=True)
 
 
 def test_an_effect_needs_a_spread(tmp_path: Path) -> None:
@@ -235,23 +235,37 @@ def test_the_answer_comes_first(tmp_path: Path) -> None:
     for seed in range(5):
         add(tmp_path, "base", "A", seed, [50.0 + seed, 51.0])
         add(tmp_path, "new", "A", seed, [60.0 + seed, 61.0 + 0.1 * seed])
-    assert render(SMALL, tmp_path, "md").startswith(
-        "Better than base: new (1 of 1 data set). 1 test, Holm.\n"
+    assert render(SMALL, tmp_path, "md", every_test=True).startswith(
+        "On single data sets better than base: new (1 of 1 data set) (1 test, Holm).\n"
     )
     worse = render(SMALL, tmp_path, "md", baseline="new")
-    assert worse.startswith("Worse than new: base (1 of 1 data set). 1 test, Holm.\n")
+    assert worse.startswith(
+        "On single data sets worse than new: base (1 of 1 data set) (1 test, Holm).\n"
+    )
 
 
 def test_no_difference_is_said_first(filled: Path) -> None:
-    text = render(SMALL, filled, "md")
-    assert text.startswith("Nothing differs from base on 1 data set. 1 test, Holm.\n")
+    text = render(SMALL, filled, "md", every_test=True)
+    assert text.startswith(
+        "No difference from base is decided on any single data set (1 test, Holm).\n"
+    )
+
+
+def test_few_sets_are_shown_one_by_one(filled: Path) -> None:
+    lines = render(SMALL, filled, "md").splitlines()
+    assert [line for line in lines if line.startswith("| ")] == [
+        "| Method | A |",
+        "| --- | --- |",
+        *[line for line in lines if line.startswith("| new | ")],
+    ]
+    assert lines[-1] == "bench compare with --all shows every test, power and ranks."
 
 
 def test_too_few_pairs_are_no_tie(filled: Path) -> None:
     (found,) = compare(SMALL, filled, test="wilcoxon")
     assert found.wilcoxon.p == 0.25
     assert (found.verdict, found.why) == ("untested", "n too small: 3 pairs give p >= 0.25")
-    assert "3 pairs cannot give less than 0.25" in render(SMALL, filled, "md")
+    assert "3 pairs cannot give less than 0.25" in render(SMALL, filled, "md", every_test=True)
 
 
 def test_a_row_that_is_the_baseline_under_another_name_is_not_tested(filled: Path) -> None:
@@ -287,7 +301,7 @@ def test_ranks_are_over_columns_that_every_row_fills(tmp_path: Path) -> None:
     assert (found.rows, found.columns, found.left_out) == (["new", "base", "also"], ["A", "B"], [])
     assert found.ranking is not None
     assert found.ranking.ranks == [1.0, 2.0, 3.0]
-    text = render(SMALL, tmp_path, "md")
+    text = render(SMALL, tmp_path, "md", every_test=True)
     assert "Average ranks over A, B, 1 the best:" in text
     assert "| new | 1.00 | 1.00 to 1.00 |\n| base | 2.00 | 2.00 to 2.00 |" in text
     assert "more than any two of 3 ranks can differ" in text
@@ -316,7 +330,7 @@ def test_a_row_of_few_columns_takes_no_rank_from_the_others(tmp_path: Path) -> N
     assert (found.columns, found.unranked) == (["C0", "C1", "C2"], ["late"])
     assert found.ranking is not None
     assert found.ranking.ranks == [1.0, 2.0, 3.0]
-    assert "Not ranked, with few runs: late." in render(wide, tmp_path, "md")
+    assert "Not ranked, with few runs: late." in render(wide, tmp_path, "md", every_test=True)
     made(tmp_path, wide.experiment(late, "C1"), 0, metrics={"accuracy": 90.0})
     found = ranks(wide, list(entries(wide, tmp_path)))
     assert (found.rows[-1], found.columns, found.unranked) == ("late", ["C0", "C1"], [])
@@ -332,15 +346,17 @@ def test_what_joins_comes_first(tmp_path: Path) -> None:
     joined = SMALL.model_copy(update={"joined": ["also"]})
     assert [one.row for one in compare(SMALL, tmp_path)] == ["new", "new", "also"]
     assert [one.row for one in compare(joined, tmp_path)] == ["also", "new", "new"]
-    text = render(joined, tmp_path, "md")
-    assert text.startswith("also on 1 of 2 data sets: better on A (+10.1). Better than base: ")
+    text = render(joined, tmp_path, "md", every_test=True)
+    assert text.startswith(
+        "also on 1 of 2 data sets: better on A (+10.1). On single data sets better than base: "
+    )
     assert "also (1 of 1 data set)" in text
-    quiet = render(SMALL.model_copy(update={"joined": ["new"]}), tmp_path, "md")
-    assert quiet.startswith("new on 2 of 2 data sets: no difference from base holds. ")
+    quiet = render(SMALL.model_copy(update={"joined": ["new"]}), tmp_path, "md", every_test=True)
+    assert quiet.startswith("new on 2 of 2 data sets: no difference from base is decided. ")
 
 
 def test_what_joined_without_a_record_is_said(filled: Path) -> None:
-    text = render(SMALL.model_copy(update={"joined": ["also"]}), filled, "md")
+    text = render(SMALL.model_copy(update={"joined": ["also"]}), filled, "md", every_test=True)
     assert text.startswith("also has no seed in common with base yet: bench sweep runs its cells. ")
 
 
@@ -362,9 +378,11 @@ def test_odd_names_break_no_table(filled: Path) -> None:
         row.model_copy(update={"name": "n|e\nw"}) if row.name == "new" else row
         for row in SMALL.rows
     ]
-    lines = render(SMALL.model_copy(update={"rows": rows}), filled, "md").splitlines()
+    lines = render(
+        SMALL.model_copy(update={"rows": rows}), filled, "md", every_test=True
+    ).splitlines()
     tables = [line for line in lines if line.startswith("|")]
-    assert [line.count("|") for line in tables] == [16] * 3 + [7] * 3
+    assert [line.count("|") for line in tables] == [3] * 3 + [16] * 3 + [7] * 3
     assert all(line.startswith("| n&#124;e w |") for line in (tables[2], tables[5]))
 
 
@@ -445,7 +463,7 @@ def test_a_row_that_diverges_has_a_line_and_a_column(tmp_path: Path) -> None:
     lost = found["new", "B"]
     assert (lost.verdict, lost.failure, lost.seeds) == ("failed", "diverged (2 of 2)", ())
     assert counts(list(found.values()))["new"]["failed"] == 1
-    text = render(SMALL, tmp_path, "md")
+    text = render(SMALL, tmp_path, "md", every_test=True)
     empty = " | ".join("-" * 11)
     assert f"| new | B | 0 (+2 unpaired) | {empty} | failed (diverged (2 of 2)) |" in text
     assert "Failed: new (1 of 2 data sets)." in text.splitlines()[0]
@@ -463,7 +481,9 @@ def test_a_row_that_diverges_has_the_last_rank_there(tmp_path: Path) -> None:
     assert found.ranking.ranks == [2.0, 1.5, 2.5], "first on A, third on B"
     without = ranks(SMALL, lines, failures=False)
     assert (without.columns, without.left_out, without.ranking) == (["A"], ["B"], None)
-    assert "Ranks without B, where a method has failed" in render(SMALL, tmp_path, "md")
+    assert "Ranks without B, where a method has failed" in render(
+        SMALL, tmp_path, "md", every_test=True
+    )
 
 
 def test_ranks_with_and_without_a_failure_are_both_said(tmp_path: Path) -> None:
@@ -478,7 +498,7 @@ def test_ranks_with_and_without_a_failure_are_both_said(tmp_path: Path) -> None:
     for seed in range(2):
         for place, row in enumerate(r for r in table.rows if r.loss):
             made(tmp_path, table.experiment(row, "D"), seed, metrics={"accuracy": 60.0 - place})
-    text = render(table, failing(tmp_path), "md")
+    text = render(table, failing(tmp_path), "md", every_test=True)
     assert "| base | 1.67 |" in text
     assert "Ranks without B, where a method has failed and with it the last rank: " in text
     assert "new 1.00, base 2.00, also 3.00." in text
@@ -496,7 +516,7 @@ def test_a_baseline_that_diverges_is_named_where_all_others_do(tmp_path: Path) -
         for seed in range(2):
             add(tmp_path, row, "A", seed, [80.0, 90.0])
             lost(tmp_path, row, "B", seed, "diverged")
-    (answer, *_) = render(SMALL, tmp_path, "md").splitlines()
+    (answer, *_) = render(SMALL, tmp_path, "md", every_test=True).splitlines()
     assert "Failed: new (1 of 2 data sets), base (B)." in answer
 
 
@@ -504,7 +524,7 @@ def test_seeds_that_failed_are_said_beside_those_that_did_not(filled: Path) -> N
     lost(filled, "new", "A", 3, "oom")
     (found,) = compare(SMALL, filled)
     assert (found.seeds, found.failure) == ((0, 1, 2), "oom (1 of 5)")
-    assert "| tie (oom (1 of 5)) |" in render(SMALL, filled, "md")
+    assert "| tie (oom (1 of 5)) |" in render(SMALL, filled, "md", every_test=True)
 
 
 def test_a_later_try_that_went_well_is_no_failure(filled: Path) -> None:

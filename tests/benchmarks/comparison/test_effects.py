@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
+from contrastbench.benchmarks.comparison.answer import controls_text, over_sets_text
 from contrastbench.benchmarks.comparison.compare import Comparison
 from contrastbench.benchmarks.comparison.effects import (
-    Answer,
     Effect,
-    answer,
+    OverSets,
     effects_by_set,
     gains_of,
+    over_sets,
     weights_of,
 )
 from counts import times
@@ -33,13 +34,13 @@ def untrained(gain: float = 10.0) -> list[Comparison]:
     return lines("none", [-gain] * len(SETS))
 
 
-def of(found: Answer, row: str) -> Effect:
+def of(found: OverSets, row: str) -> Effect:
     return next(one for one in found.effects if one.row == row)
 
 
 def test_an_effect_is_a_share_of_the_gain_over_the_best_of_what_is_untrained() -> None:
     raw = lines("raw", [-4.0, *[-20.0] * 9])
-    found = answer([*untrained(), *raw, *lines("new", [1.0] * 10)], ["none", "raw"])
+    found = over_sets([*untrained(), *raw, *lines("new", [1.0] * 10)], ["none", "raw"])
     assert found.gains[SETS[0]] == 4.0
     assert found.gains[SETS[1]] == 10.0
     assert of(found, "new").by_set[SETS[0]] == pytest.approx(25)
@@ -56,8 +57,8 @@ def test_sets_on_which_training_gains_little_or_noise_do_not_count() -> None:
 
 
 def test_without_an_untrained_row_effects_are_points() -> None:
-    found = answer(lines("new", [0.5] * 10), [])
-    assert (found.unit, found.margin) == ("percent points", 1.0)
+    found = over_sets(lines("new", [0.5] * 10), [])
+    assert (found.unit, found.margin) == ("points", 1.0)
     assert of(found, "new").estimate == pytest.approx(0.5)
 
 
@@ -89,30 +90,30 @@ def test_domains_count_alike() -> None:
     ],
 )
 def test_four_verdicts(differences: list[float], verdict: str) -> None:
-    found = answer([*untrained(), *lines("new", differences)], ["none"], ["none"])
+    found = over_sets([*untrained(), *lines("new", differences)], ["none"], ["none"])
     assert of(found, "new").verdict == verdict
 
 
 def test_controls_have_no_part_in_corrections() -> None:
     rows = [*untrained(), *lines("a", [2.0 + k / 10 for k in range(10)])]
-    alone = of(answer(rows, ["none"], ["none"]), "a")
+    alone = of(over_sets(rows, ["none"], ["none"]), "a")
     assert alone.holm == alone.p
-    beside = of(answer([*rows, *lines("b", [1.0] * 10)], ["none"], ["none"]), "a")
+    beside = of(over_sets([*rows, *lines("b", [1.0] * 10)], ["none"], ["none"]), "a")
     assert beside.holm == pytest.approx(2 * alone.p)
 
 
 def test_five_sets_decide_nothing_and_say_so() -> None:
-    found = answer([*untrained()[:5], *lines("new", [3.0] * 10)[:5]], ["none"], ["none"])
+    found = over_sets([*untrained()[:5], *lines("new", [3.0] * 10)[:5]], ["none"], ["none"])
     assert (of(found, "new").verdict, of(found, "new").detectable) == ("undecided", None)
 
 
-def simulated(rng: np.random.Generator, shift: float, rows: int = 8) -> Answer:
+def simulated(rng: np.random.Generator, shift: float, rows: int = 8) -> OverSets:
     """Losses with an effect on each of ten sets, seen through the noise of seeds."""
     found = untrained()
     for k in range(rows):
         true = rng.normal(shift, 0.5, size=len(SETS))  # points
         found += lines(f"loss {k}", [float(t + rng.normal(0, 0.5)) for t in true])
-    return answer(found, ["none"], ["none"])
+    return over_sets(found, ["none"], ["none"])
 
 
 def test_without_an_effect_one_family_in_twenty_has_a_verdict_at_most() -> None:
@@ -131,3 +132,35 @@ def test_an_effect_beyond_the_margin_is_seldom_called_equal() -> None:
         for _ in range(families)
     ]
     assert np.mean(wrong) <= 0.05 + 3 * (0.05 / families) ** 0.5
+
+
+def test_the_answer_says_controls_verdicts_and_what_could_be_seen() -> None:
+    rows = [
+        *untrained(),
+        *lines("good", [2.0 + k / 10 for k in range(10)]),
+        *lines("same", [0.1, -0.1, 0.2, -0.2, 0.3, -0.3, 0.1, -0.1, 0.2, -0.2]),
+    ]
+    text = over_sets_text("infonce", over_sets(rows, ["none"], ["none"]))
+    assert text.startswith(
+        "Over 10 data sets better than infonce: good (+25 %); equal within 10 % of the training "
+        "gain: same (+0 %). An effect of "
+    )
+
+
+def test_a_control_that_is_not_worse_makes_the_comparison_unreadable() -> None:
+    blind = lines("none", [-3.0, 3.1, -2.0, 2.1, -1.0, 1.1, -3.2, 3.3, -2.2, 2.3])
+    found = over_sets([*blind, *lines("new", [1.0] * 10)], ["none"], ["none"])
+    assert controls_text("infonce", found) == (
+        "This comparison cannot be read: 'none' is not worse than infonce, as a control must be."
+    )
+    seeing = over_sets([*untrained(), *lines("new", [1.0] * 10)], ["none"], ["none"])
+    assert controls_text("infonce", seeing) == (
+        "Controls: 'none' is worse than infonce, as must be."
+    )
+
+
+def test_a_control_is_judged_on_all_sets_not_on_those_where_training_gains() -> None:
+    half = lines("none", [-10.0] * 5 + [10.0] * 5)
+    found = over_sets([*half, *lines("new", [1.0] * 10)], ["none"], ["none"])
+    assert len(found.gains) == 5
+    assert of(found, "none").verdict == "undecided"
