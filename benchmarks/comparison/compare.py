@@ -63,6 +63,7 @@ class Comparison:
     effect: float | None = None  # difference / std (Cohen's d of pairs); None without a spread
     n: int = 0  # differences of the t-test: folds of all seeds, or seeds
     ratio: float = 0.0
+    spread: float | None = None  # standard deviation of these differences, ddof 1
     half_width: float | None = None  # of the t-test's interval around the difference
     detectable: float | None = None  # the smallest true difference that these would have found
     seeds_needed: int | None = None  # to find one of the size that is seen; None: no number is
@@ -109,7 +110,8 @@ def compare(
         if row is not base and table.runnable(row, column)
     ]
     comparisons = [one for one in comparisons if one.seeds or one.failure or one.why]
-    return decide(comparisons, test, alpha)
+    level = alpha / max(1, sum(one.t.p is not None for one in comparisons))
+    return decide([with_power(one, level) for one in comparisons], test, alpha)
 
 
 def baseline_row(table: Table, name: str | None = None) -> Row:
@@ -220,22 +222,25 @@ def with_tests(
     splits, ratio = by_seed, redrawn(pairs[0][0])
     if len(pairs) > 1 and all(by_fold):
         splits, ratio = [d for folds in by_fold for d in folds], 1 / (len(by_fold[0]) - 1)
-    comparison = replace(comparison, n=len(splits), ratio=ratio, wilcoxon=wilcoxon(by_seed))
-    return with_power(replace(comparison, t=corrected_t(splits, ratio)), splits, alpha)
-
-
-def with_power(comparison: Comparison, splits: Sequence[float], alpha: float) -> Comparison:
-    """What the t-test could have seen, and how many seeds it takes to see what is there."""
-    mean, std = mean_std(splits)
-    if not std:
+    _, spread = mean_std(splits)
+    comparison = replace(comparison, n=len(splits), ratio=ratio, spread=spread)
+    comparison = replace(comparison, wilcoxon=wilcoxon(by_seed), t=corrected_t(splits, ratio))
+    if not spread:
         return comparison
-    n, per_seed = len(splits), len(splits) // len(comparison.seeds)
+    return replace(comparison, half_width=half_width(spread, len(splits), ratio, alpha))
+
+
+def with_power(comparison: Comparison, level: float) -> Comparison:
+    """Add what the t-test could have seen at the level of its verdict, the first step of Holm's."""
+    std, n, ratio = comparison.spread, comparison.n, comparison.ratio
+    if not std or comparison.difference is None:
+        return comparison
+    per_seed = n // len(comparison.seeds)
     return replace(
         comparison,
-        half_width=half_width(std, n, comparison.ratio, alpha),
-        detectable=detectable(std, n, comparison.ratio, alpha),
-        seeds_needed=seeds_needed(mean, std, per_seed, comparison.ratio, alpha),
-        seeds_a_point=seeds_needed(1.0, std, per_seed, comparison.ratio, alpha),
+        detectable=detectable(std, n, ratio, level),
+        seeds_needed=seeds_needed(comparison.difference, std, per_seed, ratio, level),
+        seeds_a_point=seeds_needed(1.0, std, per_seed, ratio, level),
     )
 
 

@@ -23,8 +23,8 @@ all seeds share one split).
 Won: in how many of the pairs ours is above. Effect: the difference over its standard deviation over
 seeds (Cohen's d of pairs).
 Detectable: the smallest true difference that this t-test finds with a chance of 80 % at level
-{alpha}, before Holm's correction. Seeds needed: so that it finds one of the size that is seen; no
-number is enough where folds overlap too much for it.
+{alpha} over {m}, at which Holm's correction begins. Seeds needed: so that it finds one of the size
+that is seen; no number is enough where folds overlap too much for it.
 Holm: p of the {test} test over all {m} comparisons of this table. Win, loss: Holm p <= {alpha};
 tie: above; untested: no p, or so few pairs that none could be that small; failed: no seed has a
 number."""

@@ -1,4 +1,4 @@
-"""How methods stand over all sets: a domain counts once, however many sets it has."""
+"""How methods stand over all sets, each of which counts once, as in the test of the ranks."""
 
 from dataclasses import dataclass
 from math import isfinite
@@ -14,10 +14,10 @@ class Standing:
     """One method's."""
 
     row: str
-    rank: float  # mean over domains of the mean over their columns; 1 is best
+    rank: float  # mean over the columns; 1 is best
     interval: tuple[float, float]  # 95 %, by bootstrap over the columns
     by_domain: dict[str, float]
-    # percent points above the untrained encoder, a mean as the rank; None where it has failed
+    # percent points above the untrained encoder, over the columns; None where it has failed
     gain: float | None
 
 
@@ -29,18 +29,14 @@ def standings(table: Table, placed: Ranks) -> list[Standing]:
     for i, column in enumerate(placed.columns):
         domains.setdefault(table.domain_of(column), []).append(i)
     ranks = ranks_by_dataset(placed.scores)
-    spans = intervals([[ranks[i] for i in columns] for columns in domains.values()])
+    spans = intervals([ranks])
     untrained = untrained_row(table, placed)
     found = []
     for j, row in enumerate(placed.rows):
         means = {name: fmean(ranks[i][j] for i in columns) for name, columns in domains.items()}
-        gains = [
-            fmean(placed.scores[i][j] - placed.scores[i][untrained] for i in columns)
-            for columns in domains.values()
-            if untrained is not None
-        ]
+        gains = [row[j] - row[untrained] for row in placed.scores if untrained is not None]
         gain = fmean(gains) if gains and all(map(isfinite, gains)) else None
-        found.append(Standing(row, fmean(means.values()), spans[j], means, gain))
+        found.append(Standing(row, fmean(rank[j] for rank in ranks), spans[j], means, gain))
     return sorted(found, key=lambda one: one.rank)
 
 
