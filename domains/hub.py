@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from contrastbench.domains import download, own
 from contrastbench.domains.declaration import Source
-from contrastbench.domains.reading import cause, reading
+from contrastbench.domains.reading import cause, check_doubles, reading
 from contrastbench.losses.errors import UserError
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def load(path: Path) -> "datasets.DatasetDict | datasets.Dataset":
     kept = parquet.read_metadata(path)
     if kept.num_rows * kept.num_columns > MAX_NUMBERS:
         raise UserError(f"{path} is too large ({kept.num_rows} rows): leave rows or columns out")
+    check_doubles(path, kept.schema.to_arrow_schema().names)
     return datasets.Dataset(parquet.read_table(path))
 
 

@@ -100,6 +100,19 @@ def first_double(names: Iterable[str]) -> str:
     return next((name for name, count in Counter(names).items() if count > 1), "")
 
 
+def check_doubles(what: object, columns: Iterable[str]) -> None:
+    """Raise if two columns of a table have one name: it would be unclear which one is meant.
+
+    Raises:
+        UserError: it names these columns.
+    """
+    double = [name for name, count in Counter(columns).items() if count > 1]
+    if double:
+        raise UserError(
+            f"{what}: several columns have the name {' or '.join(double)}: rename or remove them"
+        )
+
+
 def member(archive: zipfile.ZipFile, name: str, limit: int = UNPACKED) -> bytes:
     """A member of a zip, at most so many bytes.
 

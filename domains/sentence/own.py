@@ -13,6 +13,7 @@ import numpy as np
 
 from contrastbench.domains import hub, own
 from contrastbench.domains.declaration import Source
+from contrastbench.domains.reading import check_doubles
 from contrastbench.domains.sentence.data import Pairs, TextFiles, pairs, sentences_of
 from contrastbench.domains.sentence.datasets import SOURCES
 from contrastbench.losses.errors import UserError
@@ -78,6 +79,7 @@ def read_file(path: Path) -> Rows:
             columns = ", ".join(COLUMNS)
             raise UserError(f"{path} has {len(header)} columns: name those of {columns} in line 1")
         return rows
+    check_doubles(path, [name for name in header if name in COLUMNS])
     places = [header.index(column) for column in COLUMNS]
     wrong = next((k for k, row in enumerate(rows, 1) if len(row) != len(header)), None)
     if wrong:

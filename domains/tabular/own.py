@@ -7,15 +7,15 @@ part: a second file, a column that says which row is whose, or the splits of the
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from contrastbench.domains import download, hub, own
 from contrastbench.domains.declaration import Source
-from contrastbench.domains.reading import UNPACKED, cause
-from contrastbench.domains.tabular.table import Starts, Table, from_frame, with_hash
+from contrastbench.domains.reading import UNPACKED, cause, check_doubles
+from contrastbench.domains.tabular.table import Starts, Table, from_frame, telling, with_hash
 from contrastbench.losses.errors import UserError, unknown
 
 if TYPE_CHECKING:
@@ -55,16 +55,26 @@ def load_unchanged(
     name = f"{source.kind}:{what}"
     with own.opened(source, name, NO_TABLE):
         frames = READERS[source.kind](what, data_root)
-        frame, starts = united(name, with_names(frames.parts), split)
+        frame, starts = united(name, with_names(name, frames.parts), split)
         target = target or frames.target
         check_target(name, frame, target)
         table = from_frame(name, frame, target, starts)
         notes = table.notes | ({"source": frames.source} if frames.source else {})
+        if told := telling(table):
+            notes["columns that tell the class, one value for each"] = told
         return with_hash(replace(table, notes=notes))
 
 
-def with_names(parts: "dict[str, pandas.DataFrame]") -> "dict[str, pandas.DataFrame]":
-    """The parts, whose columns have texts as names."""
+def with_names(
+    name: str, parts: "dict[str, pandas.DataFrame]"
+) -> "dict[str, pandas.DataFrame]":
+    """The parts, whose columns have texts as names.
+
+    Raises:
+        UserError: two columns have one name.
+    """
+    for frame in parts.values():
+        check_doubles(name, map(str, frame.columns))
     return {
         part: frame.set_axis([str(column) for column in frame.columns], axis=1)
         for part, frame in parts.items()
@@ -156,19 +166,18 @@ def read_csv(path: Path) -> "pandas.DataFrame":
     Among numbers also NaN, null and the like, which among words may be words.
 
     Raises:
-        UserError: rows have more fields than the header.
+        UserError: two columns have one name, or rows have more fields than the header.
     """
     import pandas as pd
 
     check_unpacked(path)
-    frame = pd.read_csv(
-        path,
-        sep="\t" if ".tsv" in path.suffixes[-2:] else ",",
-        keep_default_na=False,
-        na_values=["", "NA", "?"],
-        skipinitialspace=True,
-        low_memory=False,
+    separator = "\t" if ".tsv" in path.suffixes[-2:] else ","
+    read = partial(
+        pd.read_csv, path, sep=separator, keep_default_na=False, skipinitialspace=True
     )
+    header = read(header=None, nrows=1, dtype=str).iloc[0]
+    check_doubles(path, filter(None, header))  # pandas would rename the second
+    frame = read(na_values=["", "NA", "?"], low_memory=False)
     if not isinstance(frame.index, pd.RangeIndex):
         raise UserError(f"{path}: rows have more fields than the header has names: name them all")
     return frame.apply(as_numbers)
@@ -203,6 +212,7 @@ def read_parquet(path: Path) -> "pandas.DataFrame":
     from pyarrow import parquet
 
     kept = parquet.read_metadata(path)
+    check_doubles(path, kept.schema.to_arrow_schema().names)
     if kept.num_rows * kept.num_columns > MAX_NUMBERS:
         size = f"{kept.num_rows} rows of {kept.num_columns} columns"
         raise UserError(f"{path} is too large ({size}): leave rows or columns out")

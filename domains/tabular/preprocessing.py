@@ -149,6 +149,7 @@ def one_hot(column: Array, fit: Array) -> tuple[Array, list[str], int]:
         sparse_output=False,
         dtype=np.float32,
     ).fit(column[fit, None])
-    unseen = ~np.isin(column.astype(str), encoder.categories_[0].astype(str))
+    known = set(encoder.categories_[0])
+    unseen = sum(value not in known for value in column)
     categories = [name.removeprefix("_") for name in encoder.get_feature_names_out([""])]
-    return encoder.transform(column[:, None]), categories, int(unseen.sum())
+    return encoder.transform(column[:, None]), categories, unseen

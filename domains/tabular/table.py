@@ -107,6 +107,30 @@ def check_classes(path: object, table: Table) -> None:
         )
 
 
+def telling(table: Table) -> list[str]:
+    """Names of the columns that are the classes under other names, as a copy of the target is."""
+    columns = [*table.numeric.T, *table.categorical.T]
+    return [
+        name for name, column in zip(table.names, columns, strict=True) if renames(column, table)
+    ]
+
+
+def renames(column: Array, table: Table) -> bool:
+    """Whether a column has one value for each class; a hole may be that value, or be left out."""
+    import pandas as pd
+
+    codes, values = pd.factorize(column, use_na_sentinel=False)
+    number = len(table.classes)
+    if len(values) not in (number, number + 1):
+        return False
+    met = np.unique(np.stack([codes, table.y]), axis=1)
+    holes = pd.isna(values) | (values == "")
+    return any(
+        len(set(value)) == len(set(y)) == len(value) == number
+        for value, y in (met, met[:, ~holes[met[0]]])
+    )
+
+
 def with_hash(table: Table) -> tuple[Table, str]:
     """The table and the sha256 of what it holds, however its file was packed."""
     digest = hashlib.sha256()

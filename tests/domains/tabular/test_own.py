@@ -103,7 +103,7 @@ def test_parts_that_do_not_fit_are_one_line(tmp_path: Path) -> None:
 def test_words_for_what_is_missing_are_words_among_words(tmp_path: Path) -> None:
     kinds = ["None", "null", "n/a", "NA", "?", ""] * 5
     table = frame(30).assign(kind=kinds, b=[*["null", "NaN", "", "1e3", "7", "2.5"] * 5])
-    write(tmp_path / "a.csv", table.assign(y=["None", "Apnea", "null"] * 10))
+    write(tmp_path / "a.csv", table.assign(y=["None", "Apnea", "null", "null", "None"] * 6))
     read, _ = load("csv:a.csv", "y", tmp_path)
     assert (read.classes, len(read), read.notes) == (("Apnea", "None", "null"), 30, {})
     assert read.names == ("a", "b", "kind")
@@ -256,3 +256,52 @@ def test_a_library_that_is_missing_is_named(
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(UserError, match=r'needs datasets, .*pip install "contrastbench\[hf\]"'):
         load("hf:mine", "y", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv"])
+def test_a_doubled_name_in_a_header_is_refused(name: str, tmp_path: Path) -> None:
+    rows = ["a,y, y,,,a", *(f"{k},no,no,1,2,3" for k in range(20))]
+    text = "\n".join(rows).replace(",", "\t" if name == "t.tsv" else ",")
+    (tmp_path / name).write_text(text)
+    with pytest.raises(UserError) as error:
+        load(f"csv:{name}", "y", tmp_path)
+    said = f"{tmp_path / name}: several columns have the name a or y: rename or remove them"
+    assert str(error.value) == said
+
+
+@pytest.mark.parametrize("kind", ["parquet", "hf"])
+def test_a_doubled_name_in_a_parquet_file_is_refused(kind: str, tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("datasets")
+    columns = [list(range(20)), ["no", "yes"] * 10, ["no", "yes"] * 10]
+    arrow.parquet.write_table(arrow.table(columns, names=["a", "y", "y"]), tmp_path / "t.parquet")
+    with pytest.raises(UserError, match="several columns have the name y: rename or remove them"):
+        load(f"{kind}:t.parquet", "y", tmp_path)
+
+
+def test_names_that_are_one_text_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="parquet:t: several columns have the name 1"):
+        own.with_names("parquet:t", {"": pd.DataFrame([[0, 0]], columns=[1, "1"])})
+
+
+def test_a_column_that_tells_the_class_is_named(tmp_path: Path) -> None:
+    y = np.array(["no", "yes", "maybe"] * 10)
+    table = pd.DataFrame({"a": range(30), "y": y}).assign(
+        copy=y,
+        number=[7, 3, 1.5] * 10,
+        renamed=["n", "y", ""] * 10,
+        holes=["", "", *y[2:]],
+        numbers_with_holes=[None, *[3, 1.5, 7] * 9, 3, 1.5],
+        coarse=["n", "y", "y"] * 10,
+        fine=[f"{label}{k % 2}" for k, label in enumerate(y)],
+        other=["n", "y", "m"] * 9 + ["n", "y", "y"],
+        random=np.random.default_rng(0).permutation(y),
+    )
+    telling = ["number", "numbers_with_holes", "copy", "renamed", "holes"]
+    assert load(f"csv:{write(tmp_path / 't.csv', table)}", "y")[0].notes == {
+        "columns that tell the class, one value for each": telling
+    }
+
+
+def test_a_row_number_is_not_taken_for_the_class(tmp_path: Path) -> None:
+    assert not load(f"csv:{write(tmp_path / 't.csv', frame(10))}", "y")[0].notes

@@ -1,5 +1,6 @@
 """Splits and scaling: the test rows are seen by nobody."""
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -117,6 +118,19 @@ def test_many_categories_share_the_last_column() -> None:
     )
     assert prepared.train.x.shape[1] == 1 + 100
     assert prepared.train.x[:, 1:].sum(dim=1).tolist() == [1.0] * 360
+
+
+def test_a_very_long_word_takes_no_room_in_other_rows() -> None:
+    words = np.array([[f"w{i % 3}"] for i in range(600)], dtype=object)
+    words[7] = "x" * 2**20
+    long = table(np.arange(600.0)[:, None], words)
+    parts = split(long, 0)
+    tracemalloc.start()
+    prepared = prepare(long, parts)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2**25, "600 rows of a mebibyte were 600 MiB, 4 bytes a letter more"
+    assert prepared.notes == ({} if 7 in parts.train else {"unseen categories": {"c0": 1}})
 
 
 def test_a_table_of_words_alone() -> None:
