@@ -6,6 +6,8 @@ from types import TracebackType
 
 from tqdm import tqdm
 
+from contrastbench.losses.errors import printable, tell
+
 SECONDS_BETWEEN_LINES = 30
 
 
@@ -22,7 +24,7 @@ class Progress:
         self.bar = tqdm(
             total=total,
             initial=done,
-            desc=task,
+            desc=printable(task),
             file=sys.stderr,
             leave=False,
             disable=not sys.stderr.isatty(),
@@ -42,25 +44,21 @@ class Progress:
     def step(self, note: str = "", size: int = 1) -> None:
         """A step is done, which may count for several."""
         self.done += size
-        self.bar.set_postfix_str(note, refresh=False)
+        self.bar.set_postfix_str(printable(note), refresh=False)
         self.bar.update(size)
         self.line(note)
 
     def show(self, note: str) -> None:
         """Say what there is to say between two steps."""
-        self.bar.set_postfix_str(note)
+        self.bar.set_postfix_str(printable(note))
         self.line(note)
 
     def write(self, text: str) -> None:
         """A line that stays: above the bar, or in the log."""
-        tqdm.write(text, file=sys.stderr)
+        tqdm.write(printable(text), file=sys.stderr)
 
     def line(self, note: str) -> None:
         """Off a terminal: a line, if it is time for one."""
         if self.bar.disable and time.monotonic() - self.last_line >= SECONDS_BETWEEN_LINES:
             self.last_line = time.monotonic()
-            print(
-                f"{self.task}: {self.done} of {self.total} {note}".rstrip(),
-                file=sys.stderr,
-                flush=True,
-            )
+            tell(f"{self.task}: {self.done} of {self.total} {note}".rstrip())

@@ -2,15 +2,19 @@
 
 import difflib
 import signal
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import TextIO
+
+LONGEST = 2000  # characters of an error
 
 
 class UserError(ValueError):
     """A mistake of the user's: one line that names the fix; the command line exits with 2."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(printable(message))
+        super().__init__(shortened(printable(message)))
 
 
 def printable(text: str) -> str:
@@ -20,6 +24,22 @@ def printable(text: str) -> str:
     no file a\r\nb\x1b[2J
     """
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def shortened(line: str) -> str:
+    """Cut the middle of a line that a very long name would make too long to read.
+
+    >>> len(shortened("no column " + 5_000_000 * "x" + ": choose another"))
+    2000
+    """
+    if len(line) <= LONGEST:
+        return line
+    return f"{line[: LONGEST // 2 - 5]} ... {line[-LONGEST // 2 :]}"
+
+
+def tell(line: str, stream: TextIO | None = None) -> None:
+    """Print a line on the stream, by default standard error; it cannot command a terminal."""
+    print(printable(line), file=stream or sys.stderr, flush=True)
 
 
 def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> UserError:

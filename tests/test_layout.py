@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("losses", "domains", "benchmarks")
 SOURCES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+OUTPUT = "benchmarks/cli/output.py"  # JSON, and lines by `tell`
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
@@ -145,3 +146,16 @@ def test_the_readme_shows_a_table_of_ours() -> None:
     shown = (ROOT / "results" / "adnce-table5.md").read_text().splitlines()
     readme = (ROOT / "README.md").read_text()
     assert all(line in readme for line in shown if line.startswith("|"))
+
+
+def test_nothing_prints_a_name_raw() -> None:
+    """What people read goes through `tell`, and what programs read is JSON."""
+    for path in SOURCES:
+        name = path.relative_to(ROOT).as_posix()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Call) or name in ("losses/errors.py", OUTPUT):
+                continue
+            called, first = ast.unparse(node.func), "".join(map(ast.unparse, node.args[:1]))
+            assert called not in ("typer.echo", "typer.secho", "click.echo"), (name, node.lineno)
+            if called in ("print", "tqdm.write"):
+                assert first.startswith(("json.dumps(", "printable(")), (name, node.lineno)

@@ -3,7 +3,6 @@
 Every cell is one that `bench run` makes, scored on the way; what is recorded is not trained again.
 """
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.report.plots import COLORS, MARKERS
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run
-from contrastbench.losses.errors import UserError
+from contrastbench.losses.errors import UserError, tell
 from contrastbench.losses.spec import LossSpec
 
 
@@ -85,7 +84,7 @@ def measure(
     for record in records:
         if record["status"] != "ok":
             seed, error = record["seed"], record["details"]["error"]
-            print(f"{work.label} seed {seed}: {record['status']}, {error}", file=sys.stderr)
+            tell(f"{work.label} seed {seed}: {record['status']}, {error}")
     good = [record for record in records if record["status"] == "ok"]
     return (good[0]["main"] if good else ""), [record["metrics"] for record in good]
 

@@ -10,7 +10,6 @@ is estimated from before it is trained on, three numbers are kept:
 """
 
 import math
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -32,7 +31,7 @@ from contrastbench.benchmarks.running.devices import open_device
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.domains.progress import Progress
 from contrastbench.losses.base import Loss
-from contrastbench.losses.errors import UserError, unknown
+from contrastbench.losses.errors import UserError, tell, unknown
 from contrastbench.losses.registry import LOSSES, loss_class
 from contrastbench.losses.spec import LossSpec
 
@@ -168,7 +167,7 @@ def follow(
             x, y = level.draw(BATCH, rng)
             estimates, loss = step(network, found, x.to(device), y.to(device))
             if not math.isfinite(estimates[0]):
-                print(f"{found.label}, {critic}: diverged at step {len(seen) + 1}", file=sys.stderr)
+                tell(f"{found.label}, {critic}: diverged at step {len(seen) + 1}")
                 return torch.stack(seen).cpu() if seen else torch.empty(0, 4)
             seen.append(estimates)
             optimizer.zero_grad()

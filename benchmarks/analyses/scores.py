@@ -1,6 +1,5 @@
 """How the scores of negatives and positives move in training: Figure 2 of ADNCE."""
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from contrastbench.benchmarks.report.plots import COLORS, LINES
 from contrastbench.benchmarks.running.training import Diverged
 from contrastbench.losses.base import Scores, block_scores
 from contrastbench.losses.contrast import Contrast
+from contrastbench.losses.errors import tell
 from contrastbench.losses.spec import LossSpec
 
 COLUMNS = ("negatives_mean", "negatives_variance", "positives_mean")
@@ -52,7 +52,7 @@ def analyse(laboratory: Laboratory, methods: Sequence[LossSpec], folder: Path) -
         try:
             laboratory.train(loss, look)
         except Diverged as error:
-            print(f"{name}: {error}; the curve ends there", file=sys.stderr)
+            tell(f"{name}: {error}; the curve ends there")
         curves.append(Curve(name, torch.stack(seen).cpu()))
     rows = [
         (c.label, step + 1, *values)

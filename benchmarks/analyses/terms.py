@@ -4,7 +4,6 @@ Whatever is a term of one of the losses is followed in the trainings of all: so 
 variation of `dar` in a training by `infonce` stands beside that in one by `infonce + 0.5*dar`.
 """
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +19,7 @@ from contrastbench.benchmarks.report.plots import COLORS, LINES
 from contrastbench.benchmarks.running.training import Diverged
 from contrastbench.losses.base import Loss, summands
 from contrastbench.losses.contrast import Contrast
+from contrastbench.losses.errors import tell
 from contrastbench.losses.spec import LossSpec
 
 Terms = Mapping[str, Loss]  # by what tells them apart
@@ -67,7 +67,7 @@ def follow(laboratory: Laboratory, method: LossSpec, loss: Loss, terms: Terms) -
     try:
         laboratory.train(loss, look)
     except Diverged as error:
-        print(f"{method.label}: {error}; the curve ends there", file=sys.stderr)
+        tell(f"{method.label}: {error}; the curve ends there")
     return torch.stack(steps).cpu()
 
 

@@ -7,7 +7,6 @@ so it asks for the temperature of a loss alone. It is an estimate of information
 the critic that the divergence wants; for other losses it is what the formula gives.
 """
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +25,7 @@ from contrastbench.benchmarks.report.plots import COLORS, MARKERS
 from contrastbench.benchmarks.running.training import Diverged
 from contrastbench.losses.base import Loss, Scores
 from contrastbench.losses.contrast import Contrast
-from contrastbench.losses.errors import UserError
+from contrastbench.losses.errors import UserError, tell
 from contrastbench.losses.spec import LossSpec
 
 
@@ -48,7 +47,7 @@ def analyse(laboratory: Laboratory, methods: Sequence[LossSpec], folder: Path) -
         try:
             found.append(measure(laboratory, method.label, loss, scale))
         except Diverged as error:
-            print(f"{method.label}: {error}; it is left out", file=sys.stderr)
+            tell(f"{method.label}: {error}; it is left out")
     if not found:
         raise UserError("every training diverged: give other losses or a smaller --recipe lr")
     rows = [

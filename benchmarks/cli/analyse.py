@@ -17,10 +17,11 @@ from contrastbench.benchmarks.cli.arguments import (
     parse_pairs,
 )
 from contrastbench.benchmarks.cli.loading import loading
+from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.running.options import Options, check_data_root
 from contrastbench.domains.registry import check_needs
-from contrastbench.losses.errors import UserError
+from contrastbench.losses.errors import UserError, tell
 from contrastbench.losses.spec import LossSpec
 
 if TYPE_CHECKING:
@@ -360,7 +361,7 @@ def show(found: Iterable[Path | str], kept: str = "nothing was written") -> None
     """A line for each; Ctrl-C ends with what is kept."""
     try:
         for line in found:
-            typer.echo(line)
+            say(line)
     except KeyboardInterrupt:
-        typer.echo(f"interrupted: {kept}", err=True)
+        tell(f"interrupted: {kept}")
         raise SystemExit(130) from None  # main has more to say of typer's own exit

@@ -10,6 +10,7 @@ import typer
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import parse_grid, parse_pairs
 from contrastbench.benchmarks.cli.loading import loading
+from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.running import checked
 from contrastbench.benchmarks.running.options import check_data_root
 from contrastbench.domains.registry import make_recipe
@@ -44,7 +45,7 @@ def check_loss(
     results = []
     for spec in specs:
         if len(specs) > 1:
-            typer.echo(f"{spec.label}:")
+            say(f"{spec.label}:")
         found = check_loss(loss, **spec.params)
         tell(found)
         results += found
@@ -97,13 +98,13 @@ def check_device(
     opened = open_device(device)
     report = new_report(opened)
     versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
-    typer.echo(f"{report.device['name']}; {versions}")
+    say(f"{report.device['name']}; {versions}")
     path = json_ or place(results, report.name)
     for line in run(Work(opened, small=tiny), report):
-        typer.echo(line)
+        say(line)
         report.write(path)  # as it stands, for who has no time to wait for the end
     passed = sum(check["ok"] for check in report.checks.values())
-    typer.echo(f"{passed} of {len(report.checks)} checks passed ({path})")
+    say(f"{passed} of {len(report.checks)} checks passed ({path})")
     if not report.ok:
         raise typer.Exit(1)
 
@@ -117,14 +118,14 @@ def show(results: "Sequence[CheckResult]") -> None:
 def tell(results: "Sequence[CheckResult]") -> None:
     """A line for each check, and one for what helps where it failed."""
     for result in results:
-        typer.echo(f"{'pass' if result.passed else 'FAIL'}  {result.name:16} {result.detail}")
+        say(f"{'pass' if result.passed else 'FAIL'}  {result.name:16} {result.detail}")
         if result.remedy:
-            typer.echo(f"      {'':16} try: {result.remedy}")
+            say(f"      {'':16} try: {result.remedy}")
 
 
 def conclude(results: "Sequence[CheckResult]") -> None:
     """How many passed; exit code 1 if not all did."""
     passed = sum(result.passed for result in results)
-    typer.echo(f"{passed} of {len(results)} checks passed")
+    say(f"{passed} of {len(results)} checks passed")
     if passed < len(results):
         raise typer.Exit(1)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from contrastbench.benchmarks.cli import options as opt
+from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.records.moment import one_moment
 from contrastbench.losses.errors import UserError, unknown
 
@@ -40,7 +41,7 @@ def list_(
     if domain and what not in ("datasets", "recipes"):
         raise UserError(f"bench list {what} is of all domains: leave {domain} out")
     for line in lists[what]():
-        typer.echo(line)
+        show(line)
 
 
 def data(
@@ -61,7 +62,7 @@ def data(
     """
     bad = False
     for line in lines(action, name, all_, data_root):
-        typer.echo(line)
+        say(line)
         bad |= any(word in line for word in ("DAMAGED", "DIFFERS", "MISSING"))
     if bad:
         raise typer.Exit(1)
@@ -143,4 +144,4 @@ def doctor() -> None:
     from contrastbench.benchmarks.cli.doctor import report
 
     for line in report():
-        typer.echo(line)
+        say(line)

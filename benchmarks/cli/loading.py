@@ -5,6 +5,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from contrastbench.losses.errors import tell
+
 PATIENCE = 1.0  # seconds
 
 
@@ -22,4 +24,4 @@ def loading() -> Iterator[None]:
 
 def say() -> None:
     """The line."""
-    print("loading torch ...", file=sys.stderr)
+    tell("loading torch ...")

@@ -13,9 +13,10 @@ from typing import Annotated, NoReturn
 import typer
 
 from contrastbench.benchmarks.cli import analyse, check, data, perf, run, score, sweep, tables
+from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.running import launch
 from contrastbench.benchmarks.running.interruption import TERMINATED, end_on_sigterm
-from contrastbench.losses.errors import UserError, printable
+from contrastbench.losses.errors import UserError, printable, tell
 
 # by its version typer carries a click of its own or uses the installed one; this is the right one's
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -70,10 +71,10 @@ def start(
 ) -> None:
     """What `bench` does without a command."""
     if version:
-        typer.echo(f"contrastbench {installed('contrastbench')}")
+        say(f"contrastbench {installed('contrastbench')}")
         raise typer.Exit
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        show(context.get_help())
 
 
 def usage(error: Exception) -> str:
@@ -92,20 +93,18 @@ def main() -> None:
 
 def answer() -> NoReturn:
     """What the command says, and its exit code."""
-    warnings.formatwarning = lambda message, *_: f"bench: {message}\n"
+    warnings.formatwarning = lambda message, *_: f"bench: {printable(str(message))}\n"
     end_on_sigterm()
     try:
         code = app(standalone_mode=False)
     except (UserError, UsageError) as error:
         code = 2
-        message = printable(usage(error)) if isinstance(error, UsageError) else str(error)
-        typer.echo(f"bench: {message}", err=True)
+        tell(f"bench: {usage(error) if isinstance(error, UsageError) else error}")
     except OSError as error:
         if error.filename is None:  # not of a file that somebody has named
             raise
         code = 2
-        message = f"cannot use {error.filename} ({error.strerror}): name another"
-        typer.echo(f"bench: {printable(message)}", err=True)
+        tell(f"bench: cannot use {error.filename} ({error.strerror}): name another")
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except SystemExit as stop:
@@ -114,5 +113,5 @@ def answer() -> NoReturn:
         code = TERMINATED
     if code in STOPPED and not launch.started():  # typer makes 130 of Ctrl-C, or does not
         kept = ": what is finished is kept, the same command goes on with the rest"
-        typer.echo(STOPPED[code] + kept * (sys.argv[1:2] in KEEPING), err=True)
+        tell(STOPPED[code] + kept * (sys.argv[1:2] in KEEPING))
     sys.exit(code)

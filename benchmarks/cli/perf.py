@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contrastbench.benchmarks.cli import options as opt
+from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.losses.errors import unknown
 
 if TYPE_CHECKING:
@@ -46,9 +47,9 @@ def perf(
     names = only.split(",") if only else list(module.DEFAULT)
     lines = module.report(names, data_root, opened)
     first = next(lines)  # wrong names are noticed before anything is printed
-    typer.echo(f"{measured_on(opened)}\n\n{first}")
+    show(f"{measured_on(opened)}\n\n{first}")
     for line in lines:
-        typer.echo(line)
+        say(line)
 
 
 def measured_on(device: "torch.device") -> str:

@@ -1,6 +1,5 @@
 """`bench run`: one loss in one domain, a record for each seed."""
 
-import json
 import sys
 from pathlib import Path
 from statistics import fmean, stdev
@@ -11,12 +10,13 @@ import typer
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import make_experiment, parse_pairs
 from contrastbench.benchmarks.cli.loading import loading
+from contrastbench.benchmarks.cli.output import give, say
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.running import channel, checked, launch
 from contrastbench.benchmarks.running.options import Options, check_data_root
 from contrastbench.domains.registry import check_needs
-from contrastbench.losses.errors import UserError
+from contrastbench.losses.errors import UserError, tell
 from contrastbench.losses.registry import is_registered
 from contrastbench.losses.spec import NONE, LossSpec
 
@@ -84,7 +84,7 @@ def run(
         from contrastbench.benchmarks.running.runner import run as run_cell
 
     if not checked.is_noted(spec.code):
-        typer.echo(f"never checked: bench check-loss {loss} takes seconds", err=True)
+        tell(f"never checked: bench check-loss {loss} takes seconds")
     store.sweep(results)
     kept = {cell_of(record) for record in experiment.finished(results)}
     done = []
@@ -93,12 +93,14 @@ def run(
             record, path = run_cell(experiment, seed, options)
             done.append(record)
             if ranks.is_first():
-                line = describe(record, path, cell_of(record) in kept)
-                typer.echo(json.dumps(record) if json_ else line, file=output)
+                if json_:
+                    give(record, output)
+                else:
+                    say(describe(record, path, cell_of(record) in kept))
             if ranks.size() > 1 and record["status"] not in store.FINAL:
                 break  # the other ranks have ended
     if not json_ and len(done) > 1:
-        typer.echo(summary(done))
+        say(summary(done))
     if any(record["status"] != "ok" for record in done):
         raise typer.Exit(1)
 

@@ -1,7 +1,6 @@
 """`bench score`: any encoder on any set, by the protocols of its domain."""
 
 import importlib
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +8,7 @@ import typer
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.loading import loading
+from contrastbench.benchmarks.cli.output import give
 from contrastbench.benchmarks.records import exports
 from contrastbench.benchmarks.records.seeds import SEEDS
 from contrastbench.benchmarks.running.options import check_data_root
@@ -69,4 +69,4 @@ def score(
     further = {} if target is None else {"target": target}
     metrics = scorer(opened, dataset, by, seed, data_root, open_device(device), **further)
     about_it = {"domain": domain, "encoder": encoder, "dataset": dataset, "by": by, "seed": seed}
-    typer.echo(json.dumps({**about_it, "metrics": metrics}))
+    give({**about_it, "metrics": metrics})

@@ -10,9 +10,10 @@ import typer
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import parse_losses, parse_pairs
+from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.records.moment import one_moment
 from contrastbench.benchmarks.running.options import Options, check_data_root
-from contrastbench.losses.errors import UserError
+from contrastbench.losses.errors import UserError, tell
 
 
 def sweep(
@@ -70,16 +71,16 @@ def sweep(
     if slurm:
         settings = parse_pairs("--slurm", slurm, read=str)
         for line in on_slurm(what, plan.table.name, results, workers, per_device, settings):
-            typer.echo(line)
+            say(line)
         return
     failed, refused = False, None
     if check and len(unfinished(plan.tasks())) > workers:  # others are tried at once anyway
         checked = try_first(plan, options, workers, per_device)
         refused = checked.refused
         for line in checked.lines():
-            typer.echo(f"check: {line}", err=True)
+            tell(f"check: {line}")
     for line, bad in run(plan, options, workers, per_device, refused):
-        typer.echo(line)
+        say(line)
         failed |= bad
     if failed:
         raise typer.Exit(1)
@@ -108,7 +109,7 @@ def on_slurm(
     words, logs = slurm.without(sys.argv[1:], "--slurm"), results / "slurm"
     text = slurm.script(words, f"sweep-{name}", logs, workers, settings)
     if printed == "true":
-        yield text.rstrip()
+        yield from text.rstrip().split("\n")
         return
     job = slurm.submit(text)
     yield f"job {job} is submitted; its logs: {logs}/{job}_*.log"
@@ -143,7 +144,7 @@ def check(
     plan = make_plan(what, only or [], seeds, tiny, selection, results, True, joining)
     checked = check(plan, Options(results, data_root, device), jobs)
     for line in checked.lines():
-        typer.echo(line)
+        say(line)
     if checked.failures or checked.memory:
         raise typer.Exit(1)
 
@@ -187,9 +188,9 @@ def plan(
     elif tflops is not None:
         raise UserError("--tflops is of a device: name it with --device")
     for line in lines(made, costs):
-        typer.echo(line)
+        say(line)
     if device is not None:
-        typer.echo(f"estimates: products of the recipe's steps, at {known.source}; a lower bound")
+        say(f"estimates: products of the recipe's steps, at {known.source}; a lower bound")
 
 
 def merge(
@@ -216,8 +217,8 @@ def merge(
         raise UserError("nothing to merge: name folders that hold runs/, or --shipped")
     done = merge(folders, results)
     for line in done.unequal:
-        typer.echo(f"unequal: {line}")
-    typer.echo(f"{done.added} added, {done.equal} equal, {len(done.unequal)} unequal")
+        say(f"unequal: {line}")
+    say(f"{done.added} added, {done.equal} equal, {len(done.unequal)} unequal")
     if done.unequal:
         raise typer.Exit(1)
 
@@ -237,4 +238,4 @@ def pack(
     from contrastbench.benchmarks.records import packing
 
     for line in (packing.unpack if undo else packing.pack)(results):
-        typer.echo(line)
+        say(line)

@@ -7,6 +7,7 @@ import typer
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import parse_losses
+from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.records.moment import one_moment
 from contrastbench.losses.errors import UserError
 
@@ -41,13 +42,13 @@ def table(
         raise UserError(f"--all writes every table: leave {given} out, or --all")
     if all_:
         for path in formats.write_all(results):
-            typer.echo(path)
+            say(path)
     elif name is None:
         raise UserError("name a table (bench list tables) or give --all")
     else:
         joined = load(name, losses=parse_losses(loss or [], {}))
         chosen = selections.resolve(joined, selection, results)
-        typer.echo(formats.render(chosen, results, format_), nl=False)
+        show(formats.render(chosen, results, format_))
 
 
 @one_moment()
@@ -62,7 +63,7 @@ def audit(
     from contrastbench.benchmarks.tables.load import load
 
     chosen = selections.resolve(load(name), selection, results)
-    typer.echo(audit.report(chosen, results), nl=False)
+    show(audit.report(chosen, results))
 
 
 @one_moment()
@@ -93,7 +94,7 @@ def compare(
 
     joined = load(name, losses=parse_losses(loss or [], {}))
     chosen = selections.resolve(joined, selection, results)
-    typer.echo(formats.render(chosen, results, format_, baseline, test, alpha, all_), nl=False)
+    show(formats.render(chosen, results, format_, baseline, test, alpha, all_))
 
 
 @one_moment()
@@ -115,4 +116,4 @@ def report(
     """
     from contrastbench.benchmarks import report
 
-    typer.echo(report.write(names or [], results, output, plots))
+    say(report.write(names or [], results, output, plots))

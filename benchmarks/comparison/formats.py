@@ -55,7 +55,7 @@ def render(
     lines = [
         cell(" ".join([*settings(table, base), answer(base, comparisons, over, table.joined)])),
         "",
-        f"### {table.name} against {base}",
+        f"### {cell(table.name)} against {cell(base)}",
         "",
         *effect_lines(base, over, comparisons),
         "",

@@ -6,7 +6,6 @@ One safetensors file, written whole or not at all.
 import hashlib
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from contrastbench.benchmarks.records import files
+from contrastbench.losses.errors import tell
 
 Tensors = dict[str, Tensor]
 
@@ -59,7 +59,7 @@ def read(path: Path) -> tuple[Tensors, dict[str, Any]] | None:
         tensors, about = {}, {}
     of, state = about.get("of", ""), about.get("state", "")
     if digest(tensors, of + state) != about.get("checksum"):
-        print(f"{path} is damaged or of another release: the training starts anew", file=sys.stderr)
+        tell(f"{path} is damaged or of another release: the training starts anew")
         return None
     if of != path.stem:
         set_aside(path)
@@ -71,10 +71,7 @@ def set_aside(path: Path) -> None:
     """Give way to the training that the name belongs to, and say so."""
     other = path.with_suffix(".foreign")
     path.replace(other)
-    print(
-        f"{path} is of another training: it is {other.name} now, and this one starts anew",
-        file=sys.stderr,
-    )
+    tell(f"{path} is of another training: it is {other.name} now, and this one starts anew")
 
 
 def digest(tensors: Tensors, text: str) -> str:

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from contrastbench.losses.errors import tell
+
 MEETING = "CONTRASTBENCH_MEETING"  # where the processes find each other
 LOST = 75  # exit code of one that misses another
 GRACE = 20  # seconds to end by themselves for those that miss another
@@ -108,9 +110,8 @@ def explained(codes: Sequence[int], folder: Path) -> int:
     lines = (folder / f"{rank}.log").read_text(errors="replace").splitlines() or ["no word"]
     how = signal.Signals(-codes[rank]).name if codes[rank] < 0 else lines[-1]
     how = how.removeprefix(f"[rank{rank}]: ")  # torch's
-    print(
+    tell(
         f"bench: process {rank} of {len(codes)} ended ({how}), and all with it: "
-        "the same command goes on from the last checkpoint",
-        file=sys.stderr,
+        "the same command goes on from the last checkpoint"
     )
     return 1

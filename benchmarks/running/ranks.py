@@ -20,7 +20,7 @@ from contrastbench.benchmarks.running import environment
 from contrastbench.benchmarks.running.devices import choose_device, device_name
 from contrastbench.benchmarks.running.launch import LOST, MEETING, launched, started
 from contrastbench.losses.distributed import ProcessLost, process_lost
-from contrastbench.losses.errors import UserError
+from contrastbench.losses.errors import UserError, tell
 
 T = TypeVar("T")
 
@@ -116,7 +116,7 @@ def joined(device: str) -> Iterator[None]:
         yield
     except ProcessLost as error:
         if not ours:  # else who started the ranks says which is gone
-            print(f"bench: {error}", file=sys.stderr)
+            tell(f"bench: {error}")
         leave(LOST)
     except Exception as error:
         if ours or not isinstance(error, UserError | FirstFailed):  # which rank 0 says

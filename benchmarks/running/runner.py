@@ -1,9 +1,9 @@
 """One cell: train a loss in a domain, score it, publish the record."""
 
+import json
 import math
 import os
 import shutil
-import sys
 import time
 import traceback
 from collections.abc import Callable
@@ -29,7 +29,7 @@ from contrastbench.domains.base import Evaluation, Exports, PairsByClass
 from contrastbench.domains.registry import domain_class
 from contrastbench.losses.base import Loss
 from contrastbench.losses.distributed import ProcessLost
-from contrastbench.losses.errors import UserError, is_termination
+from contrastbench.losses.errors import UserError, is_termination, tell
 
 
 def run(
@@ -287,9 +287,7 @@ def publish(
         store.publish(record, path)
     except OSError as error:
         with suppress(OSError):  # a worker's standard error is a file, perhaps on the same disk
-            print(
-                store.canonical(record), file=sys.stderr
-            )  # the disk may be full: the number is not lost
+            tell(json.dumps(record))  # the disk may be full: the number is not lost
         raise NotWritten(
             f"cannot write {path} ({error.strerror}): the record is printed above", record
         ) from None

@@ -4,7 +4,6 @@ Interrupted at will.
 """
 
 import math
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -28,7 +27,7 @@ from contrastbench.domains.recipe import Recipe
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast, permuted
 from contrastbench.losses.distributed import average, sharing
-from contrastbench.losses.errors import UserError
+from contrastbench.losses.errors import UserError, tell
 
 T = TypeVar("T")
 AnyDomain = Domain[Any, Any, Any]
@@ -307,7 +306,7 @@ class Run:
         try:
             checkpoints.write(path, tensors, vars(self.history))
         except OSError as error:
-            print(f"{error}: the training has no newer checkpoint, make room", file=sys.stderr)
+            tell(f"{error}: the training has no newer checkpoint, make room")
 
     def resume(self, checkpoint: Path) -> None:
         """Go on from the checkpoint, if there is one and it is of this training."""
@@ -316,11 +315,10 @@ class Run:
             self.restore(*found)
         device = next(self.model.parameters()).device
         if not self.history.go_on(circumstances(device)):
-            print(
+            tell(
                 f"goes on from step {self.history.step} with another commit, versions, device or "
                 "threads than before, or --no-deterministic: the numbers of an uninterrupted "
-                "training are not promised",
-                file=sys.stderr,
+                "training are not promised"
             )
 
     def find(self, checkpoint: Path) -> tuple[checkpoints.Tensors, dict[str, Any]] | None:

@@ -45,8 +45,8 @@ def script(
         settings: `jobs`, their number; and sbatch's options, such as partition, time, mem.
 
     Raises:
-        UserError: the number of jobs is none, a setting is no option of sbatch, or the folder
-            cannot be made.
+        UserError: the number of jobs is none, a setting is no option of sbatch or has a line
+            break, or the folder cannot be made.
     """
     jobs = settings.get("jobs", "1")
     try:
@@ -68,6 +68,9 @@ def script(
         "requeue": "",
         **{option(key): value for key, value in settings.items() if key != "jobs"},
     }
+    for key, value in options.items():
+        if not value.isprintable():  # a new line would be one of the script
+            raise UserError(f"--{key}={value} has a character that sbatch cannot read: rename it")
     lines = [f"#SBATCH --{key}" + f"={shlex.quote(v)}" * (v != "") for key, v in options.items()]
     return SCRIPT.format(directives="\n".join(lines), command=shlex.join([BENCH, *words]))
 

@@ -28,7 +28,7 @@ from contrastbench.benchmarks.sweeps.process import Reply, Worker, ran_out
 from contrastbench.benchmarks.sweeps.slots import Device, slots
 from contrastbench.benchmarks.sweeps.survey import Task
 from contrastbench.domains.progress import SECONDS_BETWEEN_LINES, Progress
-from contrastbench.losses.errors import UserError
+from contrastbench.losses.errors import UserError, printable
 
 STARTS = 3  # of a worker that is killed before it is ready, as where memory is short
 
@@ -349,4 +349,4 @@ class Slot:
 def tell(line: str) -> None:
     """A line of the log, above the bar if there is one."""
     with suppress(OSError):
-        tqdm.write(line, file=sys.stderr)
+        tqdm.write(printable(line), file=sys.stderr)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from contrastbench.benchmarks.tables import recorded, selections
-from contrastbench.benchmarks.tables.formats import as_table
+from contrastbench.benchmarks.tables.formats import as_table, cell
 from contrastbench.benchmarks.tables.places import AS_PUBLISHED, Place, places
 from contrastbench.benchmarks.tables.protocol import KINDS, OPEN, Kind
 from contrastbench.benchmarks.tables.recorded import shown
@@ -60,7 +60,7 @@ def report(table: Table, results: Path) -> str:
     table = table.model_copy(update={"rows": rows})
     every = list(places(table))
     found = compared(every)
-    parts = [f"### {table.name}: our protocol beside the paper's", ""]
+    parts = [f"### {cell(table.name)}: our protocol beside the paper's", ""]
     parts += [f"- {line}" for line in summary(table, every, results)]
     if every:
         for verdict in HEADS:

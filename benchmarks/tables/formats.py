@@ -61,7 +61,7 @@ def markdown(table: Table, lines: list[list[Entry]]) -> str:
         "",
     ]
     return "\n".join(
-        [f"### {table.name}: {table.title}", "", *as_table([header, *body]), "", *foot]
+        [f"### {cell(table.name)}: {cell(table.title)}", "", *as_table([header, *body]), "", *foot]
     )
 
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+from unicodedata import category
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -169,7 +170,7 @@ def check_scalar(path: Path, node: yaml.ScalarNode) -> None:
 
     Control characters would break pages and plots.
     """
-    if any(ord(letter) < 32 and letter not in "\n\t" for letter in node.value):
+    if any(category(letter) == "Cc" and letter not in "\n\t" for letter in node.value):
         raise wrong(path, node, f"{node.value!r} has a control character: remove it")
     if node.tag.endswith((":int", ":float")) and re.search(r"[:_]|^[-+]?0\d", node.value):
         raise wrong(

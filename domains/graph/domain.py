@@ -1,6 +1,5 @@
 """Graphs: GraphCL's unsupervised protocol on the TU collection, with any loss."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.svm import check_folds, linear_folds, svm_folds
 from contrastbench.losses.contrast import Contrast, other_view, part_of, same_class
 from contrastbench.losses.distributed import alone
-from contrastbench.losses.errors import UserError
+from contrastbench.losses.errors import UserError, tell
 
 SVMS = {"svm": "rbf", "linear-svm": "linear"}
 Model = GraphModel | InfoGraph | Counts
@@ -56,7 +55,7 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
         if not is_known(dataset):
             found = counts(graphs)
             told = ", ".join(f"{count} {what}" for what, count in found.items())
-            print(f"{dataset}: {told}, sha256 {self.sha256[:16]}", file=sys.stderr)
+            tell(f"{dataset}: {told}, sha256 {self.sha256[:16]}")
             self.data_notes = found | self.data_notes
         order = torch.randperm(len(graphs), generator=generator(torch.device("cpu"), seed))
         graphs = with_features(graphs.select(order[: recipe.limit]), recipe.features)

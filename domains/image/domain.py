@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -49,7 +48,7 @@ from contrastbench.domains.scoring.neighbours import neighbours
 from contrastbench.domains.scoring.retrieval import retrieval
 from contrastbench.losses.contrast import Contrast, both_views, query_key, same_class
 from contrastbench.losses.distributed import world
-from contrastbench.losses.errors import UserError
+from contrastbench.losses.errors import UserError, tell
 
 TINY_SIZE = 16  # pixels a side up to which one thread is the fastest
 BEST_ON_TEST = "accuracy_best_epoch_on_test"  # the metric that AttentionNCE's code reports
@@ -89,10 +88,9 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         data, self.sha256 = load(dataset, recipe.size, data_root, device, whole)
         side = data.train.batch(torch.zeros(1, dtype=torch.long, device=device)).shape[-1]
         if recipe.size <= min(TINY_SIZE, side // 2):
-            print(
+            tell(
                 f"{dataset}: images of {side} pixels, views of {recipe.size}: "
-                "try --recipe preset=cpu",
-                file=sys.stderr,
+                "try --recipe preset=cpu"
             )
         self.threads = 1 if recipe.size <= TINY_SIZE else os.cpu_count() or 1
         self.preprocessing = Preprocessing(data.mean, data.std, recipe.test_size or recipe.size)

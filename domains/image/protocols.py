@@ -1,6 +1,5 @@
 """Any encoder scored on any set of images: `bench score`."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +18,7 @@ from contrastbench.domains.scoring.logistic import regularised, transferred
 from contrastbench.domains.scoring.neighbours import neighbours
 from contrastbench.domains.scoring.precision import transferred_to_several
 from contrastbench.domains.scoring.retrieval import retrieval
-from contrastbench.losses.errors import UserError
+from contrastbench.losses.errors import UserError, tell
 
 NEIGHBOURS, TEMPERATURE = 200, 0.5
 FINE_TUNED = "semi-supervised"  # the one that trains the encoder too
@@ -108,10 +107,9 @@ def scored(
     about = scoring(dataset)
     test = seen.features(model, images.test, "features of test images")
     if by == FEW_SHOT and images.drawn:
-        print(
+        tell(
             f"{dataset} has no test part, so episodes are of a fifth of each class: --by {OF_ALL} "
-            "draws them from all images, for an encoder that has not been trained on them",
-            file=sys.stderr,
+            "draws them from all images, for an encoder that has not been trained on them"
         )
     if by in OF_TEST:
         return PROTOCOLS[by](Features(test, test, test, seed, about))

@@ -1,6 +1,5 @@
 """Tables of numbers: RényiCL's protocol on any table, any registered loss in place of its own."""
 
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +22,7 @@ from contrastbench.domains.tabular.encoder import TabularModel
 from contrastbench.domains.tabular.preprocessing import prepare, split
 from contrastbench.domains.tabular.views import Features, two_views
 from contrastbench.losses.contrast import Contrast, both_views, query_key, same_class
-from contrastbench.losses.errors import UserError
+from contrastbench.losses.errors import UserError, tell
 
 Model = TabularModel | Raw
 CLASSIFIERS: dict[str, Callable[[Labelled, Labelled, int], Classifier]] = {
@@ -75,7 +74,7 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         check_rows(len(self.pretraining.y), self.features.number, recipe)
         if self.table_notes:
             notes = "; ".join(f"{name}: {value}" for name, value in self.table_notes.items())
-            print(f"{dataset}: {notes}", file=sys.stderr)
+            tell(f"{dataset}: {notes}")
 
     def data_hash(self, trained: bool) -> str:
         """Training, validation and test rows are of one table."""

@@ -65,9 +65,7 @@ def load_unchanged(
         return with_hash(replace(table, notes=notes))
 
 
-def with_names(
-    name: str, parts: "dict[str, pandas.DataFrame]"
-) -> "dict[str, pandas.DataFrame]":
+def with_names(name: str, parts: "dict[str, pandas.DataFrame]") -> "dict[str, pandas.DataFrame]":
     """The parts, whose columns have texts as names.
 
     Raises:
@@ -172,9 +170,7 @@ def read_csv(path: Path) -> "pandas.DataFrame":
 
     check_unpacked(path)
     separator = "\t" if ".tsv" in path.suffixes[-2:] else ","
-    read = partial(
-        pd.read_csv, path, sep=separator, keep_default_na=False, skipinitialspace=True
-    )
+    read = partial(pd.read_csv, path, sep=separator, keep_default_na=False, skipinitialspace=True)
     header = read(header=None, nrows=1, dtype=str).iloc[0]
     check_doubles(path, filter(None, header))  # pandas would rename the second
     frame = read(na_values=["", "NA", "?"], low_memory=False)

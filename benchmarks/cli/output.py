@@ -1,0 +1,24 @@
+"""What the command line prints: no name in it can command a terminal, or end its line."""
+
+import json
+import sys
+from typing import TextIO
+
+from contrastbench.losses.errors import tell
+
+
+def say(line: object) -> None:
+    """Print a line on standard output."""
+    tell(str(line), sys.stdout)
+
+
+def show(text: str) -> None:
+    """Print the lines of a text on standard output."""
+    for line in text.removesuffix("\n").split("\n"):
+        say(line)
+
+
+def give(value: object, stream: TextIO | None = None) -> None:
+    """Print a value as one line of JSON, which a program reads; by default on standard output."""
+    text = json.dumps(value).replace("\x7f", r"\u007f")  # all other controls are escaped in JSON
+    print(text, file=stream or sys.stdout, flush=True)

@@ -1,0 +1,102 @@
+"""Names of data, classes, columns, files and losses are written by others.
+
+On a terminal they are shown, and never followed.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from contrastbench.benchmarks.api.cells import run
+from contrastbench.losses.errors import UserError
+
+pytest.importorskip("pandas")
+Bench = Callable[..., tuple[int, str, str]]
+NAME = "=a\x1b]0;owned\a\x9b2J\u202e\x7f\n+b"  # a title, a cleared screen, a turned line, a new one
+IN_YAML = "=a\u202e\n+b"  # a table's file may not have the others
+QUICK = {"limit": 100, "batch_size": 16, "probe": "pseudo_inverse", "widths": [8, 8]}
+SHOWN, SHOWN_IN_YAML = (repr(name)[1:-1] for name in (NAME, IN_YAML))
+
+
+def harmless(bench: Bench, *words: str) -> tuple[int, str, str]:
+    """Run a command, which prints nothing that a terminal would follow."""
+    code, out, err = bench(*words)
+    for text in (out, err):
+        assert all(letter.isprintable() for letter in text.replace("\n", "")), (words, text)
+        assert "csv" in words or "\n+b" not in text, (words, text)
+    return code, out, err
+
+
+def table(path: Path, name: str = NAME) -> str:
+    """Write a table of two classes and a constant column, whose names are hostile."""
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows(
+            [["x", f"c{name}", f"t{name}"]] + [[k, 1, f"{k % 2}{name}"] for k in range(200)]
+        )
+    return f"csv:{path.name}"
+
+
+def test_a_run_shows_names(bench: Bench, tmp_path: Path) -> None:
+    words = ["run", "--domain", "tabular", "--loss", "none", "--tiny"]
+    words += ["--recipe", "probe=pseudo_inverse"]
+    mine = ["--dataset", table(tmp_path / f"{NAME}.csv"), "--target", f"t{NAME}"]
+    code, out, err = harmless(bench, *words, *mine)
+    assert code == 0
+    assert f"csv:{SHOWN}.csv" in out
+    assert f"constant columns: ['c{SHOWN}']" in err
+    code, out, err = harmless(bench, *words, *mine, "--json")
+    assert json.loads(out)["dataset"] == f"csv:{NAME}.csv", "records hold the name as it is"
+    for flag in ("--domain", "--dataset", "--loss", "--target", "--set", "--recipe"):
+        harmless(bench, *words, *mine, flag, NAME)
+    mine[-1] = "x"
+    assert "class 0 has 1 rows" in harmless(bench, *words, *mine)[2]
+
+
+def test_python_shows_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = table(tmp_path / f"{NAME}.csv")
+    recipe = {"target": f"t{NAME}", **QUICK}
+    run("tabular", "none", dataset=data, recipe=recipe, results=tmp_path)
+    said = f"csv:{SHOWN}.csv: constant columns: ['c{SHOWN}']\n"
+    assert capsys.readouterr().err == said
+    with pytest.raises(UserError) as error:
+        run("tabular", NAME, dataset=data, recipe=recipe, results=tmp_path)
+    assert str(error.value).isprintable()
+
+
+def sweep_file(path: Path) -> str:
+    """Write a sweep of a data set whose name is hostile, as the file's and the column's are."""
+    recipe = {"epochs": 1, "target": f"t{IN_YAML}", **QUICK}
+    sets = {"tabular": {"datasets": [f"csv:{IN_YAML}.csv"], "recipe": recipe}}
+    losses = ["none", {"infonce": {"temperature": 0.5}}]
+    path.write_text(yaml.safe_dump({"title": IN_YAML, "domains": sets, "losses": losses}))
+    return path.name
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_plans_and_tables_show_names(finished: bool, bench: Bench, tmp_path: Path) -> None:
+    file = sweep_file(tmp_path / f"{IN_YAML}.yaml")
+    data = table(tmp_path / f"{IN_YAML}.csv", IN_YAML)
+    recipe = {"epochs": 1, "target": f"t{IN_YAML}", **QUICK}
+    for loss, seed in [("none", 0), ("none", 1), ("infonce", 0), ("infonce", 1)] * finished:
+        params = {"temperature": 0.5} if loss == "infonce" else {}
+        run("tabular", loss, data, seeds=[seed], params=params, recipe=recipe)
+    seeds = ("--seeds", "0-1")
+    assert SHOWN_IN_YAML in harmless(bench, "plan", file, *seeds)[1]
+    for words in (["audit", file], ["list", "tables"]):
+        harmless(bench, *words)
+    code, _, err = harmless(bench, "sweep", file, "--slurm", "print=true")
+    assert (code, "has a character that sbatch cannot read: rename it" in err) == (2, True)
+    for form in ("md", "csv", "latex"):
+        for command in ("table", "compare"):
+            code, out, err = harmless(bench, command, file, "--format", form)
+            assert (code == 0) == (finished or command == "table"), err
+            cells = [cell for row in csv.reader(io.StringIO(out)) for cell in row]
+            assert form != "csv" or not [c for c in cells if c.startswith(("=", "+", "@"))]
