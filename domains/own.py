@@ -144,9 +144,14 @@ def fingerprint(root: Path) -> str:
 
 
 def files_below(root: Path) -> list[str]:
-    """Sorted names of all files in a folder and its folders, hidden ones left out."""
+    """Sorted names of all files in a folder and its folders, linked ones too, but no hidden ones.
+
+    Raises:
+        UserError: a link leads back to a folder that holds it, or a name is not UTF-8.
+    """
     names = []
-    for folder, folders, here in os.walk(root):
+    for folder, folders, here in os.walk(root, followlinks=True):
+        check_link(Path(folder))
         folders[:] = [name for name in folders if not name.startswith(".")]
         below = Path(folder).relative_to(root)
         names += [(below / name).as_posix() for name in here if not name.startswith(".")]
@@ -157,3 +162,11 @@ def files_below(root: Path) -> list[str]:
             wrong = f"{root}: the name of a file is no UTF-8 ({name!a}): rename it"
             raise UserError(wrong) from None
     return sorted(names)
+
+
+def check_link(folder: Path) -> None:
+    """Raise if a folder is a link to one that holds it, whose files would have no end."""
+    if folder.is_symlink():
+        target = folder.resolve()
+        if any(place.resolve().is_relative_to(target) for place in folder.parents):
+            raise UserError(f"{folder} is a link to a folder that holds it: remove it")

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 pytest.importorskip("PIL")
+from contrastbench.domains import own
 from contrastbench.domains.image.data import load
 from contrastbench.domains.image.images import Images
 from contrastbench.domains.image.own import load_unchanged
@@ -73,6 +74,24 @@ def test_val_beside_test_is_counted(tmp_path: Path) -> None:
     assert images.notes == {"files left out, in val": 6}
 
 
+def test_linked_class_folders_are_read_and_counted(tmp_path: Path) -> None:
+    elsewhere, root = folder(tmp_path / "elsewhere"), tmp_path / "mine"
+    (elsewhere / "train/cat/labels.txt").write_text("x")
+    save(elsewhere / "train/dog/more/9.png", noise(16, 16, 3, seed=99))
+    for part in ("train", "test"):
+        (root / part).mkdir(parents=True)
+        for name in ("cat", "dog"):
+            (root / part / name).symlink_to(elsewhere / part / name)
+    (elsewhere / "train/cat/linked").symlink_to(elsewhere / "train/dog/more")
+    images = read(root)
+    assert len(images.train) == 3 + 3 + 2, "a linked folder in a class folder is read too"
+    assert images.notes == {"files left out, no images by their names": 1}
+    assert load(f"folder:{root}", 16, None, CPU)[1] == load(f"folder:{elsewhere}", 16, None, CPU)[1]
+    state = own.state(str(root), None)
+    save(elsewhere / "test/cat/9.png", noise(16, 16, 3))
+    assert own.state(str(root), None) != state, "and is read again when it changes"
+
+
 BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
     "empty class": (
         lambda r: (r / "train/bird").mkdir(),
@@ -93,6 +112,17 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
     "train alone": (
         lambda r: shutil.rmtree(r / "test"),
         "has train, but neither test nor val: add one, or give folder:.*train",
+    ),
+    "a link in a circle": (
+        lambda r: (r / "train/cat/again").symlink_to(r / "train"),
+        "train/cat/again is a link to a folder that holds it: remove it",
+    ),
+    "two links in a circle": (
+        lambda r: [
+            (r / f"train/{a}/{b}").symlink_to(r / f"train/{b}")
+            for a, b in (("cat", "dog"), ("dog", "cat"))
+        ],
+        "is a link to a folder that holds it: remove it",
     ),
     "nothing": (
         lambda r: [shutil.rmtree(r / p) for p in ("train", "test")],
