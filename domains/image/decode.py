@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import torch
 from joblib import cpu_count
-from PIL import Image, UnidentifiedImageError
+from PIL import ExifTags, Image, UnidentifiedImageError
 from torch import Tensor
 
 from contrastbench.domains.progress import Progress
@@ -47,6 +47,8 @@ TAKEN_AS = {  # Pillow's mode -> what happened to such an image; RGB is as it sh
     "I;16L": "16-bit grey, higher 8 bits taken",
 }
 FIRST_FRAME = "first of several frames taken"
+TURNED = "EXIF orientation not applied"
+ORIENTATION = ExifTags.Base.Orientation
 ReadBytes = Callable[[str], bytes]  # an image's name -> its bytes
 T = TypeVar("T")
 
@@ -59,6 +61,7 @@ class Header:
     height: int
     mode: str
     frames: int  # of an animation, pages of a TIFF; 1 otherwise
+    turned: bool  # whether its EXIF asks to show it turned
     sha256: str  # of the file
 
 
@@ -176,7 +179,8 @@ def look(name: str, data: bytes) -> Header:
             f"{name} has pixels of mode {image.mode}, not of 8 or 16 bits: convert it to RGB"
         )
     return Header(
-        image.width, image.height, image.mode, frames(name, image), hashlib.sha256(data).hexdigest()
+        *(image.width, image.height, image.mode, frames(name, image), turned(image)),
+        hashlib.sha256(data).hexdigest(),
     )
 
 
@@ -184,6 +188,16 @@ def frames(name: str, image: Image.Image) -> int:
     """How many images a file holds."""
     with reading(name, REPLACE):
         return int(getattr(image, "n_frames", 1))
+
+
+def turned(image: Image.Image) -> bool:
+    """Whether a file's EXIF asks for a turn, which is not made; that of a TIFF Pillow makes."""
+    if image.format == "TIFF" or "exif" not in image.info:
+        return False
+    try:
+        return image.getexif().get(ORIENTATION, 1) != 1
+    except Exception:  # whatever Pillow raises of damaged EXIF, the pixels may be whole
+        return False
 
 
 def open_image(name: str, data: bytes) -> Image.Image:
@@ -276,6 +290,7 @@ def oddities(headers: Iterable[Header]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for header in headers:
         conversions = [TAKEN_AS[header.mode]] if header.mode in TAKEN_AS else []
-        for oddity in conversions + [FIRST_FRAME] * (header.frames > 1):
+        several = [FIRST_FRAME] * (header.frames > 1)
+        for oddity in conversions + several + [TURNED] * header.turned:
             counts[oddity] = counts.get(oddity, 0) + 1
     return counts

@@ -15,6 +15,7 @@ pytest.importorskip("PIL")
 from PIL import Image
 
 from contrastbench.domains.image import decode
+from contrastbench.domains.image.decode import ORIENTATION
 from made_images import folder, jpeg, noise, read, refused, save
 
 
@@ -66,6 +67,25 @@ def test_cmyk_is_converted(tmp_path: Path) -> None:
     pixels, notes = harmless(image, tmp_path, "jpg", quality=100)
     assert np.abs(pixels.astype(int) - (200, 100, 50)).max() < 6
     assert notes == {"CMYK, converted": 1}
+
+
+@pytest.mark.parametrize("suffix", ["jpg", "png", "webp"])
+def test_an_orientation_is_not_applied_and_said(suffix: str, tmp_path: Path) -> None:
+    image = Image.fromarray(np.full((16, 16, 3), 40, dtype=np.uint8))
+    image.paste((200, 200, 200), (0, 0, 16, 8))
+    exif = Image.Exif()
+    exif[ORIENTATION] = 6
+    pixels, notes = harmless(image, tmp_path, suffix, exif=exif)
+    assert np.abs(pixels.astype(int) - np.asarray(image)).max() < 6
+    assert notes == {"EXIF orientation not applied": 1}
+
+
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF data")  # by Pillow
+def test_an_orientation_that_changes_nothing_or_is_damaged_is_not_said(tmp_path: Path) -> None:
+    image, exif = Image.fromarray(noise(16, 16, 3)), Image.Exif()
+    exif[ORIENTATION] = 1
+    assert harmless(image, tmp_path / "a", "jpg", exif=exif)[1] == {}
+    assert harmless(image, tmp_path / "b", "jpg", exif=b"Exif\0\0MM\0*\0\0\0\xff")[1] == {}
 
 
 @pytest.mark.parametrize("suffix", ["gif", "webp", "png", "tiff"])
