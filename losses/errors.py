@@ -74,6 +74,16 @@ def users_code(action: str) -> Iterator[None]:
         raise UserError(f"cannot {action} ({cause})") from error
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether there was too little memory for Python or NumPy, or for torch on any device.
+
+    On a CPU torch raises a plain RuntimeError. This function does not import torch.
+    """
+    name, text = type(error).__name__, str(error)
+    refused = isinstance(error, RuntimeError) and "DefaultCPUAllocator: can't allocate" in text
+    return isinstance(error, MemoryError) or name == "OutOfMemoryError" or refused
+
+
 def is_termination(error: BaseException) -> bool:
     """Whether it is what SIGTERM becomes, exit code 143: nothing may hold that up."""
     return isinstance(error, SystemExit) and error.code == 128 + signal.SIGTERM

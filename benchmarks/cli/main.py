@@ -16,7 +16,8 @@ from contrastbench.benchmarks.cli import analyse, check, data, perf, run, score,
 from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.running import launch
 from contrastbench.benchmarks.running.interruption import TERMINATED, end_on_sigterm
-from contrastbench.losses.errors import UserError, printable, tell
+from contrastbench.domains.reading import cause
+from contrastbench.losses.errors import UserError, is_out_of_memory, printable, tell
 
 # by its version typer carries a click of its own or uses the installed one; this is the right one's
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -100,6 +101,11 @@ def answer() -> NoReturn:
     except (UserError, UsageError) as error:
         code = 2
         tell(f"bench: {usage(error) if isinstance(error, UsageError) else error}")
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        code = 1
+        tell(f"bench: there is too little memory ({cause(error)})")
     except OSError as error:
         if error.filename is None:  # not of a file that somebody has named
             raise

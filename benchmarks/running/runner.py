@@ -26,10 +26,11 @@ from contrastbench.benchmarks.running.interruption import termination_kept
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.training import AnyDomain, Diverged, train
 from contrastbench.domains.base import Evaluation, Exports, PairsByClass
+from contrastbench.domains.reading import cause
 from contrastbench.domains.registry import domain_class
 from contrastbench.losses.base import Loss
 from contrastbench.losses.distributed import ProcessLost
-from contrastbench.losses.errors import UserError, is_termination, tell
+from contrastbench.losses.errors import UserError, is_out_of_memory, is_termination, tell
 
 
 def run(
@@ -169,6 +170,10 @@ class NoData(UserError):
     """The dataset cannot be had, or not by this recipe: no loss and no seed would change that."""
 
 
+class NoMemory(UserError):
+    """The dataset does not fit into memory now: beside fewer other processes it may."""
+
+
 def open_domain(
     experiment: Experiment, seed: int, data_root: Path | None, device: torch.device
 ) -> AnyDomain:
@@ -176,6 +181,7 @@ def open_domain(
 
     Raises:
         NoData: it cannot be had.
+        NoMemory: it does not fit into memory.
     """
     try:
         with termination_kept():
@@ -183,6 +189,11 @@ def open_domain(
             return kind(experiment.dataset, experiment.full_recipe, seed, data_root, device)
     except UserError as error:
         raise NoData(str(error)) from None
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        said = f"{experiment.dataset} does not fit into memory ({cause(error)})"
+        raise NoMemory(f"{said}: use fewer samples, or a machine with more") from error
 
 
 def check_export(name: str, domain: AnyDomain, folder: Path, record: Path, finished: bool) -> None:
@@ -236,13 +247,11 @@ def attempt(work: Callable[[], Record]) -> Record:
         return {"status": "diverged", "details": {"error": str(error), **error.details}}
     except ProcessLost:
         raise
-    except (torch.OutOfMemoryError, MemoryError) as error:
-        if not ranks.is_first():
-            raise
-        return {"status": "oom", "details": {"error": str(error)}}
     except (Exception, SystemExit) as error:  # a user's loss may call sys.exit
         if is_termination(error) or not ranks.is_first():
             raise
+        if is_out_of_memory(error):
+            return {"status": "oom", "details": {"error": str(error) or repr(error)}}
         return {
             "status": "failed",
             "details": {"error": reason(error), "traceback": traceback.format_exc()},

@@ -23,7 +23,7 @@ from contrastbench.benchmarks.records.files import host
 from contrastbench.benchmarks.running.channel import private_channel
 from contrastbench.benchmarks.running.interruption import end_on_sigterm
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import NoData, NotWritten, rehearse, run
+from contrastbench.benchmarks.running.runner import NoData, NoMemory, NotWritten, rehearse, run
 from contrastbench.benchmarks.sweeps.claims import claim
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.spec import LossSpec
@@ -72,6 +72,8 @@ def answer(message: Message) -> Message:
         return {"status": "claimed"}
     except NotWritten as error:
         return {"status": "failed", "error": str(error), "record": error.record}
+    except NoMemory as error:
+        return {"status": "oom", "error": str(error)}
     except UserError as error:
         return {"status": "refused", "no_data": isinstance(error, NoData), "error": str(error)}
     except Exception as error:

@@ -18,7 +18,7 @@ import pytest
 import torch
 from typer.main import get_command
 
-from contrastbench.benchmarks.cli import loading
+from contrastbench.benchmarks.cli import listing, loading
 from contrastbench.benchmarks.cli import main as cli
 from contrastbench.benchmarks.cli.arguments import parse_pairs
 from contrastbench.benchmarks.records.seeds import parse_seeds
@@ -631,6 +631,14 @@ def test_a_kept_cell_is_said_to_be_kept_and_an_unchecked_loss_to_be_unchecked(
     _, out, err = bench(*words)
     assert "(kept, " in out
     assert "never checked" not in err
+
+
+@pytest.mark.parametrize("make", [bytearray, torch.empty])
+def test_too_little_memory_is_one_line(make, bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "losses", lambda: make(2**55))
+    code, _, err = bench("list", "losses")
+    assert (code, len(err.splitlines())) == (1, 1)
+    assert err.startswith("bench: there is too little memory (")
 
 
 def test_a_failed_check_says_what_helps_at_every_value_of_a_grid(

@@ -3,6 +3,8 @@
 import hashlib
 import json
 import math
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ from contrastbench.benchmarks.records.store import read
 from contrastbench.benchmarks.running import runner
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run
+from contrastbench.benchmarks.sweeps import worker
 from contrastbench.domains.base import Evaluation
 from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.domains.registry import DOMAINS, declaration
@@ -175,12 +178,49 @@ def test_a_loss_that_is_false_is_trained(tmp_path: Path) -> None:
     assert len(record["details"]["loss_by_epoch"]) == 2
 
 
-def test_out_of_memory_is_its_own_status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def exhaust(*_: object) -> None:
-        raise torch.OutOfMemoryError("no more")
+TOO_MUCH: dict[str, Callable[[], object]] = {
+    "python": lambda: bytearray(2**62),
+    "numpy": lambda: np.empty(2**55),
+    "torch": lambda: torch.empty(2**55),
+    "a card": lambda: raise_(torch.OutOfMemoryError("no more")),
+}
 
-    monkeypatch.setattr(runner, "train", exhaust)
-    assert cell(tmp_path)[0]["status"] == "oom"
+
+def raise_(error: Exception) -> None:
+    raise error
+
+
+@pytest.mark.parametrize("whose", TOO_MUCH)
+def test_out_of_memory_is_its_own_status(
+    whose: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "train", lambda *_: TOO_MUCH[whose]())
+    record, _ = cell(tmp_path)
+    assert record["status"] == "oom"
+    assert record["details"]["error"]
+
+
+@pytest.mark.parametrize("whose", TOO_MUCH)
+def test_data_that_do_not_fit_into_memory_are_one_line(
+    whose: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Large:
+        def __init__(self, *_: object) -> None:
+            TOO_MUCH[whose]()
+
+    monkeypatch.setattr(runner, "domain_class", lambda _: Large)
+    with pytest.raises(
+        runner.NoMemory, match=r"motifs does not fit into memory .*: use fewer"
+    ) as e:
+        cell(tmp_path)
+    assert len(str(e.value).splitlines()) == 1
+    assert not list(tmp_path.rglob("*.json"))
+    message = {
+        "experiment": asdict(Experiment("graph", "motifs", LossSpec("none"), TINY)),
+        "options": {"results": str(tmp_path), "data_root": None},
+        **{"rehearse": True, "seed": 0, "cores": 1},
+    }
+    assert worker.answer(message)["status"] == "oom", "a sweep tries it once more, alone"
 
 
 def test_a_loss_that_is_no_number_is_diverged_and_final(tmp_path: Path) -> None:
