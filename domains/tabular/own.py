@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from contrastbench.domains import download, hub, own
 from contrastbench.domains.declaration import Source
 from contrastbench.domains.reading import UNPACKED, cause, check_doubles
-from contrastbench.domains.tabular.table import Starts, Table, from_frame, telling, with_hash
+from contrastbench.domains.tabular.table import Starts, Table, from_frame, suspicions, with_hash
 from contrastbench.losses.errors import UserError, unknown
 
 if TYPE_CHECKING:
@@ -60,9 +60,7 @@ def load_unchanged(
         check_target(name, frame, target)
         table = from_frame(name, frame, target, starts)
         notes = table.notes | ({"source": frames.source} if frames.source else {})
-        if told := telling(table):
-            notes["columns that tell the class, one value for each"] = told
-        return with_hash(replace(table, notes=notes))
+        return with_hash(replace(table, notes=notes | suspicions(table)))
 
 
 def with_names(name: str, parts: "dict[str, pandas.DataFrame]") -> "dict[str, pandas.DataFrame]":
@@ -205,10 +203,14 @@ def check_unpacked(path: Path) -> None:
 def read_parquet(path: Path) -> "pandas.DataFrame":
     """A Parquet file, whose few bytes may stand for any number of equal rows."""
     import pandas as pd
-    from pyarrow import parquet
+    from pyarrow import parquet, types
 
     kept = parquet.read_metadata(path)
-    check_doubles(path, kept.schema.to_arrow_schema().names)
+    schema = kept.schema.to_arrow_schema()
+    check_doubles(path, schema.names)
+    for field in schema:
+        if types.is_nested(field.type):
+            raise UserError(f"{path} is no table: column {field.name} is no single value")
     if kept.num_rows * kept.num_columns > MAX_NUMBERS:
         size = f"{kept.num_rows} rows of {kept.num_columns} columns"
         raise UserError(f"{path} is too large ({size}): leave rows or columns out")

@@ -1,8 +1,10 @@
 """A table of rows with a class each, made strictly of a data frame."""
 
 import hashlib
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from unicodedata import normalize
 
 import numpy as np
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     import pandas
 
 Array = np.ndarray[Any, np.dtype[Any]]
+EXACT = 2**53  # beyond it a float stands for several whole numbers
 Starts = tuple[int | None, int]  # of the validation and the test rows; None: the seed draws them
 
 
@@ -37,11 +40,12 @@ def from_frame(
     """A table of a file's data frame; rows without a class are left out and counted.
 
     Raises:
-        UserError: no features, an infinite value, one class only, or a class too rare for three
-            parts.
+        UserError: no features, an infinite value, one class only, classes that are hardly told
+            apart, or a class too rare for three parts.
     """
     from pandas.api.types import is_numeric_dtype
 
+    check_exact(path, target, frame[target])
     labelled = frame[target].notna()
     features = frame.loc[labelled].drop(columns=target).apply(plain)
     numbers = [column for column in features if is_numeric_dtype(features[column])]
@@ -63,6 +67,17 @@ def from_frame(
     table = Table(numeric, categorical, names, y, tuple(map(str, classes)), starts, notes)
     check_table(path, table)
     return table
+
+
+def check_exact(path: object, target: Any, column: "pandas.Series") -> None:
+    """Raise if classes are floats so large that two whole numbers may have become one."""
+    from pandas.api.types import is_float_dtype
+
+    if is_float_dtype(column) and (column.abs() >= EXACT).any():
+        raise UserError(
+            f"{path}: column {target} has whole numbers beyond 2^53, of which two may be read as "
+            "one class: begin each with a letter, and fill or remove empty fields"
+        )
 
 
 def plain(column: "pandas.Series") -> "pandas.Series":
@@ -87,7 +102,19 @@ def check_table(path: object, table: Table) -> None:
     if len(table.classes) < 2:
         rows = f"all {len(table)} rows are of one class"
         raise UserError(f"{path}: {rows}: there is nothing to classify")
+    check_alike(path, table.classes)
     check_classes(path, table)
+
+
+def check_alike(path: object, classes: Iterable[str]) -> None:
+    """Raise if two classes look the same: they differ by blanks, or by how accents are encoded."""
+    known: dict[str, str] = {}
+    for name in classes:
+        other = known.setdefault(" ".join(normalize("NFC", name).split()), name)
+        if other != name:
+            raise UserError(
+                f"{path}: the classes {other!a} and {name!a} look the same: write them alike"
+            )
 
 
 def check_classes(path: object, table: Table) -> None:
@@ -107,12 +134,35 @@ def check_classes(path: object, table: Table) -> None:
         )
 
 
-def telling(table: Table) -> list[str]:
-    """Names of the columns that are the classes under other names, as a copy of the target is."""
+def suspicions(table: Table) -> dict[str, list[str]]:
+    """Columns of a user's table that are probably not meant as they are, by what is odd."""
     columns = [*table.numeric.T, *table.categorical.T]
-    return [
-        name for name, column in zip(table.names, columns, strict=True) if renames(column, table)
-    ]
+    odd: dict[str, Callable[[Array, Table], bool]] = {
+        "columns that tell the class, one value for each": renames,
+        "columns of row numbers that tell the class, as rows were sorted by it": numbers_sorted,
+        "columns of texts with line breaks, perhaps by a stray quote": has_line_breaks,
+    }
+    found = {
+        note: [
+            name for name, column in zip(table.names, columns, strict=True) if is_odd(column, table)
+        ]
+        for note, is_odd in odd.items()
+    }
+    return {note: names for note, names in found.items() if names}
+
+
+def numbers_sorted(column: Array, table: Table) -> bool:
+    """Whether a column has another whole number in each row, and the classes are ranges of it."""
+    if column.dtype == object or not np.array_equal(column, np.round(column)):
+        return False
+    order = np.argsort(column)
+    changes = np.count_nonzero(np.diff(table.y[order]))
+    return changes == len(table.classes) - 1 and bool(np.diff(column[order]).all())
+
+
+def has_line_breaks(column: Array, table: Table) -> bool:
+    """Whether a text goes over several lines: two stray quotes swallow all rows between them."""
+    return column.dtype == object and any("\n" in text for text in column)
 
 
 def renames(column: Array, table: Table) -> bool:

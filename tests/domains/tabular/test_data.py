@@ -110,6 +110,26 @@ BAD = {
     "no labels": (rows(["1,red,"] * 9), "y", "all 0 rows are of one class"),
     "no rows": ("a,y\n", "y", "t.csv has no rows"),
     "empty": ("", "y", "cannot be read as a table .No columns to parse"),
+    "classes beyond the precision of floats": (
+        MIXED.replace("no\n", f"{2**53}\n").replace("yes", f"{2**53 + 1}") + "12,red,\n",
+        "y",
+        "column y has whole numbers beyond 2\\^53, of which two may be read as one class",
+    ),
+    "classes beyond 64 bits": (
+        MIXED.replace("no\n", f"{2**70}\n").replace("yes", f"{2**70 + 1}"),
+        "y",
+        "column y has whole numbers beyond 2\\^53, of which two may be read as one class",
+    ),
+    "classes that differ by blanks": (
+        MIXED.replace("11,,yes", "11,,yes "),
+        "y",
+        "the classes 'yes' and 'yes ' look the same: write them alike",
+    ),
+    "classes that differ by encoding": (
+        MIXED.replace("yes", "\u00e9").replace("11,,\u00e9", "11,,e\u0301"),
+        "y",
+        r"the classes 'e\\u0301' and '\\xe9' look the same: write them alike",
+    ),
     "ragged": ("a,y\n1,2\n1,2,3,4\n", "y", "cannot be read as a table .*line 3"),
 }
 

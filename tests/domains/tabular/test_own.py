@@ -305,3 +305,41 @@ def test_a_column_that_tells_the_class_is_named(tmp_path: Path) -> None:
 
 def test_a_row_number_is_not_taken_for_the_class(tmp_path: Path) -> None:
     assert not load(f"csv:{write(tmp_path / 't.csv', frame(10))}", "y")[0].notes
+
+
+def test_large_whole_numbers_are_classes_where_they_are_exact(tmp_path: Path) -> None:
+    large = frame(20).assign(y=[2**53, 2**53 + 1] * 10)
+    table, _ = load(f"csv:{write(tmp_path / 't.csv', large)}", "y")
+    assert table.classes == ("9007199254740992", "9007199254740993")
+
+
+@pytest.mark.parametrize("start", [0, 100])
+def test_row_numbers_of_sorted_rows_are_named(start: int, tmp_path: Path) -> None:
+    """As `to_csv` writes them, of a table that was shuffled since or not."""
+    note = "columns of row numbers that tell the class, as rows were sorted by it"
+    table = frame(30).assign(a=[k % 7 for k in range(30)]).sort_values("y", ignore_index=True)
+    table.index += start
+    for rows in (table, table.sample(frac=1, random_state=0), table.drop(start + 3)):
+        rows.to_csv(tmp_path / "t.csv")
+        assert load("csv:t.csv", "y", tmp_path)[0].notes == {note: ["Unnamed: 0"]}
+    table.index = table.index[::-1] // 2
+    table.to_csv(tmp_path / "t.csv")
+    assert load("csv:t.csv", "y", tmp_path)[0].notes == {}, "two rows share a number"
+
+
+def test_rows_that_a_stray_quote_swallows_are_noted(tmp_path: Path) -> None:
+    rows = [f"{k},w{k % 3},{'no' if k % 2 else 'yes'}" for k in range(40)]
+    rows[10], rows[20] = rows[10].replace("w", '"w'), rows[20].replace("w2", 'w2"')
+    (tmp_path / "t.csv").write_text("\n".join(["a,w,y", *rows]))
+    table, _ = load("csv:t.csv", "y", tmp_path)
+    note = "columns of texts with line breaks, perhaps by a stray quote"
+    assert (len(table), table.notes) == (30, {note: ["w"]})
+
+
+def test_nested_columns_of_a_parquet_file_are_refused(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    for value in ([1, 2], {"b": 1}):
+        columns = {"a": [value] * 20, "y": ["no", "yes"] * 10}
+        arrow.parquet.write_table(arrow.table(columns), tmp_path / "t.parquet")
+        with pytest.raises(UserError, match=r"t\.parquet is no table: column a is no single value"):
+            load("parquet:t.parquet", "y", tmp_path)
