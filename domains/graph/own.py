@@ -77,7 +77,8 @@ def united(items: Sequence[Item]) -> Graphs:
         raise UserError(f"graphs have {min(widths)} and {max(widths)} node features: give all one")
     ptr = pointers(torch.tensor([len(item.x) for item in items]))
     edges = [item.edges + start for item, start in zip(items, ptr, strict=False)]
-    _, y = np.unique([item.y for item in items], return_inverse=True)
+    classes = np.array([item.y for item in items], dtype=object)  # a long text takes its own room
+    _, y = np.unique(classes, return_inverse=True)
     return union(
         torch.cat([item.x for item in items]), torch.cat(edges, 1), ptr, torch.from_numpy(y)
     )
@@ -233,14 +234,33 @@ def item_of(name: str, graph: Any) -> Item:
     nodes = getattr(graph, "num_nodes", None)
     if edges is None or not nodes or edges.dim() != 2 or len(edges) != 2:
         raise UserError(f"{name} is no torch_geometric.data.Data with nodes and an edge_index")
-    if edges.numel() and not 0 <= int(edges.min()) <= int(edges.max()) < nodes:
-        raise UserError(f"{name} has {nodes} nodes and an edge of node {int(edges.max())}")
+    check_edges(name, edges, nodes)
     if y is None or torch.as_tensor(y).numel() != 1 or float(y) != int(y):
         raise UserError(f"{name} has y={y}: give each graph one class, a whole number")
-    x = torch.zeros(nodes, 0) if x is None else x.reshape(nodes, -1).float()
+    x = torch.zeros(nodes, 0) if x is None else features_of(name, x, nodes)
+    return Item(edges.long(), x, int(y))
+
+
+def check_edges(name: str, edges: Tensor, nodes: int) -> None:
+    """Raise unless edges are pairs of node numbers; half a node would be cut to a whole one."""
+    if edges.is_floating_point() or edges.is_complex() or edges.dtype == torch.bool:
+        raise UserError(f"{name} has an edge_index of {edges.dtype}: give whole numbers")
+    ends = (int(edges.min()), int(edges.max())) if edges.numel() else ()
+    wrong = [end for end in ends if not 0 <= end < nodes]
+    if wrong:
+        raise UserError(f"{name} has {nodes} nodes and an edge of node {wrong[0]}")
+
+
+def features_of(name: str, x: Any, nodes: int) -> Tensor:
+    """(nodes, features) of a `Data` whose `x` has a row for each node."""
+    x = torch.as_tensor(x).detach()
+    if not x.dim() or len(x) != nodes or x.is_complex():
+        found = f"{nodes} nodes and x of {x.dtype} and shape {tuple(x.shape)}"
+        raise UserError(f"{name} has {found}: give each node a row of numbers")
+    x = x.reshape(nodes, -1).float()
     if not bool(x.isfinite().all()):
         raise UserError(f"{name} has node features that are not finite")
-    return Item(edges.long(), x, int(y))
+    return x
 
 
 READERS: dict[str, Callable[[str, Path | None], Graphs]] = {

@@ -72,7 +72,9 @@ def read_files(what: str, data_root: Path | None) -> list[Rows]:
 
 def read_file(path: Path) -> Rows:
     """The columns of sentences and scores."""
-    rows = [line.split("\t") for line in TextFiles(path.parent).lines(path.name) if line]
+    lines = enumerate(TextFiles(path.parent).lines(path.name), 1)
+    numbered = [(k, line.split("\t")) for k, line in lines if line]
+    rows = [row for _, row in numbered]
     header = rows[0] if rows else []
     if not set(COLUMNS) <= set(header):
         if header and len(header) != len(COLUMNS):
@@ -81,9 +83,9 @@ def read_file(path: Path) -> Rows:
         return rows
     check_doubles(path, [name for name in header if name in COLUMNS])
     places = [header.index(column) for column in COLUMNS]
-    wrong = next((k for k, row in enumerate(rows, 1) if len(row) != len(header)), None)
-    if wrong:
-        raise UserError(f"{path} line {wrong} has {len(rows[wrong - 1])} columns: repair it")
+    for number, row in numbered:
+        if len(row) != len(header):
+            raise UserError(f"{path} line {number} has {len(row)} columns: repair it")
     return [[row[place] for place in places] for row in rows[1:]]
 
 

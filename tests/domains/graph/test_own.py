@@ -1,6 +1,7 @@
 """Graphs that users bring: folders, torch-geometric's sets, functions of their own."""
 
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -138,6 +139,16 @@ def test_a_function_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     for body, message in {
         f"return [Data({parts.replace('[k % 2]', '[0.5]')}) for k in (0, 1)]": "one class",
         f"return [Data({parts.replace('eye(3)', 'eye(2)')}) for k in (0, 1)]": "has 2 nodes and an",
+        f"return [Data({parts.replace('[1, 2]]', '[1, -1]]')}) for k in (0, 1)]": "of node -1",
+        f"return [Data({parts.replace('[1, 2]]', '[1, 1.5]]')}) for k in (0, 1)]": (
+            r"graph 0 has an edge_index of torch.float32: give whole numbers"
+        ),
+        f"return [Data({parts.replace('eye(3)', 'ones(6, 1)')}, num_nodes=3) for k in (0, 1)]": (
+            r"3 nodes and x of torch.float32 and shape \(6, 1\): give each node a row"
+        ),
+        f"return [Data({parts.replace('eye(3)', 'eye(3) * 1j')}) for k in (0, 1)]": (
+            r"x of torch.complex64 and shape \(3, 3\): give each node a row of numbers"
+        ),
         f"return [Data({parts}) for k in (0,)]": "1 graphs: two are needed",
         "return [Data(num_nodes=3)] * 2": "graph 0 is no torch_geometric.data.Data",
         "return 7": r"cannot run mine.py:graphs \(TypeError",
@@ -147,6 +158,16 @@ def test_a_function_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             own.load(written(body), None)
     with pytest.raises(UserError, match=r"unknown function in .*: did you mean 'graphs'"):
         own.load("mine.py:graph", None)
+
+
+def test_a_very_long_class_takes_its_own_room() -> None:
+    x, edges = torch.ones(1, 1), torch.zeros(2, 0, dtype=torch.long)
+    items = [own.Item(edges, x, "a" * 2**20 if k == 7 else "ab"[k % 2]) for k in range(400)]
+    tracemalloc.start()
+    graphs = own.united(items)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (peak < 2**25, graphs.y.tolist()[5:9]) == (True, [2, 0, 1, 0])
 
 
 def test_folders_that_hold_no_graphs_are_one_line(tmp_path: Path) -> None:
