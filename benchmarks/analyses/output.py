@@ -45,7 +45,7 @@ def table(folder: Path, name: str, columns: Sequence[str], rows: Iterable[Sequen
     """Write and name a CSV; numbers that are not there are empty cells."""
     path, text = folder / f"{name}.csv", io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
+    writer.writerow(map(files.no_formula, columns))
     writer.writerows(map(files.no_formula, row) for row in rows)
     files.replace(path, text.getvalue())
     return path

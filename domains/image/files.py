@@ -84,6 +84,7 @@ def from_files(
         digest.update(f"{parts.train.labels}{parts.test.labels}".encode())
     side = common_side(headers, size)
     notes = notes | decode.oddities(headers) | resized(headers, side)
+    notes |= tested_twice(headers[: len(parts.train.names)], headers[len(parts.train.names) :])
     train = (
         whole_files(parts.train, read, headers, side, device)
         if whole and side is not None
@@ -92,6 +93,13 @@ def from_files(
     test = stored(parts.test, read, headers[0], side, device)
     images = ImageSet(train, test, None, parts.classes, drawn=parts.drawn, notes=notes)
     return images, digest.hexdigest()
+
+
+def tested_twice(train: list[Header], test: list[Header]) -> dict[str, int]:
+    """How many test files have the bytes of a training file."""
+    trained = {header.sha256 for header in train}
+    count = sum(header.sha256 in trained for header in test)
+    return {"test images that are training images too": count} if count else {}
 
 
 def common_side(headers: list[Header], size: int) -> int | None:

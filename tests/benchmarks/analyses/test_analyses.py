@@ -214,7 +214,7 @@ def test_a_csv_has_no_formulas_and_is_written_whole(tmp_path: Path) -> None:
     rows = [("=cmd", -1, -0.5)]
     with pytest.raises(MemoryError):
         list(output.write(tmp_path, "a", ("loss", "@x", "y"), rows, Torn()))  # type: ignore[arg-type]
-    assert (tmp_path / "a.csv").read_text() == "loss,@x,y\n'=cmd,-1,-0.5\n"
+    assert (tmp_path / "a.csv").read_text() == "loss,'@x,y\n'=cmd,-1,-0.5\n"
     assert (tmp_path / "a.svg").read_text() == "old"
     assert len(list(tmp_path.iterdir())) == 2
 

@@ -92,6 +92,13 @@ def test_linked_class_folders_are_read_and_counted(tmp_path: Path) -> None:
     assert own.state(str(root), None) != state, "and is read again when it changes"
 
 
+def test_test_images_that_are_trained_on_are_counted(tmp_path: Path) -> None:
+    root = folder(tmp_path, ("train",))
+    (root / "test").symlink_to(root / "train")
+    save(root / "train/cat/9.png", noise(16, 16, 3))
+    assert read(root).notes == {"test images that are training images too": 7}
+
+
 BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
     "empty class": (
         lambda r: (r / "train/bird").mkdir(),
