@@ -30,7 +30,7 @@ def test_new_losses_and_pairings_join_and_kept_numbers_stay() -> None:
     kept = {name: FROZEN[name] for name in FROZEN if name != "jsd"}
     kept["dv"] = {"both_views": drifted, "gone": drifted}
     found = joined(kept)
-    assert {*FROZEN} == {name for name in found if found[name].keys() == PAIRINGS.keys()}
+    assert {*LOSSES} == {name for name in found if found[name].keys() == PAIRINGS.keys()}
     assert found["dv"]["both_views"] == drifted
     assert {name: found[name] for name in kept if name != "dv"} == {
         name: FROZEN[name] for name in kept if name != "dv"
