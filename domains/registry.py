@@ -192,11 +192,6 @@ def make_recipe(domain: str, values: dict[str, Any]) -> Recipe:
     return declaration(domain).recipe.of(domain, values)
 
 
-def datasets() -> dict[str, Datasets]:
-    """The datasets of every domain that can be loaded."""
-    return {name: about.datasets for name, about in loaded().items()}
-
-
 def known_data() -> Datasets:
     """Every dataset and corpus by name, of every domain that can be loaded."""
     return {

@@ -38,7 +38,7 @@ class NWJ(ExponentialLoss):
         alpha=SKEW,
     )
 
-    def __init__(self, temperature: float = 0.5, alpha: float = 1.52587890625e-05) -> None:
+    def __init__(self, temperature: float = 0.5, alpha: float = 2**-16) -> None:
         super().__init__()
         self.temperature = self.checked("temperature", temperature)
         self.alpha = self.checked("alpha", alpha)

@@ -321,16 +321,19 @@ def describe_source(name: str) -> Description:
     node = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == attribute)
     init = next(n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
     names = [a.arg for a in init.args.args[1:]]
-    defaults = [ast.literal_eval(d) for d in init.args.defaults]
     declared = next(
         n.value
         for n in node.body
         if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "ranges"
     )
-    # our own text, which uses the names of the module `ranges` alone
-    by_name = eval(compile(ast.Expression(declared), module, "eval"), vars(ranges).copy())
+
+    def value(expression: ast.expr) -> Any:
+        """Evaluate our own text, which uses the names of the module `ranges` alone."""
+        return eval(compile(ast.Expression(expression), module, "eval"), vars(ranges).copy())
+
+    defaults = dict(zip(names, map(value, init.args.defaults), strict=True))
     summary = (ast.get_docstring(node) or "").split("\n")[0]
-    return Description(summary, dict(zip(names, defaults, strict=True)), by_name)
+    return Description(summary, defaults, value(declared))
 
 
 def describe_class(factory: Any) -> Description:

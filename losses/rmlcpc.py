@@ -43,9 +43,7 @@ class RMLCPC(ScoreLoss):
         gamma=ORDER,
     )
 
-    def __init__(
-        self, temperature: float = 0.5, alpha: float = 1.52587890625e-05, gamma: float = 2.0
-    ) -> None:
+    def __init__(self, temperature: float = 0.5, alpha: float = 2**-16, gamma: float = 2.0) -> None:
         super().__init__()
         self.temperature = self.checked("temperature", temperature)
         self.alpha = self.checked("alpha", alpha)

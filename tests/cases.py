@@ -4,7 +4,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from contrastbench.losses import Contrast
+from contrastbench.losses import LOSSES, Contrast
 from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
 
 SUM = "infonce + 0.5*dar"
@@ -78,6 +78,10 @@ PARAMETERS: dict[str, Callable[[Random], dict[str, Any]]] = {
     },
     SUM: lambda r: {"dar.form": r.choice(["chain", "star"])},
 }
+
+
+# losses/test_oracles.py fails where one is missing
+NAMES = [name for name in LOSSES if name in PARAMETERS]
 
 
 def random_params(name: str, seed: int) -> dict[str, Any]:

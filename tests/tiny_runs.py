@@ -1,17 +1,20 @@
 """Numbers of every loss in every domain: the first step of a training.
 
 A module of its own, so that a process can be started with it on instructions that every CPU has.
-`python tests/tiny_runs.py` writes the file that tests/attack/test_numbers.py compares with: do so
-where a protocol has another version, or a domain or a loss is new, and look at what has changed.
+`python tests/tiny_runs.py` adds new losses, new domains and domains whose protocol has a new
+version to the file that tests/attack/test_numbers.py compares with, and leaves every other line.
+`python tests/tiny_runs.py --anew DOMAIN` writes the numbers of that domain anew.
 """
 
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+import frozen
 from contrastbench.domains.registry import DOMAINS
 
 KNOWN = Path(__file__).with_name("attack") / "numbers.json"
@@ -67,8 +70,22 @@ def measured() -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
+def joined(kept: dict[str, Any], now: dict[str, Any], anew: Collection[str] = ()) -> dict[str, Any]:
+    """Return the kept numbers with those of new losses; a new protocol has its own numbers."""
+
+    def domain(name: str) -> dict[str, Any]:
+        old, new = kept.get(name, {}), now[name]
+        if name in anew or old.get("protocol") != new["protocol"]:
+            return new
+        losses = frozen.updated(old["losses"], new["losses"], new["losses"].__getitem__)
+        return {**new, "losses": losses}
+
+    return {name: domain(name) for name in now}
+
+
 if __name__ == "__main__":
-    if sys.argv[1:]:
+    if sys.argv[1:] == ["--print"]:
         print(json.dumps({domain: measure(domain) for domain in DOMAINS}))
     else:
-        KNOWN.write_text(json.dumps(measured(), indent=1) + "\n")
+        anew = frozen.asked(DOMAINS)
+        frozen.write(KNOWN, joined(frozen.read(KNOWN), measured(), anew))

@@ -1,17 +1,18 @@
 """What every domain must satisfy, checked on any domain: one of ours or of somebody's package.
 
 Each check takes the domain under check and raises AssertionError: what is wrong, and what to do.
-The global random state is the same wherever a check does not ask whether it matters, so that a
+The global generators are seeded wherever a check does not ask whether they matter, so that a
 fault fails the one check that is about it. Everything runs on the CPU, on the domain's tiny recipe.
 """
 
 import copy
 import json
 import math
+import random
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass, fields, replace
 from io import StringIO
@@ -19,6 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, get_args
 
+import numpy as np
 import torch
 from joblib import cpu_count
 from torch import Tensor, nn
@@ -34,6 +36,8 @@ from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.errors import UserError, is_termination, users_code
 from contrastbench.losses.laws import CheckResult
 from contrastbench.losses.spec import LossSpec
+
+Batches = Callable[[int], Iterator[Any]]  # of an epoch
 
 UNIT = 1e-3  # how far a row's length may be from 1: bfloat16 rounds by 4e-3 of a coordinate
 CPU = torch.device("cpu")
@@ -58,16 +62,20 @@ class Subject:
     def open(self, seed: int = 0, dataset: str | None = None) -> AnyDomain:
         """One of its datasets read anew, without what it says to people."""
         experiment = replace(self.experiment, dataset=dataset or self.experiment.dataset)
-        torch.manual_seed(0)
+        seed_generators(0)
         with redirect_stderr(StringIO()):
             return open_domain(experiment, seed, self.data_root, CPU)
 
     def train(
         self, checkpoint: Path | None = None, look: Look | None = None
     ) -> tuple[nn.Module, History]:
-        """A model after the recipe's epochs."""
+        """Train a model for the recipe's epochs, as if nothing in it drew from global generators.
+
+        Draws from these are what the checks of batches and contrasts are about.
+        """
         domain, loss = self.open(), self.experiment.loss.make()
-        torch.manual_seed(0)
+        vars(domain)["batches"] = without_global_draws(domain.batches)
+        seed_generators(0)
         return train(domain, loss, checkpoint, look=look)
 
 
@@ -144,15 +152,17 @@ def check_face(subject: Subject) -> None:
 
 def check_model(subject: Subject) -> None:
     """The seed alone decides a model's weights."""
-    weights = []
+    weights, states = [], []
     for seed, disturbance in ((0, 1), (0, 2), (1, 1)):
         domain = subject.open(seed)
-        torch.manual_seed(disturbance)
+        seed_generators(disturbance)
         weights.append(domain.model().state_dict())
+        states.append(generator_states())
     name = difference(weights[0], weights[1])
     fix = "initialise under torch.random.fork_rng and manual_seed(self.seed)"
     assert name is None, f"one seed gives two models ({name} differs): {fix}"
     assert difference(weights[0], weights[2]), f"all seeds give one model: {fix}"
+    check_not_reseeded("model()", states[0], states[1], fix)
 
 
 def check_batches(subject: Subject) -> None:
@@ -166,6 +176,12 @@ def check_batches(subject: Subject) -> None:
         assert same, f"epoch {epoch} is not the same when asked for in another order: {fix}"
     assert not equal(views(other, model, 0, 0), epochs[0]), f"all seeds give the same views: {fix}"
     assert not equal(*epochs), f"all epochs give the same views: {fix}"
+    states = []
+    for disturbance in (1, 2):
+        seed_generators(disturbance)
+        list(domain.batches(0))
+        states.append(generator_states())
+    check_not_reseeded("batches()", *states, fix)
 
 
 def check_steps(subject: Subject) -> None:
@@ -180,6 +196,7 @@ def check_steps(subject: Subject) -> None:
 def check_contrasts(subject: Subject) -> None:
     """Unit rows, valid ids, negatives for all anchors, gradients; no stray draws."""
     model, contrasts = first_contrasts(subject, 0)
+    state = generator_states()
     assert contrasts, "a batch gives no contrast"
     for contrast in contrasts:
         check_rows(contrast)
@@ -188,6 +205,7 @@ def check_contrasts(subject: Subject) -> None:
     _, again = first_contrasts(subject, 1)
     fix = "draw from a generator or seed that the batch carries"
     assert equal(tensors(contrasts), tensors(again)), f"a batch gives two contrasts: {fix}"
+    check_not_reseeded("contrasts()", state, generator_states(), fix)
 
 
 def check_resume(subject: Subject) -> None:
@@ -235,10 +253,12 @@ def check_evaluation(subject: Subject) -> None:
     """`evaluate` leaves the model alone and gives the same numbers again, fit for a record."""
     model, _ = subject.train()
     before = copy.deepcopy(model.state_dict())
-    first, second = (evaluated(subject, model, disturbance) for disturbance in (1, 2))
+    first, state = evaluated(subject, model, 1), generator_states()
+    second = evaluated(subject, model, 2)
+    fix = "key all draws of the scoring by the seed, and draw them from generators of its own"
+    check_not_reseeded("evaluate()", state, generator_states(), fix)
     name = difference(before, model.state_dict())
     assert name is None, f"evaluate changes {name}: score in eval mode, and train copies alone"
-    fix = "key all draws of the scoring by the seed"
     assert first.metrics == second.metrics, f"a model has two scores: {fix}"
     check_numbers(first)
     check_folds(first, subject.experiment.full_recipe.nested)
@@ -259,11 +279,50 @@ CHECKS: list[Check] = [
 ]
 
 
+def seed_generators(seed: int) -> None:
+    """Seed the process's global generators, from which no domain should draw."""
+    torch.manual_seed(seed)
+    np.random.seed(seed)
+    random.seed(seed)
+
+
+def generator_states() -> dict[str, Any]:
+    """Return the state of each global generator, comparable by ==."""
+    numpys = np.random.get_state(legacy=False)["state"]
+    return {
+        "torch": torch.get_rng_state().tolist(),
+        "numpy": (numpys["key"].tolist(), numpys["pos"]),
+        "random": random.getstate(),
+    }
+
+
+def check_not_reseeded(
+    call: str, one: Mapping[str, Any], other: Mapping[str, Any], fix: str
+) -> None:
+    """Fail if a call left the same state twice although it began in two."""
+    reseeded = [name for name in one if one[name] == other[name]]
+    names = " and ".join(reseeded)
+    assert not reseeded, f"{call} reseeds the global generator of {names}: {fix}"
+
+
+def without_global_draws(batches: Batches) -> Batches:
+    """Return the same batches, with the global generators seeded before whatever could draw."""
+
+    def of(epoch: int) -> Iterator[Any]:
+        seed_generators(epoch)
+        for batch in batches(epoch):
+            seed_generators(epoch)
+            yield batch
+            seed_generators(epoch)
+
+    return of
+
+
 def views(domain: AnyDomain, model: nn.Module, epoch: int, disturbance: int) -> list[Tensor]:
     """What a copy of the model makes of an epoch's batches, which are drawn after a disturbance."""
-    torch.manual_seed(disturbance)
+    seed_generators(disturbance)
     batches, model = list(domain.batches(epoch)), copy.deepcopy(model).train()
-    torch.manual_seed(0)
+    seed_generators(0)
     return [x for batch in batches for x in tensors(domain.contrasts(model, batch))]
 
 
@@ -271,14 +330,14 @@ def first_contrasts(subject: Subject, disturbance: int) -> tuple[nn.Module, Sequ
     """A new model and its contrasts of the first batch, made after a disturbance."""
     domain = subject.open()
     model, batch = domain.model().train(), next(iter(domain.batches(0)))
-    torch.manual_seed(disturbance)
+    seed_generators(disturbance)
     return model, domain.contrasts(model, batch)
 
 
 def evaluated(subject: Subject, model: nn.Module, disturbance: int) -> Evaluation:
     """The model's score by the domain opened anew, after a disturbance."""
     domain = subject.open()
-    torch.manual_seed(disturbance)
+    seed_generators(disturbance)
     return domain.evaluate(model)
 
 

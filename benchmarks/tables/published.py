@@ -10,10 +10,6 @@ from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.domains.registry import check_domain, make_recipe
 from contrastbench.losses.errors import UserError, unknown
 
-OF_ROWS = ("printed", "undecided", "nested", "repeats", "data", "settings")
-# keys that no file sets
-OURS = ("name", "selection", "choices", "copies", "tiny", "sweep", "grid", "joined")
-
 
 def published(document: Document) -> Table:
     """The table of a file that is not a sweep file.
@@ -42,15 +38,6 @@ def printed(row: Row, i: int, document: Document) -> dict[str, list[str]]:
 
 def check(table: Table, document: Document) -> None:
     """Raise for names in a table's file that name nothing, or two things."""
-    for key in OURS:
-        if key in table.model_fields_set:
-            raise document.wrong_at(
-                [key],
-                "a file has no such key; a table's name is that of its file, without .yaml",
-            )
-    for i, row in enumerate(table.rows):
-        for key in row.model_fields_set.intersection(OF_ROWS):
-            raise document.wrong_at(["rows", i, key], "a file has no such key: remove it")
     for where, domain in domains(table):
         try:
             check_domain(domain)

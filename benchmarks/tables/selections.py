@@ -125,7 +125,7 @@ def choose(table: Table, row: Row, column: str, results: Path) -> Experiment | s
         return (
             "its parameters are the paper's choice and it declares no grid"
             if published
-            else fixed(table, row, column)
+            else table.experiment(row, column)
         )
     scores = scores_of(tried, tune(table), results)
     done = [value for value in scores if value is not None]
@@ -148,11 +148,6 @@ def scores_of(tried: Sequence[Experiment], tune: Tune, results: Path) -> list[fl
         for data_hash in in_order(data)
     ]
     return min(found, key=lambda scores: scores.count(None), default=[None] * len(tried))
-
-
-def fixed(table: Table, row: Row, column: str) -> Experiment:
-    """A row without anything to choose."""
-    return table.experiment(row, column)
 
 
 def score(trial: Experiment, records: Sequence[Record], tune: Tune, data_hash: str) -> float | None:

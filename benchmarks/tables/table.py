@@ -12,7 +12,7 @@ from contrastbench.benchmarks.records.moment import remembered
 from contrastbench.benchmarks.records.seeds import SEEDS
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.protocol import Printed, Protocol
-from contrastbench.benchmarks.tables.strict_yaml import Strict
+from contrastbench.benchmarks.tables.strict_yaml import ByProgram, Strict
 from contrastbench.domains.registry import declaration
 from contrastbench.losses.spec import LossSpec
 
@@ -44,29 +44,29 @@ class Row(Strict):
     params_by_column: dict[str, dict[str, Any]] = Field({})
     grid: dict[str, list[Any]] = Field({}, description="values to choose from, instead of params")
     grid_by_column: dict[str, dict[str, list[Any]]] = Field({})  # over grid
-    settings: list[dict[str, Any]] = Field(
+    settings: ByProgram[list[dict[str, Any]]] = Field(
         [], description="parameters to choose among, instead of a grid; set by a sweep file"
     )
     recipe: dict[str, Any] = Field({})  # over the column's
     params_from: Marks = Field({})
     recipe_from: Marks = Field({})
     paper: dict[str, Published] = Field({})  # by column
-    printed: dict[str, list[str]] = Field(
+    printed: ByProgram[dict[str, list[str]]] = Field(
         {}, description="the published values letter by letter; set by the reader of the file"
     )
-    undecided: dict[str, str] = Field(
+    undecided: ByProgram[dict[str, str]] = Field(
         {}, description="why nothing is chosen in a column; set by a selection"
     )
-    nested: dict[str, list[dict[str, Any]]] = Field(
+    nested: ByProgram[dict[str, list[dict[str, Any]]]] = Field(
         {}, description="parameters that each fold of a column chooses among; set by a selection"
     )
-    best_of: dict[str, int] = Field(
+    best_of: ByProgram[dict[str, int]] = Field(
         {}, description="how many settings a column's are the best of; set by a selection"
     )
-    repeats: str = Field(
+    repeats: ByProgram[str] = Field(
         "", description="name of the row that this one repeats on further data; set by `apart`"
     )
-    data: dict[str, str] = Field(
+    data: ByProgram[dict[str, str]] = Field(
         {}, description="data hash by column, of a row for further data; set by `apart`"
     )
 
@@ -85,7 +85,7 @@ class Tune(Strict):
 class Table(Strict):
     """A published table."""
 
-    name: str = ""
+    name: ByProgram[str] = ""
     title: str
     source: str
     notes: str = ""
@@ -99,13 +99,19 @@ class Table(Strict):
     rows: list[Row] = Field(min_length=1)
     seeds: list[Seed] = Field([0, 1, 2, 3, 4])  # those of a sweep that names none
     tune: Tune | None = Tune()
-    tiny: bool = False  # a smoke test
-    sweep: bool = False  # made of losses and data, which others can join
-    grid: dict[str, list[Any]] = Field({}, description="of a sweep, for losses that join it too")
-    joined: list[str] = Field([], description="names of rows that were asked for by `--loss`")
-    selection: str = "paper: parameters as published"
-    choices: list[str] = Field([], description="what a selection has chosen; set by it")
-    copies: list[str] = Field([], description="of sets that records are of; set by `apart`")
+    tiny: ByProgram[bool] = False  # a smoke test
+    sweep: ByProgram[bool] = False  # made of losses and data, which others can join
+    grid: ByProgram[dict[str, list[Any]]] = Field(
+        {}, description="of a sweep, for losses that join it too"
+    )
+    joined: ByProgram[list[str]] = Field(
+        [], description="names of rows that were asked for by `--loss`"
+    )
+    selection: ByProgram[str] = "paper: parameters as published"
+    choices: ByProgram[list[str]] = Field([], description="what a selection has chosen; set by it")
+    copies: ByProgram[list[str]] = Field(
+        [], description="of sets that records are of; set by `apart`"
+    )
 
     @property
     def quotes(self) -> bool:

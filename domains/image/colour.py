@@ -45,27 +45,6 @@ def grey(images: Tensor) -> Tensor:
     return (red * LUMA[0]).add_(green, alpha=LUMA[1]).add_(blue, alpha=LUMA[2]).unsqueeze(1)
 
 
-def blend(images: Tensor, other: Tensor, factor: Tensor) -> Tensor:
-    """Factor * images + (1 - factor) * other, cut to [0, 1]."""
-    factor = column(factor)
-    return torch.addcmul(other * (1 - factor), images, factor).clamp_(0, 1)
-
-
-def brightness(images: Tensor, factor: Tensor) -> Tensor:
-    """Images times their factor."""
-    return (images * column(factor)).clamp_(0, 1)
-
-
-def contrast(images: Tensor, factor: Tensor) -> Tensor:
-    """A blend with the mean grey of each image."""
-    return blend(images, grey(images).mean((1, 2, 3), keepdim=True), factor)
-
-
-def saturation(images: Tensor, factor: Tensor) -> Tensor:
-    """A blend with the grey image."""
-    return blend(images, grey(images), factor)
-
-
 def hue(images: Tensor, shift: Tensor) -> Tensor:
     """Hue moved by a share of the colour circle, value and saturation as they were.
 

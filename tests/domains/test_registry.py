@@ -153,7 +153,6 @@ def test_a_broken_declaration_is_one_line_and_takes_no_other_domain_down(
     assert names == [*registry.DOMAINS, "new", "points"]
     assert f"new        BROKEN: {error.value}" in list(listing.domains())
     assert {"plane", "motifs", "wiki1m"} < registry.known_data().keys()
-    assert "new" not in registry.datasets()
     assert any(line.startswith("plane") for line in listing.data())
 
 
@@ -190,7 +189,7 @@ def test_a_name_clash_is_refused(
     monkeypatch: pytest.MonkeyPatch, entries: list[tuple[str, str]], message: str
 ) -> None:
     announce(monkeypatch, *(EntryPoint(*entry, registry.ENTRY_POINTS) for entry in entries))
-    for ask in (registry.domains, registry.datasets, lambda: list(listing.domains())):
+    for ask in (registry.domains, registry.known_data, lambda: list(listing.domains())):
         with pytest.raises(UserError, match=message) as error:
             ask()
         assert "\n" not in str(error.value)

@@ -262,7 +262,12 @@ rows:
         (
             "title: t",
             "name: t\ntitle: t",
-            "mine.yaml:1: a file has no such key; a table's name is that of its file",
+            "mine.yaml:1: only the program sets 'name', no file: remove it",
+        ),
+        (
+            "  loss: adnce",
+            "  loss: adnce\n  best_of: {A: 7}",
+            "mine.yaml:11: only the program sets 'best_of', no file: remove it",
         ),
         ("title: t", "title: t: u", "mine.yaml:1: mapping values are not allowed"),
         ("rows:", "rows", "mine.yaml:9: could not find expected ':'"),

@@ -591,6 +591,25 @@ def test_a_wrong_file_is_named_with_the_line(tmp_path: Path, text: str, what: st
     assert "\n" not in str(error.value)
 
 
+OF_TABLES = ("name", "tiny", "sweep", "grid", "joined", "selection", "choices", "copies")
+OF_ROWS = ("settings", "printed", "undecided", "nested", "best_of", "repeats", "data")
+
+
+@pytest.mark.parametrize(
+    ("key", "rest"),
+    [
+        *((key, f"{key}: 7\nrows: [{{name: a}}]\n") for key in OF_TABLES),
+        *((key, f"rows: [{{name: a, {key}: 7}}]\n") for key in OF_ROWS),
+    ],
+)
+def test_a_key_that_only_the_program_sets_is_refused(tmp_path: Path, key: str, rest: str) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(OWN + rest)
+    with pytest.raises(UserError) as error:
+        load(str(path))
+    assert str(error.value) == f"{path}:6: only the program sets {key!r}, no file: remove it"
+
+
 def test_published_values_stand_as_they_are_printed(tmp_path: Path) -> None:
     """RényiCL's Table 14: means with one digit, deviations with two."""
     assert "71.6 ± 0.36" in render(load("renyicl-table14"), tmp_path, "md")

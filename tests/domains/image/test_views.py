@@ -35,9 +35,6 @@ def close(ours: Tensor, theirs: list[Tensor], atol: float = EXACT) -> None:
 
 
 COLOURS: dict[str, tuple[Any, Any, tuple[float, float], float]] = {
-    "brightness": (colour.brightness, F.adjust_brightness, (0.0, 2.0), EXACT),
-    "contrast": (colour.contrast, F.adjust_contrast, (0.0, 2.0), EXACT),
-    "saturation": (colour.saturation, F.adjust_saturation, (0.0, 2.0), EXACT),
     "hue": (
         colour.hue,
         F.adjust_hue,

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from cases import SUM, random_params
+from cases import NAMES, SUM, random_params
 from contrastbench.losses import LOSSES, Contrast, Loss, get_loss
 from contrastbench.losses.laws import (
     CHECKS,
@@ -22,16 +22,16 @@ from contrastbench.losses.laws.assertions import Check
 from contrastbench.losses.laws.battery import REMEDIES, run
 from counts import times
 
-NAMES = [*LOSSES, SUM]
+DRAWN = [*NAMES, SUM]  # by tests/cases.py
 SEEDS = st.integers(0, 2**31)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*LOSSES, SUM])
 def test_whole_battery(name: str) -> None:
     assert [result for result in check_loss(name, seeds=[0]) if not result.passed] == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", DRAWN)
 @given(seed=SEEDS)
 @settings(max_examples=times(200, least=25), deadline=None, derandomize=True, database=None)
 def test_laws(name: str, seed: int) -> None:
@@ -44,7 +44,7 @@ def test_laws(name: str, seed: int) -> None:
     precision.check_float32(build, seed)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", DRAWN)
 def test_gradients(name: str) -> None:
     for seed in range(times(50)):
         params = random_params(name, seed)

@@ -1,13 +1,16 @@
 """The audio domain with one fault in each class."""
 
 import hashlib
+import random
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
 import torch
 from contrastbench_audio import DECLARATION
 from contrastbench_audio.domain import AudioDomain, AudioModel, Batch
 from torch import Tensor
+from torch.nn.functional import dropout
 
 from contrastbench.domains.base import Evaluation, generator
 from contrastbench.losses.contrast import Contrast, both_views
@@ -22,6 +25,38 @@ class Seedless(AudioDomain):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             return AudioModel(self.recipe.width)
+
+
+class ReseedingModel(AudioDomain):
+    """The model is initialised by the seed, and so is all that the process draws afterwards."""
+
+    def model(self) -> AudioModel:
+        torch.manual_seed(self.seed)
+        return AudioModel(self.recipe.width)
+
+
+class ReseedingBatches(AudioDomain):
+    """An epoch reseeds the process's generators, of which it needs none."""
+
+    def batches(self, epoch: int) -> Iterator[Batch]:
+        np.random.seed(epoch)
+        return super().batches(epoch)
+
+
+class ReseedingContrasts(AudioDomain):
+    """A step reseeds the process's generators."""
+
+    def contrasts(self, model: AudioModel, batch: Batch) -> list[Contrast]:
+        torch.manual_seed(self.seed)
+        return super().contrasts(model, batch)
+
+
+class ReseedingEvaluation(AudioDomain):
+    """The score reseeds the process's generators."""
+
+    def evaluate(self, model: AudioModel) -> Evaluation:
+        random.seed(self.seed)
+        return super().evaluate(model)
 
 
 class GlobalDraws(AudioDomain):
@@ -64,6 +99,13 @@ class StrayDraws(AudioDomain):
         one, two = batch
         with torch.random.fork_rng(devices=[]):
             return [both_views(model(one), model(two + 0.1 * torch.randn(two.shape)))]
+
+
+class GlobalDropout(AudioDomain):
+    """Dropout draws from the global random state, as `nn.Dropout` does."""
+
+    def contrasts(self, model: AudioModel, batch: Batch) -> list[Contrast]:
+        return [both_views(*(dropout(model(view), 0.1) for view in batch))]
 
 
 class Counting(AudioModel):
