@@ -8,6 +8,7 @@ so are those that early records lack.
 import re
 import reprlib
 import warnings
+from itertools import chain
 from typing import Annotated, Any, Literal, NotRequired, get_args
 
 from pydantic import (
@@ -34,7 +35,9 @@ LARGEST_INTEGER = 2**63 - 1
 Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
 Amount = Annotated[float, Field(ge=0, le=1e10)]  # seconds of three centuries
 Count = Annotated[int, Field(ge=0, le=10**12)]
-Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+CONTROL = r"[\x00-\x1f\x7f-\x9f\ufffe\uffff]"  # characters that break a line, a terminal, or XML
+Text = Annotated[str, StringConstraints(pattern=f"^{CONTROL.replace('[', '[^')}*$")]
+Hash = Annotated[str, StringConstraints(min_length=64, max_length=64, pattern=r"^[0-9a-f]*$")]
 
 
 class InvalidRecord(UserError):
@@ -44,9 +47,9 @@ class InvalidRecord(UserError):
 class Environment(TypedDict, total=False):
     """Where a cell was run."""
 
-    commit: str | None
-    device: str | None
-    versions: dict[str, str | None]
+    commit: Text | None
+    device: Text | None
+    versions: dict[Text, Text | None]
 
 
 class Details(TypedDict, total=False):
@@ -56,12 +59,12 @@ class Details(TypedDict, total=False):
     inner: list[Number]
     validation: Number | None
     test_part: TestPart
-    samples: dict[str, Count]
-    rows: dict[str, Count]
-    images: dict[str, Count]
-    tasks: dict[str, list[dict[str, Number]]]
+    samples: dict[Text, Count]
+    rows: dict[Text, Count]
+    images: dict[Text, Count]
+    tasks: dict[Text, list[dict[Text, Number]]]
     data: dict[str, Any] | None
-    scored_data: str | None
+    scored_data: Text | None
     loss_by_epoch: list[Number]
     dev_curve: list[Annotated[list[Number], Field(min_length=2, max_length=2)]]
     error: str | None
@@ -70,19 +73,19 @@ class Details(TypedDict, total=False):
 class Fields(TypedDict):
     """A record."""
 
-    domain: str
-    dataset: str
-    loss: str
-    loss_code: str
+    domain: Text
+    dataset: Text
+    loss: Text
+    loss_code: Text
     params: dict[str, Any]
     recipe: dict[str, Any]
-    protocol: str
-    data_hash: str
+    protocol: Text
+    data_hash: Text
     key: Hash
     seed: Annotated[int, Field(ge=0, lt=SEEDS)]
     status: Status
-    metrics: NotRequired[dict[str, Number]]
-    main: NotRequired[str]
+    metrics: NotRequired[dict[Text, Number]]
+    main: NotRequired[Text]
     details: Details
     environment: Environment
     seconds: NotRequired[Amount]
@@ -114,9 +117,11 @@ def check(record: dict[str, Any], where: object) -> None:
 
 def wrong_together(record: dict[str, Any]) -> str:
     """Return what is wrong with fields that depend on others; nothing: all is right."""
-    for name in ("params", "recipe"):
-        if (wrong := out_of_bounds(record[name])) is not None:
-            return f"a value of {name} is {shown(wrong)} (a number that can be computed with)"
+    free = {"params": record["params"], "recipe": record["recipe"]}
+    free["details.data"] = record["details"].get("data")
+    for name, value in free.items():
+        if (wrong := unusable(value)) is not None:
+            return f"{name} has {shown(wrong)} (a number in bounds, or a text of one line)"
     score_at = record["recipe"].get("score_at", [])
     if not isinstance(score_at, list) or not all(isinstance(one, int) for one in score_at):
         return f"recipe.score_at is {shown(score_at)} (a list of epochs)"
@@ -129,11 +134,13 @@ def wrong_together(record: dict[str, Any]) -> str:
     return wrong_metric(record["metrics"]) if record["domain"] in DOMAINS else ""
 
 
-def out_of_bounds(value: Any) -> float | None:
-    """Return the first number within a value that is too large, or none at all."""
+def unusable(value: Any) -> str | float | None:
+    """Return the first text or number within a value that cannot be shown or computed with."""
     if isinstance(value, dict | list):
-        inner = value.values() if isinstance(value, dict) else value
-        return next((one for one in map(out_of_bounds, inner) if one is not None), None)
+        inner = chain(value, value.values()) if isinstance(value, dict) else value
+        return next((one for one in map(unusable, inner) if one is not None), None)
+    if isinstance(value, str):
+        return value if not value.isprintable() and re.search(CONTROL, value) else None
     if isinstance(value, float):
         return None if abs(value) <= LARGEST else value
     return value if isinstance(value, int) and abs(value) > LARGEST_INTEGER else None
@@ -155,6 +162,7 @@ def first_of(error: ValidationError) -> str:
     if about["type"] == "missing":
         return f"it has no {field}"
     why = about["msg"].removeprefix("Input should be ")
+    why = "a text of one line" if about["type"] == "string_pattern_mismatch" else why
     return f"{field} is {shown(about['input'])} ({why})"
 
 
