@@ -204,7 +204,7 @@ def merge(
 ) -> None:
     """Add the records of other folders, or those that come with contrastbench.
 
-    Equal ones are kept as they are, unequal ones named and left out.
+    Equal ones are kept as they are; unequal and invalid ones are named and left out.
 
     Example: bench merge other/results third/results
 
@@ -218,8 +218,11 @@ def merge(
     done = merge(folders, results)
     for line in done.unequal:
         say(f"unequal: {line}")
-    say(f"{done.added} added, {done.equal} equal, {len(done.unequal)} unequal")
-    if done.unequal:
+    for line in done.invalid:
+        say(f"invalid: {line}")
+    invalid = f", {len(done.invalid)} invalid" * bool(done.invalid)
+    say(f"{done.added} added, {done.equal} equal, {len(done.unequal)} unequal{invalid}")
+    if done.unequal or done.invalid:
         raise typer.Exit(1)
 
 

@@ -10,9 +10,10 @@ from contrastbench.benchmarks.records.experiment import (
     in_order,
     records_of,
 )
+from contrastbench.benchmarks.records.schema import STATUSES
 from contrastbench.benchmarks.records.store import Record
 
-ORDER = ("ok", "diverged", "oom", "failed", "skipped")  # what a seed came to: the best of its tries
+ORDER = STATUSES  # what a seed came to: the best of its tries
 
 
 def best(records: Sequence[Record]) -> Record:

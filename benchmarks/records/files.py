@@ -24,17 +24,34 @@ def host() -> str:
     return re.sub(r"[^a-zA-Z0-9]+", "-", f"{platform.node()} {processes}").strip("-")
 
 
+def owner() -> str:
+    """Return a part of a file's name: the host, the process, and a random number."""
+    return f"{host()}.{os.getpid()}.{secrets.token_hex(6)}"
+
+
 def temporary(folder: Path) -> Path:
-    """A name for a file on its way: the host's, the process's, and a random part."""
-    return folder / f".{host()}.{os.getpid()}.{secrets.token_hex(6)}.tmp"
+    """Return a name for a file on its way."""
+    return folder / f".{owner()}.tmp"
 
 
 def sweep(folder: Path) -> None:
     """Remove files on their way whose process was of this host and is dead."""
-    for path in folder.glob(f".{host()}.*.tmp"):
+    for path in of_dead_owners(folder, before="", after="tmp"):
+        path.unlink(missing_ok=True)
+
+
+def of_dead_owners(folder: Path, before: str, after: str) -> Iterator[Path]:
+    """Yield files with an owner in their names whose process was of this host and is dead.
+
+    Args:
+        folder: where the files are.
+        before: what stands before the owner and a dot; a pattern without dots.
+        after: what stands after a dot and the owner.
+    """
+    for path in folder.glob(f"{before}.{host()}.*.{after}"):
         number = path.name.split(".")[2]
         if number.isdecimal() and not alive(int(number)):
-            path.unlink(missing_ok=True)
+            yield path
 
 
 def alive(number: int) -> bool:

@@ -5,12 +5,15 @@ a loose file; of a pack, what is not there yet comes as a pack.
 """
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 
 from contrastbench.benchmarks.records import files, packs, reading, store
 from contrastbench.benchmarks.records.packs import Pack, Row
+from contrastbench.benchmarks.records.reading import Snapshot
+from contrastbench.benchmarks.records.schema import InvalidRecord
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.losses.errors import UserError
 
@@ -24,20 +27,26 @@ class Merged:
     added: int = 0
     equal: int = 0
     unequal: list[str] = field(default_factory=list)
+    invalid: list[str] = field(default_factory=list)
 
     def compare(self, path: Path, theirs: bytes, ours: bytes, where: object) -> None:
         """Count a record that is there already; of unequal ones the first stays.
 
         Args:
             path: of its file, as it is or as it would be.
-            theirs: the bytes that come.
+            theirs: the bytes that come, which were checked.
             ours: those that are there.
             where: the coming one's file or pack.
         """
         if theirs == ours:
             self.equal += 1
             return
-        one, other = store.parsed(ours, path), store.parsed(theirs, where)
+        try:
+            one = store.valid(store.parsed(ours, path), path, path)
+        except InvalidRecord as error:
+            self.invalid.append(str(error))
+            return
+        other = store.parsed(theirs, where)
         if reading.agree(one, other):
             self.equal += 1
         else:
@@ -48,98 +57,132 @@ class Merged:
 def merge(sources: Sequence[Path], results: Path) -> Merged:
     """Publish the sources' records in results; of unequal ones the first stays, and both are named.
 
+    Invalid records are named and left out.
+
     Raises:
         UserError: a source has no records, or one of them is not as it was published; nothing has
             been done then. Or results cannot be written; what was added before stays.
     """
-    for source in sources:
-        check(source)
-    done = Merged()
+    invalid = {path: error for source in sources for path, error in check(source).items()}
+    done = Merged(invalid=[str(error) for error in invalid.values()])
     for source in sources:
         for dataset in reading.datasets(source):
             target = results / "runs" / dataset.relative_to(source / "runs")
             with packs.writable(target):
-                for pack in packs.of(dataset):
-                    merge_pack(pack, target, done)
-                for folder in reading.folders(dataset):
-                    merge_files(folder, target / folder.name, done)
+                merge_dataset(dataset, target, done, invalid)
     return done
 
 
-def check(source: Path) -> None:
-    """Raise unless a source has records, and each is whole and stands where it belongs."""
-    found = False
+def check(source: Path) -> dict[Path, InvalidRecord]:
+    """Check that a source has records, and each is whole and stands where it belongs.
+
+    Returns:
+        What is wrong with the invalid ones, by the paths of their files.
+
+    Raises:
+        UserError: it has none, or one is not as it was published.
+    """
+    found, invalid = False, dict[Path, InvalidRecord]()
     for dataset in reading.datasets(source):
-        for folder in reading.folders(dataset):
-            for name in reading.loose(folder):
-                path = folder / name
-                store.checked(store.file_of(path), path, path)
-                found = True
-        found |= bool(packs.of(dataset))
+        there = reading.snapshot(dataset)
+        for path in there.files:
+            try:
+                store.checked(data_of(path), path, path)
+            except InvalidRecord as error:
+                invalid[path] = error
+        for pack in there.packs:
+            invalid |= pack.check()
+        found |= bool(there.files or there.packs)
     if not found:
         raise UserError(f"{source} holds no records: name a folder that holds runs/")
+    return invalid
 
 
-def merge_files(folder: Path, target: Path, done: Merged) -> None:
+def data_of(path: Path) -> bytes:
+    """Return a record's file, which may have been packed since it was listed."""
+    data = reading.file_of(path)
+    if data is None:
+        raise UserError(f"{path} was removed meanwhile: merge again")
+    return data
+
+
+def merge_dataset(dataset: Path, target: Path, done: Merged, invalid: Container[Path]) -> None:
+    """Add the records of a dataset; those in packs as packs, the others as files."""
+    there = reading.snapshot(dataset)
+    for pack in there.packs:
+        merge_pack(pack, target, done, invalid)
+    by_folder = groupby(there.files, lambda path: path.parent)
+    for folder, paths in by_folder:
+        merge_files([path for path in paths if path not in invalid], target / folder.name, done)
+
+
+def merge_files(paths: Sequence[Path], target: Path, done: Merged) -> None:
     """Add the loose records of a loss."""
-    ours, missing = packs.of(target.parent), list[str]()
-    for name in reading.loose(folder):
-        there = bytes_of(target / name, ours)
-        if there is None:
-            missing.append(name)
-        else:
-            done.compare(target / name, store.file_of(folder / name), there, folder / name)
+    ours = reading.snapshot(target.parent).names(target)
+    for path in paths:
+        if path.name in ours:
+            done.compare(target / path.name, data_of(path), data_of(target / path.name), path)
+    missing = [path for path in paths if path.name not in ours]
     if missing:
         target.mkdir(parents=True, exist_ok=True)
-        wanted = ((target / name, store.file_of(folder / name)) for name in missing)
-        for name, added in zip(missing, files.publish_all(wanted), strict=True):
+        added_all = files.publish_all((target / path.name, data_of(path)) for path in missing)
+        for path, added in zip(missing, added_all, strict=True):
             done.added += added
             if not added:  # somebody else was first
-                theirs, there = (store.file_of(path / name) for path in (folder, target))
-                done.compare(target / name, theirs, there, folder / name)
+                done.compare(target / path.name, data_of(path), data_of(target / path.name), path)
         files.sync_folder(target)
 
 
-def bytes_of(path: Path, ours: Sequence[Pack]) -> bytes | None:
-    """A record's file, which may be in a pack; None: there is none."""
-    if path.exists():
-        return store.file_of(path)
-    found = ((pack, pack.find(path.parent.name, path.name)) for pack in ours)
-    return next((pack.data(row) for pack, row in found if row), None)
-
-
-def merge_pack(pack: Pack, target: Path, done: Merged) -> None:
+def merge_pack(pack: Pack, target: Path, done: Merged, invalid: Container[Path]) -> None:
     """Add what a dataset's folder has not of a pack: all of it as it is, or a part as a pack."""
-    missing = {folder: missing_of(pack, target / folder, done) for folder in pack.folders}
+    there = reading.snapshot(target)
+    missing = {
+        folder: missing_of(pack, target / folder, there, done, invalid) for folder in pack.folders
+    }
     count = sum(map(len, missing.values()))
     if not count:
         return
     target.mkdir(parents=True, exist_ok=True)
     with files.on_its_way(target) as path:
-        if count == pack.count:
-            shutil.copyfile(pack.path, path)
-            files.sync(path)
-        else:
+        if not (count == pack.count and copied(pack, path)):
             packs.write(path, pack.dictionary, rows(pack, missing))
         packs.publish(path)
     done.added += count
 
 
-def missing_of(pack: Pack, target: Path, done: Merged) -> set[str]:
+def copied(pack: Pack, path: Path) -> bool:
+    """Copy the file of a pack, unless it has gone; what is open can be read though."""
+    try:
+        shutil.copyfile(pack.path, path)
+    except FileNotFoundError:
+        return False
+    files.sync(path)
+    return True
+
+
+def missing_of(
+    pack: Pack, target: Path, there: Snapshot, done: Merged, invalid: Container[Path]
+) -> set[str]:
     """What a loss's folder has not of a pack; the rest is compared."""
-    ours, theirs = packs.of(target.parent), pack.checksums(target.name)
-    there = {
-        name: checksum for one in ours for name, checksum in one.checksums(target.name).items()
+    folder = pack.path.parent / target.name
+    theirs = {
+        name: checksum
+        for name, checksum in pack.checksums(target.name).items()
+        if folder / name not in invalid
     }
-    loose = set(reading.loose(target))
-    for name in sorted(theirs.keys() & (there.keys() | loose)):
-        if name not in loose and theirs[name] == there[name]:
+    packed = {
+        name: checksum
+        for one in there.packs
+        for name, checksum in one.checksums(target.name).items()
+    }
+    ours = there.names(target)
+    for name in sorted(theirs.keys() & ours):
+        if theirs[name] == packed.get(name) and name not in there.loose.get(target, ()):
             done.equal += 1
         else:
-            mine = bytes_of(target / name, ours)
-            assert mine is not None, "it is there"
+            mine = data_of(target / name)
             done.compare(target / name, pack.file(target.name, name), mine, pack.path)
-    return theirs.keys() - there.keys() - loose
+    return theirs.keys() - ours
 
 
 def rows(pack: Pack, wanted: dict[str, set[str]]) -> Iterator[tuple[Row, Record]]:

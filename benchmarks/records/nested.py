@@ -103,8 +103,10 @@ def choose(trials: Sequence[Experiment], records: Sequence[Record]) -> Record | 
             "samples": scored(ok[0]).samples,
             "chosen": [trials[k].loss.params for k in best],
         },
-        "seconds": sum(record.get("seconds", 0.0) for record in records),
-        "peak_memory_mib": max(filter(None, (one["peak_memory_mib"] for one in ok)), default=None),
+        "seconds": sum(record.get("seconds") or 0.0 for record in records),
+        "peak_memory_mib": max(
+            filter(None, (one.get("peak_memory_mib") for one in ok)), default=None
+        ),
     }
 
 

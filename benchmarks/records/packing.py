@@ -1,19 +1,24 @@
 """`bench pack`: the finished records of each dataset into one pack, and back.
 
 A loose file or an old pack is removed once all that it holds stands in a pack that is on the disk,
-has its name and was read back. So a kill at any moment leaves each record where it was, or in both
-places, which is harmless. Others may run, pack or read meanwhile.
+was read back, and has a private name, so that nobody else removes it. A pack is undone under a
+private name, too. So a kill at any moment leaves each record where it was, or in both places, which
+is harmless. Others may run, pack, undo or read meanwhile.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from contrastbench.benchmarks.records import files, packs, reading, store
+from pydantic_core import from_json
+
+from contrastbench.benchmarks.records import files, packs, reading, schema, store
 from contrastbench.benchmarks.records.packs import Pack, Row
 from contrastbench.benchmarks.records.reading import unless_gone
+from contrastbench.benchmarks.records.schema import InvalidRecord
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.losses.errors import UserError
 
@@ -67,37 +72,70 @@ def each(results: Path, do: Callable[[Path], str]) -> Iterator[str]:
         raise UserError(f"{results} holds no records: name a folder that holds runs/")
     for dataset in found:
         with packs.writable(dataset):
-            line = reading.repeated(partial(do, dataset))
+            packs.recover(dataset)
+            line = reading.until_found(partial(do, dataset))
         if line:
             yield f"{dataset.relative_to(results / 'runs').as_posix()}: {line}"
 
 
 def pack_dataset(dataset: Path) -> str:
-    """Pack a dataset; what was done, if anything."""
-    old = packs.of(dataset)
-    there = [source for folder in reading.folders(dataset) for source in finished(folder, old)]
-    sources = without_doubles(there)
-    packed = {pack.path for pack in old}
-    loose = [source.where for source in there if source.where not in packed]
+    """Pack a dataset; what was done, if anything.
+
+    Invalid records are named, and stay or become loose files.
+    """
+    old = packs.named(dataset)
+    folders = reading.folders(dataset)
+    loose = [source for folder in folders for source in in_files(folder) if is_valid(source)]
     if not loose and len(old) < 2:
         return ""
-    dictionary = b"".join(source.data() for source in sources[:: len(sources) // SAMPLES + 1])
-    new = published(dataset, dictionary[-packs.WINDOW :], sources)
-    before = megabytes(gone := [*loose, *(packed - {new})])
-    remove(gone)
-    return f"{len(sources)} records in {new.name}, {before} before, {megabytes([new])} now"
+    packed = [source for pack in old for source in sources_of(pack)]
+    sources = without_doubles([*packed, *loose])
+    gone = [*(source.where for source in loose), *(pack.path for pack in old)]
+    before = megabytes(gone)
+    with published(dataset, sources) as new:
+        now = megabytes([new])
+        remove([path for path in gone if path != packs.public(new)])
+    return f"{len(sources)} records in {packs.public(new).name}, {before} before, {now} now"
 
 
-def finished(folder: Path, old: Iterable[Pack]) -> list[Source]:
-    """The finished records of a loss, those in packs first."""
-    sources = [
+def in_files(folder: Path) -> list[Source]:
+    """Return the finished records of a loss in loose files."""
+    names = (name for name in reading.loose(folder) if NAME.fullmatch(name))
+    return [file_of(folder / name) for name in names]
+
+
+def file_of(path: Path) -> Source:
+    """Return the record of a loose file."""
+    return Source(path, path, partial(unless_gone, path, store.file_of))
+
+
+def is_valid(source: Source) -> bool:
+    """Whether a record's fields have their types and bounds; say it if not."""
+    try:
+        return bool(source.record)
+    except InvalidRecord as error:
+        schema.warn(error)
+        return False
+
+
+def sources_of(pack: Pack) -> list[Source]:
+    """Check a pack, make its invalid records loose files, and return the others."""
+    invalid = pack.check()
+    sources = [source for name in pack.folders for source in in_pack(pack, name)]
+    for source in sources:
+        if source.path in invalid:
+            schema.warn(invalid[source.path])
+            source.path.parent.mkdir(exist_ok=True)
+            files.publish(source.path, source.data())
+    return [source for source in sources if source.path not in invalid]
+
+
+def in_pack(pack: Pack, name: str) -> list[Source]:
+    """Return the records of a loss in a pack."""
+    folder = pack.path.parent / name
+    return [
         Source(folder / name, pack.path, partial(pack.file, folder.name, name))
-        for pack in old
         for name in pack.checksums(folder.name)
-    ]
-    loose = [folder / name for name in reading.loose(folder) if NAME.fullmatch(name)]
-    return sources + [
-        Source(path, path, partial(unless_gone, path, store.file_of)) for path in loose
     ]
 
 
@@ -106,17 +144,21 @@ def without_doubles(sources: Iterable[Source]) -> list[Source]:
     kept: dict[Path, Source] = {}
     for source in sources:
         other = kept.setdefault(source.path, source)
-        if other is not source and other.data() != source.data():
-            reading.check_agree(source.path, other, source)
+        if other is not source:
+            check_same(other, source)
     return sorted(kept.values(), key=lambda source: source.order)
 
 
-def published(dataset: Path, dictionary: bytes, sources: list[Source]) -> Path:
-    """The new pack, on the disk and read back."""
+@contextmanager
+def published(dataset: Path, sources: list[Source]) -> Iterator[Path]:
+    """Write a pack and read it back; during the block it has a private name."""
+    dictionary = b"".join(source.data() for source in sources[:: len(sources) // SAMPLES + 1])
+    dictionary = dictionary[-packs.WINDOW :]
     with files.on_its_way(dataset) as path:
         packs.write(path, dictionary, (row_of(source, dictionary) for source in sources))
         read_back(Pack(path), sources)
-        return packs.publish(path)
+        with packs.hidden(path, path.with_name(packs.name_of(path))) as new:
+            yield new
 
 
 def row_of(source: Source, dictionary: bytes) -> tuple[Row, Record]:
@@ -130,7 +172,7 @@ def row_of(source: Source, dictionary: bytes) -> tuple[Row, Record]:
         record["seed"],
         record["status"],
         float(seconds) if isinstance(seconds, int | float) else None,
-        store.digest(record),
+        from_json(data)["sha256"],
         packs.deflated(data, dictionary),
     )
     return row, record
@@ -150,20 +192,39 @@ def read_back(pack: Pack, sources: Iterable[Source]) -> None:
 
 def unpack_dataset(dataset: Path) -> str:
     """Make a dataset's packs loose files; what was done, if anything."""
-    old = packs.of(dataset)
-    count = 0
-    for folder in reading.folders(dataset):
-        folder.mkdir(exist_ok=True)
-        sources = [source for source in finished(folder, old) if source.where != source.path]
-        added_all = files.publish_all((source.path, source.data()) for source in sources)
-        for source, added in zip(sources, added_all, strict=True):
-            count += added
-            if not added and source.data() != source.path.read_bytes():
-                loose = Source(source.path, source.path, source.path.read_bytes)
-                reading.check_agree(source.path, source, loose)
-        files.sync_folder(folder)
-    remove([pack.path for pack in old])
+    old = packs.named(dataset)
+    count = sum(unpacked(dataset, pack) for pack in old)
     return f"{count} records are files again" if old else ""
+
+
+def unpacked(dataset: Path, pack: Pack) -> int:
+    """Make the records of a pack loose files, and return how many were none."""
+    pack.check()
+    with suppress(FileNotFoundError), packs.hidden(pack.path, pack.path) as private:
+        count = sum(made_loose(dataset / name, in_pack(pack, name)) for name in pack.folders)
+        remove([private])
+        return count
+    return 0  # another process has packed or undone it meanwhile
+
+
+def made_loose(folder: Path, sources: list[Source]) -> int:
+    """Make packed records of a loss loose files, and return how many were none."""
+    folder.mkdir(exist_ok=True)
+    added_all = files.publish_all((source.path, source.data()) for source in sources)
+    count = 0
+    for source, added in zip(sources, added_all, strict=True):
+        count += added
+        if not added:
+            with suppress(FileNotFoundError):  # the file was packed meanwhile
+                check_same(source, file_of(source.path))
+    files.sync_folder(folder)
+    return count
+
+
+def check_same(one: Source, other: Source) -> None:
+    """Raise if two runs of a cell found different things."""
+    if one.data() != other.data():
+        reading.check_agree(one.path, one, other)
 
 
 def remove(paths: list[Path]) -> None:

@@ -9,22 +9,33 @@ Its table `records` holds each record's file byte for byte, deflated with a dict
 of some of them; `cells` and `recipes` say what they are of, so that a table reads only what it
 shows. SQLite's file and zlib's streams may differ between releases, so two machines may pack the
 same records under two names: that is harmless, and `bench pack` makes one of them.
+
+Nothing is removed because a pack holds it that somebody else may remove. Who removes files first
+has a pack of all that they hold under a private name, `packed-HASH.HOST.PROCESS.RANDOM.sqlite`.
+Readers read it like any other, and no other process removes it. Afterwards it gets its public name
+(`bench pack`), or goes because its records are files again (`--undo`). If its process was killed,
+the next `bench pack` or `--undo` on that host gives it its public name. So no lock is needed, which
+a network disk might not honour: links, renames and removals are atomic there, too.
 """
 
 import hashlib
 import json
+import os
 import sqlite3
 import stat
 import weakref
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from contrastbench.benchmarks.records import files, store
+from pydantic_core import from_json
+
+from contrastbench.benchmarks.records import files, schema, store
 from contrastbench.benchmarks.records.moment import remembered
+from contrastbench.benchmarks.records.schema import InvalidRecord
 from contrastbench.benchmarks.records.store import Matches, Record
 from contrastbench.losses.errors import UserError
 
@@ -169,6 +180,45 @@ def name_of(path: Path) -> str:
         return f"packed-{hashlib.file_digest(file, 'sha256').hexdigest()[:16]}.sqlite"
 
 
+def public(path: Path) -> Path:
+    """Return the public name of a pack, which may have a private one."""
+    return path.with_name(f"{path.name.partition('.')[0]}.sqlite")
+
+
+@contextmanager
+def hidden(path: Path, named: Path) -> Iterator[Path]:
+    """Give a pack a private name during the block, and then its public one unless it is gone.
+
+    Args:
+        path: the pack, or a file on its way.
+        named: its public name.
+
+    Raises:
+        FileNotFoundError: somebody else has moved or removed it.
+    """
+    private = named.with_name(f"{named.stem}.{files.owner()}.sqlite")
+    path.rename(private)
+    try:
+        files.sync_folder(private.parent)
+        yield private
+    finally:
+        show(private)
+
+
+def show(private: Path) -> None:
+    """Give a pack with a private name its public one; do nothing if it is gone."""
+    with suppress(FileNotFoundError):
+        files.link(private, public(private))
+        files.sync_folder(private.parent)
+        private.unlink()
+
+
+def recover(dataset: Path) -> None:
+    """Show the packs that dead processes of this host have hidden."""
+    for path in files.of_dead_owners(dataset, before="packed-*", after="sqlite"):
+        show(path)
+
+
 class Pack:
     """A pack that is read; its bytes are those that its name says."""
 
@@ -212,6 +262,7 @@ class Pack:
         except UserError:
             raise
         except WRONG as error:
+            check_there(self.path)
             why = " ".join(str(error).split()) or type(error).__name__
             raise UserError(
                 f"{self.path} is not a pack ({why}): restore it, or delete it and run its cells "
@@ -246,24 +297,37 @@ class Pack:
         """Records of a loss whose cell matches, by name."""
         for cell, key, identity in self.cells(folder):
             if matches(key, identity):
-                yield from remembered((self.path, cell), partial(self.of_cell, folder, cell))
+                find = partial(self.of_cell, folder, cell, identity)
+                yield from remembered((self.path, cell), find)
 
-    def of_cell(self, folder: str, cell: int) -> list[tuple[str, Record]]:
-        """Records of a cell, by name."""
-        found = self.rows(folder, "cells.id = ?", (cell,))
-        return [(row.name, self.record(row)) for row in found]
+    def of_cell(
+        self, folder: str, cell: int, identity: Callable[[], Record]
+    ) -> list[tuple[str, Record]]:
+        """Valid records of a cell, by name."""
+        found, of = list[tuple[str, Record]](), identity()
+        for row in self.rows(folder, "cells.id = ?", (cell,)):
+            try:
+                found.append((row.name, self.record(row, of)))
+            except InvalidRecord as error:
+                schema.warn(error)
+        return found
 
-    def cells(self, folder: str) -> Iterator[tuple[int, str, Callable[[], Record]]]:
+    def cells(
+        self, folder: str, where: str = "1", values: tuple[Any, ...] = ()
+    ) -> Iterator[tuple[int, str, Callable[[], Record]]]:
         """Number, key and what tells the identity of each cell of a loss."""
-        statement = f"SELECT id, {', '.join(CELL)} FROM cells WHERE folder = ? ORDER BY key"
-        for number, _, key, *values in self.select(statement, (folder,)):
-            yield number, key, partial(self.identity, key, values)
+        columns = f"id, {', '.join(CELL)}"
+        statement = f"SELECT {columns} FROM cells WHERE folder = ? AND {where} ORDER BY key"
+        for number, _, key, *rest in self.select(statement, (folder, *values)):
+            yield number, key, partial(self.identity, key, rest)
 
     def identity(self, key: str, values: list[Any]) -> Record:
         """What a cell is of."""
         with self.readable():
             found = dict(zip(store.IDENTITY, values, strict=True))
             params, recipe = json.loads(found["params"]), self.recipes[found["recipe"]]
+            if not isinstance(params, dict) or not isinstance(recipe, dict):
+                raise ValueError("a cell's parameters or recipe are none")
             return {**found, "params": params, "recipe": recipe, "key": key}
 
     def rows(self, folder: str, where: str = "1", values: tuple[Any, ...] = ()) -> Iterator[Row]:
@@ -306,12 +370,65 @@ class Pack:
         with self.readable():
             return inflated(row.deflated, self.dictionary)
 
-    def record(self, row: Row) -> Record:
-        """A record, verified as a loose one is."""
-        where = f"{self.path}: {row.folder}/{row.name}"
-        record = store.parsed(self.data(row), where)
-        store.check_name(record, (*self.path.parts[-3:-1], row.folder, row.name), where)
+    def record(self, row: Row, identity: Record) -> Record:
+        """A record, verified as a loose one is, and the index with it.
+
+        Raises:
+            UserError: it is no record, or the index says something else.
+            InvalidRecord: a field has another type, or is out of bounds.
+        """
+        path, where = self.place(row)
+        record = store.valid(store.parsed(self.data(row), where), path, where)
+        self.check_index(row, identity, record)
         return record
+
+    def found(self, folder: str, name: str) -> Record | None:
+        """Return the record of that file's name, verified; None: there is none."""
+        row = self.find(folder, name)
+        if row is None:
+            return None
+        ((_, _, identity),) = self.cells(folder, "key = ?", (row.key,))
+        return self.record(row, identity())
+
+    def place(self, row: Row) -> tuple[Path, str]:
+        """Return the path of a record outside of the pack, and what errors call it."""
+        return self.path.parent / row.folder / row.name, f"{self.path}: {row.folder}/{row.name}"
+
+    def check_index(self, row: Row, identity: Record, record: Record) -> None:
+        """Raise unless a record says what the index says of it, which decides where it is shown."""
+        for name, value in {**identity, "status": row.status, "seconds": row.seconds}.items():
+            if value != record.get(name):
+                raise UserError(
+                    f"{self.place(row)[1]} has {name} {schema.shown(record.get(name))}, the index "
+                    f"of the pack says {schema.shown(value)}: restore the pack, or delete it and "
+                    "run its cells again"
+                )
+
+    def check(self) -> dict[Path, InvalidRecord]:
+        """Check every record, and all that the index says of it.
+
+        Returns:
+            What is wrong with the invalid ones, by the paths of their files.
+
+        Raises:
+            UserError: a record is not as it was published, or the index says something else.
+        """
+        invalid: dict[Path, InvalidRecord] = {}
+        for folder in self.folders:
+            identities = {key: identity() for _, key, identity in self.cells(folder)}
+            for row in self.rows(folder):
+                try:
+                    self.check_row(row, identities[row.key])
+                except InvalidRecord as error:
+                    invalid[self.place(row)[0]] = error
+        return invalid
+
+    def check_row(self, row: Row, identity: Record) -> None:
+        """Raise unless a record is valid, and its key and all of the index are right."""
+        data = self.data(row)
+        record = store.checked(data, *self.place(row))
+        checksum = from_json(data)["sha256"]
+        self.check_index(row, {**identity, "sha256": row.sha256}, {**record, "sha256": checksum})
 
 
 KINDS = {(str, str, int, str, seconds, str, bytes) for seconds in (float, type(None))}  # of a row
@@ -346,21 +463,44 @@ def check_bytes(path: Path) -> None:
     try:
         regular = stat.S_ISREG(path.stat().st_mode)
         name = name_of(path) if regular else ""
-    except FileNotFoundError:
-        raise
     except OSError as error:
+        check_there(path)
         raise UserError(f"cannot read {path} ({error.strerror}): restore it or delete it") from None
-    if name != path.name:
+    if name != public(path).name:
         raise UserError(
             f"{path} is torn or was altered (its sha256 is not that of its name): restore it, or "
             "delete it and run its cells again"
         )
 
 
+def check_there(path: Path) -> None:
+    """Raise FileNotFoundError if a pack was moved or removed meanwhile: then nothing is wrong."""
+    if not os.path.lexists(path):
+        raise FileNotFoundError(path) from None
+
+
 def of(dataset: Path) -> list[Pack]:
-    """The packs of a dataset's folder, by name.
+    """The packs of a dataset's folder, by name; also those with private names.
 
     Raises:
         FileNotFoundError: one has gone meanwhile.
     """
     return [opened(path) for path in sorted(dataset.glob(PATTERN))]
+
+
+def named(dataset: Path) -> list[Pack]:
+    """Return the packs of a dataset's folder that have public names, so that all may remove them.
+
+    Raises:
+        FileNotFoundError: one has gone meanwhile.
+    """
+    return [opened(path) for path in sorted(dataset.glob(PATTERN)) if path == public(path)]
+
+
+def state(dataset: Path) -> tuple[object, ...]:
+    """Return what changes when a pack comes or goes: its name, and the time of the folder.
+
+    The time alone would not do, as a disk's clock ticks slowly; nor would the names, as a pack that
+    is made again has the same.
+    """
+    return store.state_of(dataset)[-2:], sorted(dataset.glob(PATTERN))

@@ -3,24 +3,28 @@
 Only what is asked for is read whole: of every other cell one loose record, or its line in a pack.
 
 A record may be in a pack and loose, or in two packs. That is harmless where they agree, and an
-error that names both where they do not. While somebody packs, it is for a moment in both, never in
-neither: so loose files are listed first, packs second, and if something has gone between listing
-and reading, both are listed again.
+error that names both where they do not. While somebody packs or undoes a pack, it is for a moment
+in both, never in neither. But it may go from the place that is listed second to the one that was
+listed first: so both are listed again if a pack came or went meanwhile, or if something has gone
+between listing and reading.
 """
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
-from contrastbench.benchmarks.records import packs, store
-from contrastbench.benchmarks.records.store import Matches, Record
+from contrastbench.benchmarks.records import packs, schema, store
+from contrastbench.benchmarks.records.packs import Pack
+from contrastbench.benchmarks.records.schema import InvalidRecord
+from contrastbench.benchmarks.records.store import Matches, MissingFile, Record
 from contrastbench.losses.errors import UserError
 
 T = TypeVar("T")
-TRIES = 9  # listings, while somebody packs
+TRIES = 100  # listings, while somebody packs
 INCIDENTAL = ("seconds", "peak_memory_mib", "environment", "details")  # of two runs of one cell
 
 
@@ -48,7 +52,7 @@ def matching(folder: Path, matches: Matches) -> list[Record]:
 def everything(results: Path) -> Iterator[tuple[Path, Record]]:
     """All records by the paths of their files, which those in packs would have."""
     for dataset in datasets(results):
-        for folder in repeated(partial(folders, dataset)):
+        for folder in repeated(dataset, partial(folders, dataset)):
             for found in listed(folder, lambda *_: True):
                 yield folder / found.name, found.record
 
@@ -58,14 +62,63 @@ def find(path: Path) -> Record | None:
 
     def read() -> Record | None:
         if os.path.lexists(path):
-            return unless_gone(path, store.read)
+            return unless_gone(path, lambda path: store.read_matching(path, lambda *_: True))
+        found = (pack.found(path.parent.name, path.name) for pack in packs.of(path.parents[1]))
+        return next(filter(None, found), None)
+
+    return repeated(path.parents[1], read)
+
+
+def file_of(path: Path) -> bytes | None:
+    """Return the bytes of a record's file, which may be in a pack; None: there is none."""
+
+    def read() -> bytes | None:
+        with suppress(FileNotFoundError):
+            return unless_gone(path, store.file_of)
         for pack in packs.of(path.parents[1]):
-            row = pack.find(path.parent.name, path.name)
-            if row:
-                return pack.record(row)
+            if row := pack.find(path.parent.name, path.name):
+                return pack.data(row)
         return None
 
-    return repeated(read)
+    return repeated(path.parents[1], read)
+
+
+class Snapshot(NamedTuple):
+    """The files of a dataset's records at one moment."""
+
+    loose: dict[Path, set[str]]  # by folder
+    packs: list[Pack]  # which can be read though they may go
+
+    @property
+    def files(self) -> list[Path]:
+        """The loose ones."""
+        return [folder / name for folder, names in self.loose.items() for name in sorted(names)]
+
+    def names(self, folder: Path) -> set[str]:
+        """Return the names of a loss's records, loose or packed."""
+        packed = (pack.checksums(folder.name) for pack in self.packs)
+        return self.loose.get(folder, set()).union(*packed)
+
+
+def snapshot(dataset: Path) -> Snapshot:
+    """List the records of a dataset; there need not be one."""
+
+    def read() -> Snapshot:
+        there = folders(dataset) if dataset.is_dir() else []
+        return Snapshot({folder: set(loose(folder)) for folder in there}, packs.of(dataset))
+
+    return repeated(dataset, read)
+
+
+def check_packs(dataset: Path) -> None:
+    """Check all packs of a dataset, and say which records are invalid.
+
+    Raises:
+        UserError: a record is not as it was published, or the index says something else of it.
+    """
+    for pack in snapshot(dataset).packs:
+        for error in pack.check().values():
+            schema.warn(error)
 
 
 def cells(folder: Path) -> list[tuple[Record, int]]:
@@ -73,8 +126,7 @@ def cells(folder: Path) -> list[tuple[Record, int]]:
 
     def read() -> list[tuple[Record, int]]:
         names, identities = dict[str, set[str]](), dict[str, Record]()
-        for name in loose(folder):
-            about = unless_gone(folder / name, store.identity)
+        for name, about in loose_identities(folder):
             if about["status"] in store.FINAL:
                 identities[about["key"]] = about
                 names.setdefault(about["key"], set()).add(name)
@@ -85,7 +137,7 @@ def cells(folder: Path) -> list[tuple[Record, int]]:
                 names.setdefault(row.key, set()).add(row.name)
         return [(identities[key], len(some)) for key, some in names.items()]
 
-    return repeated(read)
+    return repeated(folder.parent, read)
 
 
 def seconds(dataset: Path) -> list[tuple[Record, list[float]]]:
@@ -94,17 +146,16 @@ def seconds(dataset: Path) -> list[tuple[Record, list[float]]]:
     def read() -> list[tuple[Record, list[float]]]:
         return [cost for folder in folders(dataset) for cost in seconds_in(folder)]
 
-    return repeated(read)
+    return repeated(dataset, read)
 
 
 def seconds_in(folder: Path) -> Iterator[tuple[Record, list[float]]]:
     """Those of a loss; a record that is there twice counts once."""
     seen = set[str]()
-    for name in loose(folder):
-        about = unless_gone(folder / name, store.identity)
+    for name, about in loose_identities(folder):
         if about["status"] == "ok":
             seen.add(name)
-            yield about, [about["seconds"]]
+            yield about, [] if about["seconds"] is None else [about["seconds"]]
     for pack in packs.of(folder.parent):
         took = {key: list(rows) for key, rows in groupby(pack.rows(folder.name), lambda r: r.key)}
         for _, key, identity in pack.cells(folder.name):
@@ -114,6 +165,15 @@ def seconds_in(folder: Path) -> Iterator[tuple[Record, list[float]]]:
                 identity(),
                 [r.seconds for r in rows if r.status == "ok" and r.seconds is not None],
             )
+
+
+def loose_identities(folder: Path) -> Iterator[tuple[str, Record]]:
+    """Yield the names of valid loose records of a loss, and what they are of."""
+    for name in loose(folder):
+        try:
+            yield name, unless_gone(folder / name, store.identity)
+        except InvalidRecord as error:
+            schema.warn(error)
 
 
 def listed(folder: Path, matches: Matches) -> list[Found]:
@@ -130,14 +190,18 @@ def listed(folder: Path, matches: Matches) -> list[Found]:
             found += in_files(folder, list(some), matches)
         return united(folder, found)
 
-    return repeated(read)
+    return repeated(folder.parent, read)
 
 
 def in_files(folder: Path, names: list[str], matches: Matches) -> Iterator[Found]:
     """The records of files that begin alike, so that they are of one cell, if it matches."""
     for name in names:
         path = folder / name
-        record = unless_gone(path, lambda path: store.read_matching(path, matches))
+        try:
+            record = unless_gone(path, lambda path: store.read_matching(path, matches))
+        except InvalidRecord as error:
+            schema.warn(error)
+            continue
         if record is None:
             return
         yield Found(name, record, path)
@@ -227,19 +291,38 @@ def unless_gone(path: Path, read: Callable[[Path], T]) -> T:
     """What is read of a file.
 
     Raises:
-        FileNotFoundError: there is none any more, as where it was packed meanwhile.
+        FileNotFoundError: there was none, as where it was packed meanwhile; there may be one again.
         UserError: it is no record.
     """
     try:
         return read(path)
-    except UserError:
-        if os.path.lexists(path):
+    except UserError as error:
+        missing = isinstance(error, MissingFile) and not path.is_symlink()
+        if not missing and os.path.lexists(path):
             raise
         raise FileNotFoundError(path) from None
 
 
-def repeated(read: Callable[[], T]) -> T:
-    """What is read once nothing goes away between listing and reading."""
+def repeated(dataset: Path, read: Callable[[], T]) -> T:
+    """Read the records of a dataset until no pack came or went meanwhile.
+
+    Args:
+        dataset: the folder whose packs are watched.
+        read: lists and reads; a FileNotFoundError of it repeats it.
+    """
+
+    def once() -> T:
+        before = packs.state(dataset)
+        found = read()
+        if packs.state(dataset) != before:
+            raise FileNotFoundError(dataset / packs.PATTERN)
+        return found
+
+    return until_found(once)
+
+
+def until_found(read: Callable[[], T]) -> T:
+    """Read until nothing goes away between listing and reading."""
     for _ in range(TRIES):
         try:
             return read()

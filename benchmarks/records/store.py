@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
-from contrastbench.benchmarks.records import files
+from contrastbench.benchmarks.records import files, schema
 from contrastbench.losses.errors import UserError
 
 SCHEMA = 1
@@ -38,6 +38,10 @@ IDENTITY = (  # everything that can change a number, besides the seed
     "protocol",
     "data_hash",
 )
+
+
+class MissingFile(UserError):
+    """A file that is not there, or a link to none."""
 
 
 def digest_as_published(text: str, checksum: str) -> str:
@@ -173,13 +177,13 @@ def read_matching(path: Path, matches: Matches) -> Record | None:
 
     Raises:
         UserError: as `read` does, or the file has another record's name.
+        InvalidRecord: a field has another type, or is out of bounds.
     """
     state = state_of(path)
     known = _known.get(path)
     if known and known.state == state:
         return read(path) if matches(known.identity["key"], lambda: known.identity) else None
-    record = verified(path)
-    check_name(record, path.parts, path)
+    record = valid(verified(path), path, path)
     matched = matches(record["key"], lambda: record)
     remember(path, state, record, whole=matched)
     return dict(record) if matched else None
@@ -191,8 +195,7 @@ def identity(path: Path) -> Record:
     known = _known.get(path)
     if known and known.state == state:
         return known.identity
-    record = verified(path)
-    check_name(record, path.parts, path)
+    record = valid(verified(path), path, path)
     remember(path, state, record, whole=False)
     return record
 
@@ -225,13 +228,8 @@ def check_name(record: Record, parts: Sequence[str], where: object) -> None:
         parts: of the path of its file, or of what that would be outside of its pack.
         where: what errors call it.
     """
-    try:
-        folders = [file_name(record[name]) for name in ("domain", "dataset", "loss")]
-        expected = (*folders, f"{record['key'][:16]}-seed{record['seed']}")
-    except KeyError as error:
-        raise UserError(f"{where} is not a record: it has no {error.args[0]}") from None
-    except TypeError:
-        raise UserError(f"{where} is not a record: its cell is none") from None
+    folders = [file_name(record[name]) for name in ("domain", "dataset", "loss")]
+    expected = (*folders, f"{record['key'][:16]}-seed{record['seed']}")
     if (*parts[-4:-1], parts[-1].split(".")[0]) != expected:
         raise UserError(f"{where} is the record of {'/'.join(expected)}: give it its name back")
 
@@ -245,31 +243,37 @@ def file_of(path: Path) -> bytes:
     """A file's bytes.
 
     Raises:
+        MissingFile: there is none.
         UserError: it cannot be read.
     """
     try:
         return path.read_bytes()
     except OSError as error:
-        raise UserError(f"cannot read {path} ({error.strerror}): restore it or delete it") from None
+        kind = MissingFile if isinstance(error, FileNotFoundError) else UserError
+        raise kind(f"cannot read {path} ({error.strerror}): restore it or delete it") from None
 
 
-def checked(data: bytes, path: Path, where: object) -> Record:
-    """The record of a file's bytes, and that it has the key and the place of what it is of.
+def valid(record: Record, path: Path, where: object) -> Record:
+    """Return the record, whose fields and name are right.
 
     Args:
-        data: the bytes.
-        path: of the file, as it is or as it would be outside of a pack.
+        record: what was read.
+        path: of its file, as it is or as it would be outside of a pack.
         where: what errors call it.
 
     Raises:
-        UserError: it is no whole record, or another one.
+        UserError: it stands where another belongs.
+        InvalidRecord: a field has another type, or is out of bounds.
     """
-    record = parsed(data, where)
+    schema.check(record, where)
     check_name(record, path.parts, where)
-    try:
-        found = key(record)
-    except KeyError as error:
-        raise UserError(f"{where} is not a record: it has no {error.args[0]}") from None
+    return record
+
+
+def checked(data: bytes, path: Path, where: object) -> Record:
+    """Return the record of a file's bytes, valid and with the key of what it is of; see `valid`."""
+    record = valid(parsed(data, where), path, where)
+    found = key(record)
     if found != record["key"]:
         raise UserError(f"{where} is the record of {found[:16]}: give it its name back")
     return record
@@ -285,16 +289,16 @@ def parsed(data: bytes, path: object) -> Record:
     try:
         text = data.decode()
         record = from_json(data)  # half the time of json.loads, the same values
-        schema, checksum = record["schema"], record.pop("sha256")
+        version, checksum = record["schema"], record.pop("sha256")
         # the second is slower, and a ValueError where there is NaN, which is no JSON
         whole = digest_as_published(text, checksum) == checksum or digest(record) == checksum
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        schema = None
-    if not isinstance(schema, int):
+        version = None
+    if not isinstance(version, int):
         raise UserError(f"{path} is not a record: delete it and run its cell again")
-    if schema > SCHEMA:
+    if version > SCHEMA:
         raise UserError(
-            f"{path} is of record version {schema}, this contrastbench reads up to {SCHEMA}: "
+            f"{path} is of record version {version}, this contrastbench reads up to {SCHEMA}: "
             "upgrade it"
         )
     if not whole:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
+from contrastbench.benchmarks.records import reading
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps.costs import Costs
 from contrastbench.benchmarks.sweeps.plan import Plan, unfinished
@@ -40,8 +41,15 @@ class Checked:
 
 
 def check(plan: Plan, options: Options, jobs: int = 1, per_device: bool = False) -> Checked:
-    """Try a first step of all that differs among the cells that are not done."""
-    start, tasks = time.monotonic(), unfinished(plan.tasks())
+    """Try a first step of all that differs among the cells that are not done.
+
+    Raises:
+        UserError: a pack of a dataset is damaged, or its index and its records differ.
+    """
+    start, work = time.monotonic(), plan.tasks()
+    for dataset in sorted({task.experiment.folder(options.results).parent for task in work}):
+        reading.check_packs(dataset)
+    tasks = unfinished(work)
     some = list(distinct(tasks))
     sweep = Sweep(some, options, jobs, Costs(options.results), per_device, rehearsal=True)
     failures = sweep.run()

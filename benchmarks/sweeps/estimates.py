@@ -65,7 +65,8 @@ class Estimates(Costs):
         measured = [
             record["seconds"]
             for record in experiment.records(self.results)
-            if record["status"] == "ok" and record["environment"]["device"] == self.device.device
+            if record["status"] == "ok"
+            and record["environment"].get("device") == self.device.device
         ]
         if measured:
             return Cost(median(measured), same_recipe=True)

@@ -59,17 +59,23 @@ def run(
     store.sweep(options.results)
     claims.sweep(options.results / "claims")
     costs, tried, failures = Costs(options.results), set[tuple[str, int]](), list[Failure]()
-    before = sum(task.state == "done" for task in plan.tasks())
+    before = done(plan.tasks())
     while tasks := [task for task in to_run(plan.tasks()) if task.key not in tried]:
         tried |= {task.key for task in tasks}
         failures += Sweep(tasks, options, jobs, costs, per_device, refused=refused).run()
     work = plan.tasks()
     failures += diverged(work, {failure.task.key for failure in failures})
     yield from ((line, True) for line in report(failures))
-    done = sum(task.state == "done" for task in work)
-    missing = len(work) - done
+    after = done(work)
+    missing = len(work) - len(after)
     without = f", {missing} without a result" if missing else ""
-    yield f"{len(work)} cells: {before} done before, {done - before} now{without}", missing > 0
+    counts = f"{len(after & before)} done before, {len(after - before)} now"
+    yield f"{len(work)} cells: {counts}{without}", missing > 0
+
+
+def done(work: Iterable[Task]) -> set[tuple[str, int]]:
+    """The keys of tasks that are done."""
+    return {task.key for task in work if task.state == "done"}
 
 
 def diverged(work: Sequence[Task], reported: set[tuple[str, int]]) -> list[Failure]:

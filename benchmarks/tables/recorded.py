@@ -41,7 +41,7 @@ def circumstances(records: list[Record]) -> Iterator[Note]:
     changed = [
         record["seed"]
         for record in records
-        if str(record["environment"]["commit"]).endswith("+changes")
+        if str(record["environment"].get("commit")).endswith("+changes")
     ]
     if changed:
         yield "code", "", f"uncommitted changes with seeds {', '.join(map(str, changed))}"
@@ -49,12 +49,15 @@ def circumstances(records: list[Record]) -> Iterator[Note]:
     if resumed:
         where = "resumed with another commit, versions, device or threads, seeds"
         yield "training", "", f"{where} {', '.join(map(str, resumed))}"
-    machines = {
-        f"{r['environment']['device']}, torch {r['environment']['versions']['torch']}"
-        for r in records
-    }
+    machines = {machine(record["environment"]) for record in records}
     if len(machines) > 1:
         yield "machines", "", "; ".join(sorted(machines))
+
+
+def machine(environment: dict[str, Any]) -> str:
+    """The device and the version of torch; early records say neither."""
+    torch = environment.get("versions", {}).get("torch")
+    return f"{environment.get('device') or 'an unknown device'}, torch {torch or 'unknown'}"
 
 
 def data_of(record: Record) -> dict[str, Any]:

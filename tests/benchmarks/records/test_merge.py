@@ -87,10 +87,6 @@ def test_folds_that_differ_are_unequal_though_the_mean_is_not(tmp_path: Path) ->
             lambda path: publish({"schema": SCHEMA + 1}, path.with_name("new-seed0.json")),
             "upgrade it",
         ),
-        (
-            lambda path: publish({"schema": SCHEMA}, path.with_name("new-seed0.json")),
-            "it has no domain",
-        ),
         (lambda path: path.unlink(), "holds no records"),
     ],
 )
@@ -102,6 +98,29 @@ def test_what_is_wrong_is_named_and_nothing_is_merged(tmp_path: Path, spoil, mes
     assert "\n" not in str(error.value)
     assert str(tmp_path / "bad") in str(error.value)
     assert not (tmp_path / "here").exists()
+
+
+def test_an_invalid_record_is_named_and_the_others_are_merged(tmp_path: Path) -> None:
+    path = add(tmp_path / "a", 80.0)
+    wrong = path.with_name("0123456789abcdef-seed0.json")
+    publish({"schema": SCHEMA}, wrong)
+    high = add(tmp_path / "a", 1000.0, seed=1)
+    done = merge([tmp_path / "a"], tmp_path / "b")
+    fix = "delete it and run its cell again"
+    assert (done.added, done.equal, done.unequal) == (1, 0, [])
+    assert done.invalid == [
+        f"{wrong} is an invalid record: it has no domain; {fix}",
+        f"{high} is an invalid record: metrics.accuracy is 1000.0 (a percentage, from 0 to 100); "
+        f"{fix}",
+    ]
+
+
+def test_an_invalid_record_that_is_there_is_named(tmp_path: Path) -> None:
+    add(tmp_path / "a", 80.0)
+    path = add(tmp_path / "b", -5.0)
+    done = merge([tmp_path / "a"], tmp_path / "b")
+    assert (done.added, done.equal, done.unequal, len(done.invalid)) == (0, 0, [], 1)
+    assert str(path) in done.invalid[0]
 
 
 def test_a_disk_that_takes_no_record_is_one_line(tmp_path: Path) -> None:

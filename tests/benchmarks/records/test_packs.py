@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import shutil
 import signal
 import sqlite3
@@ -16,7 +17,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from made_records import add
 
-from contrastbench.benchmarks.records import packing, packs, reading, store
+from contrastbench.benchmarks.records import files, packing, packs, reading, schema, store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.merge import merge
 from contrastbench.losses import UserError
@@ -351,6 +352,96 @@ def test_a_hostile_pack_is_one_line_in_bounded_memory(
     assert "\n" not in str(error.value)
 
 
+def indexed_wrongly(results: Path, statement: str) -> Path:
+    """Pack the results, and change the index of a pack."""
+    list(packing.pack(results))
+    path = packed(results)[1]
+    with closing(sqlite3.connect(path, isolation_level=None)) as base:
+        base.execute(statement)
+    named = packs.publish(path)
+    path.unlink()
+    return named
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        (
+            "UPDATE cells SET params = replace(params, '0.2', '0.4') WHERE folder = 'infonce'",
+            "has params {'temperature': 0.2}, the index of the pack says {'temperature': 0.4}",
+        ),
+        ("UPDATE recipes SET recipe = replace(recipe, '\"epochs\":20', '\"epochs\":2')", "recipe"),
+        ("UPDATE cells SET data_hash = 'x'", "the index of the pack says 'x'"),
+        ("UPDATE records SET status = 'diverged'", "the index of the pack says 'diverged'"),
+        ("UPDATE records SET seconds = 9.0", "has seconds 2.0, the index of the pack says 9.0"),
+        ("UPDATE records SET sha256 = 'x'", "the index of the pack says 'x'"),
+    ],
+)
+def test_an_index_that_contradicts_its_records_is_refused(
+    results: Path, tmp_path: Path, statement: str, message: str
+) -> None:
+    """Tables go by the index: a record would stand in the wrong row."""
+    named = indexed_wrongly(results, statement)
+    loose = add(results, 8, 70.0)
+    before = contents(results)
+    for do in (
+        lambda: merge([results], tmp_path / "other"),
+        lambda: list(packing.unpack(results)),
+        lambda: list(packing.pack(results)),
+        lambda: reading.check_packs(named.parent),
+        *[lambda: records(results)] * ("sha256" not in statement),  # which only a merge reads
+    ):
+        with pytest.raises(UserError, match=re.escape(message)) as error:
+            do()
+        assert str(error.value).startswith(f"{named}: ")
+    assert loose.exists()
+    assert not (tmp_path / "other").exists()
+    assert {name: data for name, data in before.items() if "MUTAG" in name}.items() <= contents(
+        results
+    ).items()
+
+
+def test_a_record_is_not_shown_in_the_row_that_a_wrong_index_says(results: Path) -> None:
+    statement = "UPDATE cells SET params = replace(params, '0.2', '0.4') WHERE folder = 'infonce'"
+    indexed_wrongly(results, statement)
+    for temperature, shown in ((0.3, 3), (0.4, 0)):
+        work = Experiment("graph", "MUTAG", LossSpec("infonce", {"temperature": temperature}), {})
+        if shown:
+            assert len(work.records(results)) == shown
+        else:
+            with pytest.raises(UserError, match="the index of the pack says"):
+                work.records(results)
+
+
+def test_a_check_before_a_sweep_checks_packs(bench, results: Path) -> None:
+    indexed_wrongly(results, "UPDATE records SET seconds = 9.0")
+    Path("suite.yaml").write_text(SUITE)
+    code, _, err = bench("check", "suite.yaml", "--results", str(results))
+    assert code == 2
+    assert "has seconds 2.0, the index of the pack says 9.0" in err
+
+
+def test_invalid_records_stay_or_become_loose_files(results: Path) -> None:
+    """Also those that an earlier release has packed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(schema, "check", lambda *_: None)
+        old = add(results, 6, 1000.0)
+        list(packing.pack(results))
+    new, good = add(results, 7, -5.0), add(results, 8, 70.0)
+    with pytest.warns(UserWarning, match="is an invalid record") as warned:
+        (line,) = packing.pack(results)
+    assert line.startswith("graph/MUTAG: 19 records in packed-")
+    messages = " ".join(str(warning.message) for warning in warned)
+    assert old.name in messages
+    assert str(new) in messages
+    assert old.exists()
+    assert new.exists()
+    assert not good.exists()
+    assert len(packed(results)) == 2
+    with pytest.warns(UserWarning, match="is an invalid record"):
+        assert not list(packing.pack(results)), "nothing new, nothing done"
+
+
 def both_ways(results: Path) -> None:
     """By what cells are of, and all."""
     Experiment("graph", "MUTAG", LossSpec("adnce"), {}).records(results)
@@ -458,6 +549,74 @@ def test_who_reads_while_somebody_packs_sees_every_record(
     monkeypatch.setattr(packs, "of", found_then_packed)
     packs._opened.clear()
     assert reading.matching(folder, lambda *_: True) == found
+
+
+def test_a_pack_that_goes_while_it_is_opened_is_not_called_damaged(
+    results: Path, loose: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader between two looks at a pack which is undone: nothing is wrong, and it reads on."""
+    list(packing.pack(results))
+    looked = packs.check_bytes
+
+    def looked_then_undone(path: Path) -> None:
+        monkeypatch.setattr(packs, "check_bytes", looked)
+        looked(path)
+        list(packing.unpack(results))
+
+    monkeypatch.setattr(packs, "check_bytes", looked_then_undone)
+    packs._opened.clear()
+    assert records(results) == records(loose)
+
+
+OWNER = f"{files.host()}.{{}}.0123456789ab"
+
+
+def test_what_a_killed_process_has_hidden_is_read_and_then_shown(
+    results: Path, loose: Path
+) -> None:
+    list(packing.pack(results))
+    pack = packed(results)[1]
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    private = pack.with_name(f"{pack.stem}.{OWNER.format(dead.pid)}.sqlite")
+    pack.rename(private)
+    assert records(results) == records(loose)
+    assert not list(packing.pack(results)), "there is nothing to pack"
+    assert (pack.exists(), private.exists()) == (True, False)
+
+
+@pytest.mark.parametrize("owner", [OWNER.format(os.getpid()), "elsewhere.1.0123456789ab"])
+def test_what_another_process_has_hidden_is_read_and_left_alone(
+    results: Path, loose: Path, owner: str
+) -> None:
+    list(packing.pack(results))
+    pack = packed(results)[1]
+    private = pack.with_name(f"{pack.stem}.{owner}.sqlite")
+    pack.rename(private)
+    new = add(results, 7, 70.0)
+    everything = records(results)
+    assert len(everything) == len(records(loose)) + 1
+    for do in (packing.pack, packing.unpack):
+        list(do(results))
+        assert records(results) == everything
+        assert private.exists()
+    assert new.exists()
+
+
+def test_what_fails_while_a_pack_is_hidden_shows_it_again(
+    results: Path, loose: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    list(packing.pack(results))
+    before = packed(results)
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "publish_all", full)
+        with pytest.raises(UserError, match="No space left"):
+            list(packing.unpack(results))
+    assert packed(results) == before
+    assert records(results) == records(loose)
 
 
 def test_the_command_packs_and_unpacks(bench, results: Path) -> None:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -578,3 +579,13 @@ def test_a_message_holds_what_a_cell_needs(tmp_path: Path) -> None:
     assert to_experiment(message["experiment"]) == task.experiment
     assert to_options(message["options"]) == options
     assert message["cores"] == process_module.cpu_count()
+
+
+def test_a_record_that_goes_meanwhile_makes_no_negative_count(tmp_path: Path) -> None:
+    work = Experiment("graph", "motifs", LossSpec("infonce"), {})
+    there = [Task(work, seed, "done") for seed in range(2)]
+    gone = [Task(work, 0, "missing"), Task(work, 1, "done")]
+    found = iter([there, there, gone])
+    plan: Any = SimpleNamespace(outdated=list, tasks=lambda: next(found))
+    lines = list(run_plan(plan, Options(tmp_path)))
+    assert lines == [("2 cells: 1 done before, 0 now, 1 without a result", True)]

@@ -1,0 +1,179 @@
+"""The types and bounds of a record's fields, which are checked whenever a record is read.
+
+A record may be whole and yet hold what no run writes, as where another program has made it. It is
+named in one line and left out; the other records are read. Fields that nobody reads are free, and
+so are those that early records lack.
+"""
+
+import re
+import reprlib
+import warnings
+from itertools import chain
+from typing import Annotated, Any, Literal, NotRequired, get_args
+
+from pydantic import (
+    ConfigDict,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+    with_config,
+)
+from typing_extensions import TypedDict  # pydantic reads typing's from Python 3.12 on
+
+from contrastbench.benchmarks.records.seeds import SEEDS
+from contrastbench.domains.declaration import TestPart
+from contrastbench.domains.registry import DOMAINS
+from contrastbench.losses.errors import UserError
+
+Status = Literal["ok", "diverged", "oom", "failed", "skipped"]  # the best first
+STATUSES: tuple[str, ...] = get_args(Status)
+CORRELATION = re.compile(r"spearman|avg|STS.*|SICKR")  # may be negative
+ROUNDING = 1e-3  # of percents: a mean of float32 may be above 100
+LARGEST = 1e100  # its square is a number, too
+LARGEST_INTEGER = 2**63 - 1
+Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
+Amount = Annotated[float, Field(ge=0, le=1e10)]  # seconds of three centuries
+Count = Annotated[int, Field(ge=0, le=10**12)]
+CONTROL = r"[\x00-\x1f\x7f-\x9f\ufffe\uffff]"  # characters that break a line, a terminal, or XML
+Text = Annotated[str, StringConstraints(pattern=f"^{CONTROL.replace('[', '[^')}*$")]
+Hash = Annotated[str, StringConstraints(min_length=64, max_length=64, pattern=r"^[0-9a-f]*$")]
+
+
+class InvalidRecord(UserError):
+    """A record that is whole and has a value that no run writes."""
+
+
+class Environment(TypedDict, total=False):
+    """Where a cell was run."""
+
+    commit: Text | None
+    device: Text | None
+    versions: dict[Text, Text | None]
+
+
+class Details(TypedDict, total=False):
+    """The parts of an evaluation and of a training that tables and reports show."""
+
+    folds: list[Number]
+    inner: list[Number]
+    validation: Number | None
+    test_part: TestPart
+    samples: dict[Text, Count]
+    rows: dict[Text, Count]
+    images: dict[Text, Count]
+    tasks: dict[Text, list[dict[Text, Number]]]
+    data: dict[str, Any] | None
+    scored_data: Text | None
+    loss_by_epoch: list[Number]
+    dev_curve: list[Annotated[list[Number], Field(min_length=2, max_length=2)]]
+    error: str | None
+
+
+class Fields(TypedDict):
+    """A record."""
+
+    domain: Text
+    dataset: Text
+    loss: Text
+    loss_code: Text
+    params: dict[str, Any]
+    recipe: dict[str, Any]
+    protocol: Text
+    data_hash: Text
+    key: Hash
+    seed: Annotated[int, Field(ge=0, lt=SEEDS)]
+    status: Status
+    metrics: NotRequired[dict[Text, Number]]
+    main: NotRequired[Text]
+    details: Details
+    environment: Environment
+    seconds: NotRequired[Amount]
+    peak_memory_mib: NotRequired[Amount | None]
+
+
+FIELDS = TypeAdapter(
+    with_config(ConfigDict(strict=True, extra="ignore", allow_inf_nan=False))(Fields)
+)
+
+
+def check(record: dict[str, Any], where: object) -> None:
+    """Raise InvalidRecord unless the fields of a record have their types and bounds.
+
+    Args:
+        record: what was read.
+        where: what the error calls it.
+    """
+    try:
+        FIELDS.validator.validate_python(record)
+        wrong = wrong_together(record)
+    except ValidationError as error:
+        wrong = first_of(error)
+    if wrong:
+        raise InvalidRecord(
+            f"{where} is an invalid record: {wrong}; delete it and run its cell again"
+        ) from None
+
+
+def wrong_together(record: dict[str, Any]) -> str:
+    """Return what is wrong with fields that depend on others; nothing: all is right."""
+    free = {"params": record["params"], "recipe": record["recipe"]}
+    free["details.data"] = record["details"].get("data")
+    for name, value in free.items():
+        if (wrong := unusable(value)) is not None:
+            return f"{name} has {shown(wrong)} (a number in bounds, or a text of one line)"
+    score_at = record["recipe"].get("score_at", [])
+    if not isinstance(score_at, list) or not all(isinstance(one, int) for one in score_at):
+        return f"recipe.score_at is {shown(score_at)} (a list of epochs)"
+    if record["status"] != "ok":
+        return ""
+    if lacking := [name for name in ("metrics", "main", "seconds") if name not in record]:
+        return f"it has no {lacking[0]}"
+    if record["main"] not in record["metrics"]:
+        return f"main is {shown(record['main'])} (one of the metrics)"
+    return wrong_metric(record["metrics"]) if record["domain"] in DOMAINS else ""
+
+
+def unusable(value: Any) -> str | float | None:
+    """Return the first text or number within a value that cannot be shown or computed with."""
+    if isinstance(value, dict | list):
+        inner = chain(value, value.values()) if isinstance(value, dict) else value
+        return next((one for one in map(unusable, inner) if one is not None), None)
+    if isinstance(value, str):
+        return value if not value.isprintable() and re.search(CONTROL, value) else None
+    if isinstance(value, float):
+        return None if abs(value) <= LARGEST else value
+    return value if isinstance(value, int) and abs(value) > LARGEST_INTEGER else None
+
+
+def wrong_metric(metrics: dict[str, float]) -> str:
+    """Return what is wrong with metrics of our domains: all are percents."""
+    for name, value in metrics.items():
+        lowest = -100 if CORRELATION.fullmatch(name) else 0
+        if not lowest - ROUNDING <= value <= 100 + ROUNDING:
+            return f"metrics.{name} is {shown(value)} (a percentage, from {lowest} to 100)"
+    return ""
+
+
+def first_of(error: ValidationError) -> str:
+    """Return the field that is wrong, its value and why, of the first error."""
+    about = error.errors(include_url=False, include_context=False)[0]
+    field = ".".join(map(str, about["loc"]))
+    if about["type"] == "missing":
+        return f"it has no {field}"
+    why = about["msg"].removeprefix("Input should be ")
+    why = "a text of one line" if about["type"] == "string_pattern_mismatch" else why
+    return f"{field} is {shown(about['input'])} ({why})"
+
+
+def shown(value: Any) -> str:
+    """Return the start of a value as Python writes it."""
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # an integer of thousands of digits
+        return "a huge number"
+
+
+def warn(error: InvalidRecord) -> None:
+    """Say in one line that a record is left out."""
+    warnings.warn(f"left out: {error}", stacklevel=2)
