@@ -97,8 +97,8 @@ STATED = [
     Stated("renyicl-table1", "RényiCL (200 epochs)", "Top-1", "local_crops", LEFT_OPEN, "2 or 6"),
     Stated("renyicl-table1", "RényiCL (200 epochs)", "Top-1", "probe optimizer", SAME, "lincls"),
     Stated("renyicl-table1", "RényiCL (200 epochs)", "Top-1", "batch size", DEVIATES, "1,024"),
-    Stated("renyicl-table1", "RényiCL (200 epochs)", "Top-1", "RandomErasing", DEVIATES, "B.3"),
-    Stated("renyicl-table4", "RényiCL (200 epochs)", "Pets", "hard views", DEVIATES, "one"),
+    Stated("renyicl-table1", "RényiCL (200 epochs)", "Top-1", "RandomErasing", DEVIATES, "first view"),
+    Stated("renyicl-table4", "RényiCL (200 epochs)", "Pets", "RandomErasing", DEVIATES, "first view"),
     *(
         Stated(f"renyicl-table{n}", row, column, key, DEVIATES, MOCO)
         for n, row, column in (
@@ -110,7 +110,7 @@ STATED = [
     ),
     Stated("renyicl-table5", "CPC", "ImageNet-100 Base", "temperature", LEFT_OPEN, "ImageNet"),
     Stated("renyicl-table5", "CPC", "ImageNet-100 Base", "epochs", SAME, MOCO),
-    Stated("renyicl-table5", "CPC", "ImageNet-100 Hard", "hard views", DEVIATES, "RandomErasing"),
+    Stated("renyicl-table5", "CPC", "ImageNet-100 Hard", "RandomErasing", DEVIATES, "first view"),
     Stated("renyicl-table5", "CPC", "CIFAR-10 Hard", "randaugment", LEFT_OPEN, "3 operations"),
     Stated("renyicl-table10", "CPC", "STL-10", "lr", LEFT_OPEN, "CIFAR"),
     Stated("renyicl-table10", "CPC", "STL-10", "temperature", LEFT_OPEN, "CIFAR"),
@@ -186,7 +186,7 @@ def test_a_statement_is_that_of_its_source(stated: Stated) -> None:
     [("renyicl-table9", "CPC", "ImageNet-100"), ("renyicl-table5", "CPC", "ImageNet-100 Base")],
 )
 def test_base_views_are_not_hard_views(table: str, row: str, column: str) -> None:
-    assert "hard views" not in {finding.what for finding in findings(place(table, row, column))}
+    assert "RandomErasing" not in {finding.what for finding in findings(place(table, row, column))}
 
 
 def test_adnces_augmentations_are_not_graphcls() -> None:
