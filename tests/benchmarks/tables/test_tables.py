@@ -118,6 +118,7 @@ REPORT_THE_BEST_EPOCH = {  # linear.py of AttentionNCE, main_lincls.py of Rényi
     "renyicl-table4": " in ImageNet",
     "renyicl-table5": " in ImageNet-100 Base, ImageNet-100 Hard",
     "renyicl-table7": "",
+    "renyicl-table8": "",
     "renyicl-table9": " in ImageNet-100",
     "renyicl-table13": " in IN",
 }
