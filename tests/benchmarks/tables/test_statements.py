@@ -83,22 +83,22 @@ STATED = [
     Stated("attentionnce-table1", "ADNCE", "STL10 200", "seeds", SAME, "ADNCE, Table 3"),
     Stated("attentionnce-table1", "ADNCE", "STL10 200", "weight", SAME, "ADNCE, equation 11"),
     Stated("attentionnce-table1", "HCL", "STL10 200", "parameters", LEFT_OPEN, "not said"),
-    Stated("attentionnce-table2", "SimCLR +AttentionNCE", "Top-1", "variant", LEFT_OPEN, "released"),
+    Stated("attentionnce-table2", "SimCLR +AttentionNCE", "Top-1", "variant", LEFT_OPEN, "no code"),
     Stated("attentionnce-table2", "SimCLR", "Top-1", "min_scale", SAME, "SimCLR, data_util.py"),
     Stated("attentionnce-table2", "SimCLR", "Top-1", "model", LEFT_OPEN, "not said"),
-    Stated("attentionnce-table3", "AttentionNCE (M = 4)", "STL10", "d_pos", SAME, "paper (Table 5)"),
+    Stated("attentionnce-table3", "AttentionNCE (M = 4)", "STL10", "d_pos", SAME, "(Table 5)"),
     Stated("attentionnce-table3", "AttentionNCE (M = 2)", "STL10", "d_pos", LEFT_OPEN, "M = 4"),
     *(
-        Stated("attentionnce-table4", "AttentionNCE (supervised)", "CIFAR10 400", key, LEFT_OPEN, of)
-        for key, of in (("d_pos", "Table 5"), ("d_neg", "Table 5"), ("variant", "released"))
+        Stated("attentionnce-table4", "AttentionNCE (supervised)", "CIFAR10 400", key, LEFT_OPEN, w)
+        for key, w in (("d_pos", "Table 5"), ("d_neg", "Table 5"), ("variant", "released"))
     ),
     # RényiCL on images
     Stated("renyicl-table1", "RényiCL (300 epochs)", "Top-1", "local_crops", SAME, "README"),
     Stated("renyicl-table1", "RényiCL (200 epochs)", "Top-1", "local_crops", LEFT_OPEN, "2 or 6"),
     Stated("renyicl-table1", "RényiCL (200 epochs)", "Top-1", "probe optimizer", SAME, "lincls"),
     Stated("renyicl-table1", "RényiCL (200 epochs)", "Top-1", "batch size", DEVIATES, "1,024"),
-    Stated("renyicl-table1", "RényiCL (200 epochs)", "Top-1", "RandomErasing", DEVIATES, "first view"),
-    Stated("renyicl-table4", "RényiCL (200 epochs)", "Pets", "RandomErasing", DEVIATES, "first view"),
+    Stated("renyicl-table1", "RényiCL (200 epochs)", "Top-1", "RandomErasing", DEVIATES, "first"),
+    Stated("renyicl-table4", "RényiCL (200 epochs)", "Pets", "RandomErasing", DEVIATES, "first"),
     *(
         Stated(f"renyicl-table{n}", row, column, key, DEVIATES, MOCO)
         for n, row, column in (
@@ -131,8 +131,10 @@ STATED = [
             (9, "DASL (lambda = 5)", "STL-10 batch 256"),
         )
     ),
-    Stated("dasl-table1", "Proxy Anchor, ResNet-50", "CAR 512-dim R@1", "encoder", LEFT_OPEN, "usual"),
-    Stated("dasl-table1", "Npair, BN-Inception", "CAR 512-dim R@1", "encoder", LEFT_OPEN, "usual"),
+    *(
+        Stated("dasl-table1", row, "CAR 512-dim R@1", "encoder", LEFT_OPEN, "usual")
+        for row in ("Proxy Anchor, ResNet-50", "Npair, BN-Inception")
+    ),
     Stated("dasl-table1", "Npair, BN-Inception", "CAR 512-dim R@1", "lr", SAME, "paper (5.1)"),
     *(
         Stated("dasl-table2", "Npair", "SOP R@1", key, LEFT_OPEN, "Table 1")
