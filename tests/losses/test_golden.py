@@ -1,6 +1,7 @@
 """Our losses against golden.json: published codes, and loops of our own where there is none."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -92,9 +93,14 @@ def test_value_and_gradients(group: Json, case: Json) -> None:
 def test_released_cases_name_their_code_and_oracles_do_not() -> None:
     released, own = GOLDEN["released"], GOLDEN["oracle"]
     assert sum(len(group["cases"]) for group in released) == 44
-    assert all(group["repository"].startswith("https://") for group in released)
     assert all("oracle" in group and "repository" not in group for group in own)
     assert all(group["formula"] for group in [*released, *own])
+
+
+@pytest.mark.parametrize("group", GOLDEN["released"], ids=lambda group: group["place"])
+def test_a_released_value_names_the_state_of_its_code(group: Json) -> None:
+    assert group["repository"].startswith("https://")
+    assert group.get("release") or re.fullmatch("[0-9a-f]{40}", group.get("commit", ""))
 
 
 def test_values_are_those_of_the_oracles() -> None:

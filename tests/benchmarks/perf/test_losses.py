@@ -32,3 +32,14 @@ def test_peers_compute_our_infonce(peer: str, monkeypatch: pytest.MonkeyPatch) -
     torch.testing.assert_close(
         found[0], get_loss("infonce", temperature=0.5)(both_views(views[0], views[1]))
     )
+
+
+@pytest.mark.filterwarnings("ignore")  # lightly's own
+def test_lightlys_dcl_is_our_decoupled() -> None:
+    """Before 1.5.21 it summed two logarithms where the paper has that of one sum."""
+    losses = pytest.importorskip("lightly.loss", reason='pip install "[perf]"')
+    views = torch.randn(2, 16, perf_losses.DIM, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(
+        losses.DCLLoss(temperature=0.5)(*views),
+        get_loss("decoupled", temperature=0.5)(both_views(*views)),
+    )

@@ -1,6 +1,7 @@
 """Ten training steps as the released image code of ADNCE takes them, in float64.
 
-The facts are those of its model.py and main.py: a ResNet-50 whose stem is a 3x3 convolution without
+The facts are those of image/model.py and image/main.py of https://github.com/junkangwu/ADNCE at
+commit cdd110f85402641d52762ba63aa2a17ba907a6f9: a ResNet-50 whose stem is a 3x3 convolution without
 max-pooling, each view with batch statistics of its own, the head Linear-BN-ReLU-Linear, Adam 1e-3
 with decay 1e-6 on all parameters, and ADNCE's loss on 2N anchors: weights by the cosine itself,
 detached, divided by their mean over the 2N - 2 negatives, the positive in the denominator. Written
