@@ -222,7 +222,7 @@ def test_a_users_loss_is_described_like_ours(folder: Path) -> None:
 def test_a_spec_is_what_a_record_names(folder: Path) -> None:
     spec = LossSpec("mine.py:A + 0.5*dar", {"margin": 3.0})
     assert spec.complete.params == spec.make().params
-    assert (spec.complete.name, spec.code) == (spec.make().name, own_code(spec.make()))
+    assert (spec.complete.name, spec.code) == (spec.make().name, own_code(spec.make(), spec.sources))
     assert spec.label == "mine.py:A + 0.5*dar(margin=3.0)"
     ours = LossSpec("dcl", {"tau_plus": 0.2})
     assert ours.complete == LossSpec("debiased", {"temperature": 0.5, "tau_plus": 0.2})
@@ -338,7 +338,7 @@ def test_what_is_no_class_of_losses_is_refused(tmp_path: Path, text: str) -> Non
 
 
 def test_a_plug_in_that_makes_no_loss_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "loss_class", lambda _: lambda: None)
+    monkeypatch.setattr(registry, "loss_class", lambda *_: lambda: None)
     with pytest.raises(UserError, match="mine makes a NoneType, which is no loss: name a class"):
         get_loss("mine")
 
