@@ -150,7 +150,20 @@ class Loss(nn.Module):
         """The loss of one contrast; embeddings alone do not say who meets whom."""
         if more or not isinstance(contrast, Contrast):
             raise TypeError(f"{self.name} {TAKES}")
-        return cast(Tensor, super().__call__(contrast))
+        return self.number(super().__call__(contrast))
+
+    def number(self, value: Any) -> Tensor:
+        """Return the value of the loss.
+
+        Raises:
+            UserError: it is not one number as a tensor.
+        """
+        if not isinstance(value, Tensor):
+            raise UserError(f"{self.name} returns {type(value).__name__}: return a tensor")
+        if value.shape != ():
+            shape = tuple(value.shape)
+            raise UserError(f"{self.name} returns shape {shape}: return one number, such as .mean()")
+        return value
 
     def forward(self, contrast: Contrast) -> Tensor:
         """The loss of one contrast, a scalar."""
@@ -313,7 +326,13 @@ class ScoreLoss(Loss):
 
     def block_terms(self, contrast: Contrast, rows: slice) -> Tensor:
         """The terms of some rows of anchors."""
-        return self.terms(block_scores(contrast, rows, self.hole))
+        terms = self.terms(block_scores(contrast, rows, self.hole))
+        if not isinstance(terms, Tensor):
+            raise UserError(
+                f"terms of {self.name} returns {type(terms).__name__}: "
+                "return a tensor with a term for each anchor"
+            )
+        return terms
 
 
 def block_scores(contrast: Contrast, rows: slice, hole: float = -math.inf) -> Scores:

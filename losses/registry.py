@@ -149,13 +149,13 @@ def get_loss(name: str, **params: Any) -> "Loss":
     >>> get_loss("infonce + 0.5*dar", temperature=0.2, **{"dar.form": "star"}).name
     'infonce + 0.5*dar'
     """
-    if name in ALIASES:
-        resolve_alias(name)
     return make_loss(name, params, Sources())
 
 
 def make_loss(name: str, params: Mapping[str, Any], sources: Sources) -> "Loss":
     """As `get_loss`, from a user's files as they were first read."""
+    if name in ALIASES:
+        resolve_alias(name)
     terms = read(name, sources)
     own = distribute(name, terms, params)
     if "" in terms:
@@ -169,7 +169,7 @@ def make_loss(name: str, params: Mapping[str, Any], sources: Sources) -> "Loss":
 def resolve_alias(name: str) -> str:
     """The name in LOSSES behind an alias, with a note on it."""
     target, note = ALIASES[name]
-    warnings.warn(note, stacklevel=3)
+    warnings.warn(note, stacklevel=4)
     return target
 
 

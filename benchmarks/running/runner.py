@@ -25,7 +25,7 @@ from contrastbench.benchmarks.running.devices import PeakMemory, open_device
 from contrastbench.benchmarks.running.environment import commit, environment
 from contrastbench.benchmarks.running.interruption import termination_kept
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.training import AnyDomain, Diverged, train
+from contrastbench.benchmarks.running.training import AnyDomain, Diverged, total, train
 from contrastbench.domains.base import Evaluation, Exports, PairsByClass
 from contrastbench.domains.reading import cause
 from contrastbench.domains.registry import domain_class
@@ -389,7 +389,7 @@ class Training:
         if self.loss is not None:
             model.train()
             contrasts = self.domain.contrasts(model, next(iter(self.domain.batches(0))))
-            value = torch.stack([self.loss(contrast) for contrast in contrasts]).sum()
+            value = total(self.loss, contrasts)
             value.backward()
             if not math.isfinite(value.item()):
                 raise Diverged(f"the loss is {value.item()} in the first step")

@@ -8,20 +8,14 @@ import os
 import py_compile
 import random
 import threading
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from torch import nn
 
-from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.running import runner, training
-from contrastbench.benchmarks.running.options import Options
-from contrastbench.domains.base import Domain, Evaluation
-from contrastbench.losses import Contrast, LossSpec, other_view
+import stub_domain
+from contrastbench.losses import LossSpec
 from counts import dice, times
 
 LOSS = """
@@ -124,54 +118,20 @@ def test_stale_bytecode_is_never_run(
     found(f"own code: {trials} files beside stale bytecode: {wrong} wrong")
 
 
-class Stub(Domain[Any, nn.Linear, torch.Tensor]):
-    """One step of a small model, whose initialisation gives way to other threads."""
-
-    def data_hash(self, trained: bool) -> str:
-        return "0" * 64
-
-    def model(self) -> nn.Linear:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
-            for _ in range(4):
-                time.sleep(0)  # to another thread
-            return nn.Linear(4, 4)
-
-    def steps(self) -> int:
-        return 1
-
-    def batches(self, epoch: int) -> list[torch.Tensor]:
-        return [torch.eye(4)]
-
-    def contrasts(self, model: nn.Linear, batch: torch.Tensor) -> list[Contrast]:
-        return [other_view(model(batch), batch)]
-
-    def evaluate(self, model: nn.Linear) -> Evaluation:
-        return Evaluation({"accuracy": model.weight.double().sum().item()}, "accuracy")
-
-
 @pytest.fixture
 def stub(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "domain_class", lambda _: Stub)
-    monkeypatch.setattr(runner, "environment", lambda _: {})
-    monkeypatch.setattr(runner, "commit", lambda: None)
-    monkeypatch.setattr(training, "circumstances", lambda _: {})
-
-
-def cell(seed: int, results: Path) -> Any:
-    work = Experiment("graph", "motifs", LossSpec("infonce"), {"epochs": 1})
-    return runner.run(work, seed, Options(results, device="cpu"))[0]
+    stub_domain.install(monkeypatch)
 
 
 @pytest.mark.usefixtures("stub")
 def test_threads_train_as_one_after_the_other(ram: Path, found: Callable[[str], None]) -> None:
     seeds, trials, wrong = range(2), times(200), 0
-    alone = [cell(seed, ram / "alone")["metrics"] for seed in seeds]
+    alone = [stub_domain.cell(ram / "alone", seed=seed)["metrics"] for seed in seeds]
     for trial in range(trials):
         beside: dict[int, Any] = {}
 
         def train(seed: int, trial: int = trial, beside: dict[int, Any] = beside) -> None:
-            beside[seed] = cell(seed, ram / str(trial))
+            beside[seed] = stub_domain.cell(ram / str(trial), seed=seed)
 
         threads = [threading.Thread(target=train, args=(seed,)) for seed in seeds]
         for thread in threads:
