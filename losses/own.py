@@ -26,7 +26,8 @@ def class_in_file(path: Path, attribute: str, sources: Sources) -> Any:
     """A user's own loss class, from a file."""
     if not (sources.has(path) or isfile(path)):  # noqa: PTH113 - too long a name is none
         raise UserError(f"no file {path}: give --loss as path/to/file.py:Class")
-    module = sources.run(path)
+    with users_code(f"import {path}"):
+        module = sources.run(path)
     if not hasattr(module, attribute):
         raise unknown(
             f"class in {path}",

@@ -34,8 +34,10 @@ def run(
     """Train a loss in a domain, score it by the field's protocol, and keep a record for each seed.
 
     A finished cell is read, not run again. A training that fails is a record whose "status" is
-    diverged, oom or failed; `records` makes a frame of the list. CPU threads of torch are set for
-    the process, and on an accelerator torch's switches of repeatability.
+    diverged, oom or failed; `records` makes a frame of the list. A file of your own loss is read
+    once, before the first seed. CPU threads of torch are set for the process, and on an accelerator
+    torch's switches of repeatability. So a process trains one cell at a time: calls from several
+    threads wait for each other, and several processes train side by side.
 
     Args:
         domain: graph, image, sentence, tabular, or a package's.
@@ -80,10 +82,10 @@ def run(
     check_data_root(root)
     options = Options(Path(results), root, device, threads, deterministic, tf32)
     _ = experiment.full_recipe, spec.complete  # mistakes are named before torch is imported
-    from contrastbench.benchmarks.running.runner import run as run_cell
+    from contrastbench.benchmarks.running.runner import run_seeds
 
     store.sweep(options.results)
-    return [run_cell(experiment, seed, options)[0] for seed in numbers]
+    return [record for record, _ in run_seeds(experiment, numbers, options)]
 
 
 def listed(seeds: Iterable[int] | int) -> list[int]:

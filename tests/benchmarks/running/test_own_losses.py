@@ -4,12 +4,16 @@ import math
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+import contrastbench as cb
 import stub_domain
+from contrastbench.benchmarks.running import ranks
+from contrastbench.domains.base import Evaluation
 from contrastbench.losses import UserError
 from contrastbench.losses.settings import SETTINGS
 
@@ -45,6 +49,13 @@ class Draws(InfoNCE):
     def combine(self, terms):
         drawn = random.random() + np.random.rand()
         return (terms * torch.rand_like(terms)).mean() * drawn
+
+
+class Weighed(InfoNCE):
+    weight = 1
+
+    def combine(self, terms):
+        return terms.mean() * self.weight
 
 
 class LastWeights(InfoNCE):
@@ -179,3 +190,40 @@ def test_weights_that_the_last_step_spoils_are_a_divergence(tmp_path: Path) -> N
     assert record["status"] == "diverged"
     assert record["details"]["error"] == "a weight is not finite after step 2"
     assert all(map(math.isfinite, record["details"]["loss_by_epoch"]))
+
+
+def test_seeds_of_one_run_train_with_one_reading_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, evaluate = loss(tmp_path, "Weighed"), stub_domain.Stub.evaluate
+
+    def train(results: str) -> list[dict[str, Any]]:
+        return cb.run("graph", name, seeds="0-3", recipe={"epochs": 1}, results=tmp_path / results)
+
+    def edit(domain: stub_domain.Stub, model: torch.nn.Linear) -> Evaluation:
+        (tmp_path / "mine.py").write_text(LOSSES.replace("weight = 1", "weight = 3"))
+        return evaluate(domain, model)
+
+    expected = train("whole")
+    monkeypatch.setattr(stub_domain.Stub, "evaluate", edit)
+    edited, later = train("edited"), train("later")
+    for key in ("loss_code", "metrics"):
+        assert [one[key] for one in edited] == [one[key] for one in expected]
+        assert not any(one[key] == two[key] for one, two in zip(later, expected, strict=True))
+
+
+def test_data_that_are_edited_between_two_seeds_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stub_domain.Stub, "data_hash", lambda self, _: f"{self.seed // 2:064}")
+    with pytest.raises(UserError, match="motifs was edited before seed 2 read it: run it again"):
+        cb.run("graph", "infonce", seeds="0-3", recipe={"epochs": 1}, results=tmp_path)
+    assert len(list(tmp_path.glob("runs/*/*/*/*.json"))) == 2
+
+
+def test_ranks_that_read_different_files_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ranks, "from_all", lambda value: [value, "another"])
+    with pytest.raises(UserError, match="a file was edited while the processes read it"):
+        stub_domain.cell(tmp_path)
