@@ -34,8 +34,10 @@ def all_ended(folder: Path) -> Iterator[str]:
     pipe, pids = folder / "alive", folder / "alive.pids"
     os.mkfifo(pipe)
     end = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    own = os.open(pipe, os.O_WRONLY)  # a pipe that nobody has opened has no end
     try:
         yield str(pipe)
+        os.close(own)
         ended, _, _ = select.select([end], [], [], PATIENCE)
         left = [] if ended else [int(pid) for pid in pids.read_text().split()]
     finally:
