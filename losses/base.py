@@ -150,20 +150,7 @@ class Loss(nn.Module):
         """The loss of one contrast; embeddings alone do not say who meets whom."""
         if more or not isinstance(contrast, Contrast):
             raise TypeError(f"{self.name} {TAKES}")
-        return self.number(super().__call__(contrast))
-
-    def number(self, value: Any) -> Tensor:
-        """Return the value of the loss.
-
-        Raises:
-            UserError: it is not one number as a tensor.
-        """
-        if not isinstance(value, Tensor):
-            raise UserError(f"{self.name} returns {type(value).__name__}: return a tensor")
-        if value.shape != ():
-            shape = tuple(value.shape)
-            raise UserError(f"{self.name} returns shape {shape}: return one number, such as .mean()")
-        return value
+        return one_number(self.name, super().__call__(contrast))
 
     def forward(self, contrast: Contrast) -> Tensor:
         """The loss of one contrast, a scalar."""
@@ -209,6 +196,20 @@ class Loss(nn.Module):
 
     def __rmul__(self, weight: float) -> "Loss":
         return Sum((weight, self))
+
+
+def one_number(name: str, value: Any) -> Tensor:
+    """Return the value of the loss of that name.
+
+    Raises:
+        UserError: it is not one number as a tensor.
+    """
+    if not isinstance(value, Tensor):
+        raise UserError(f"{name} returns {type(value).__name__}: return a tensor")
+    if value.shape != ():
+        shape = tuple(value.shape)
+        raise UserError(f"{name} returns shape {shape}: return one number, such as .mean()")
+    return value
 
 
 def constructor(kind: type[Loss]) -> dict[str, inspect.Parameter]:

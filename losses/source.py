@@ -73,8 +73,8 @@ class Sources:
             yield
         finally:
             sys.meta_path.remove(finder)
-            for name in imported_from(finder.folder):
-                del sys.modules[name]
+            for name in finder.found:
+                sys.modules.pop(name, None)
             sys.modules.update(before)
 
 
@@ -99,17 +99,21 @@ class Beside(MetaPathFinder):
 
     def __init__(self, folder: Path, sources: Sources) -> None:
         self.folder, self.sources = folder, sources
+        self.found: list[str] = []
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return how to import the module; None: it is not of this folder."""
         file = self.folder / f"{name}.py"
-        if path is not None or name in sys.stdlib_module_names or not file.is_file():
+        if path is not None or name in sys.stdlib_module_names:
+            return None
+        if not (self.sources.has(file) or file.is_file()):
             return None
         other = PathFinder.find_spec(name)
         if other and not (other.origin and Path(other.origin).resolve() == file.resolve()):
             return None
+        self.found.append(name)
         return self.sources.spec(name, file)
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import ClassVar
 
+import pytest
 import torch
-from pytest import MonkeyPatch
 
 import stub_domain
 from contrastbench.benchmarks.cli.main import main as bench
@@ -104,7 +104,7 @@ def hurry(results: str, alive: str) -> None:
 
 def prepare() -> None:
     """Import everything, and put small things in the place of large ones."""
-    stub_domain.install(MonkeyPatch())
+    stub_domain.install(pytest.MonkeyPatch())
     launch.start = start  # type: ignore[assignment]
     training.SECONDS_BETWEEN_CHECKPOINTS = -1
     torch.set_num_threads(1)

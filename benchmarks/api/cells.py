@@ -100,7 +100,9 @@ def listed(seeds: Iterable[int] | int) -> list[int]:
     try:
         return [index(seed) for seed in (seeds if isinstance(seeds, Iterable) else [seeds])]
     except TypeError:
-        raise UserError(f"seeds are whole numbers, got {shown(seeds)}: give 0 or range(5)") from None
+        raise UserError(
+            f"seeds are whole numbers, got {shown(seeds)}: give 0 or range(5)"
+        ) from None
 
 
 def folder(name: str, value: Any) -> Path:

@@ -14,7 +14,8 @@ from contrastbench.losses.base import Loss
 from contrastbench.losses.errors import is_termination
 from contrastbench.losses.laws import derivatives, interface, invariances, learning, precision
 from contrastbench.losses.laws.assertions import Build, Check
-from contrastbench.losses.registry import get_loss
+from contrastbench.losses.registry import make_loss
+from contrastbench.losses.source import Sources
 
 CLASSES = 64  # the largest batch of the battery has as many samples, and so no more classes
 DIM = 8  # of most of its batches
@@ -95,19 +96,20 @@ def check_loss(name: str, seeds: Iterable[int] = range(3), **params: Any) -> lis
     """
 
     def build(**changed: Any) -> Loss:
-        return prepared(name, {**params, **changed})
+        return prepared(name, {**params, **changed}, sources)
 
+    sources = Sources()
     build()
     first, *others = CHECKS
     repeats = run(first, build, seeds)
     return [repeats, *(run(check, build, seeds) for check in others if repeats.passed)]
 
 
-def prepared(name: str, params: dict[str, Any]) -> Loss:
+def prepared(name: str, params: dict[str, Any], sources: Sources) -> Loss:
     """The loss as a trainer prepares it, in float64 and `eval` mode; the same one each time."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        loss = get_loss(name, **params)
+        loss = make_loss(name, params, sources)
         if loss.needs_classes:
             loss.prepare(CLASSES, DIM)
     return loss.double().eval()

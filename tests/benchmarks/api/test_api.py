@@ -119,9 +119,15 @@ def rows(text: str) -> list[dict[str, str]]:
         ({"data_root": "/no/such"}, "data root /no/such does not exist"),
         ({"loss": get_loss("infonce")}, "a loss is named by a text, got InfoNCE"),
         ({"params": {"temperature": np.float32(-1)}}, "temperature must be a finite number > 0"),
-        ({"params": {"temperature": Fraction(1, 2)}}, r"temperature=Fraction\(1, 2\) is a Fraction"),
+        (
+            {"params": {"temperature": Fraction(1, 2)}},
+            r"temperature=Fraction\(1, 2\) is a Fraction",
+        ),
         ({"params": {"temperature": 10**400}}, "params: temperature=1000+[.]{3} is too large"),
-        ({"params": {"temperature": 10**5000}}, "params: temperature=a number of 16610 bits is too"),
+        (
+            {"params": {"temperature": 10**5000}},
+            "params: temperature=a number of 16610 bits is too",
+        ),
         ({"params": {"temperature": 1j}}, "temperature=1j is a complex: give a float"),
         ({"params": {None: 1}}, "params: the key None is no text"),
         ({"params": [1]}, r"params has values by key, got \[1\]"),

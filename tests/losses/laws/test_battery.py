@@ -75,7 +75,10 @@ def test_a_loss_that_does_not_repeat_fails_one_check(name: str, why: str) -> Non
 def test_a_loss_that_raises_is_named_by_other_checks() -> None:
     results = check_loss(f"{Path(__file__).with_name('broken.py')}:Scalar", seeds=[0])
     assert results[0].passed
-    assert results[1].detail == "UserError: broken returns shape (12,): return one number, such as .mean()"
+    assert (
+        results[1].detail
+        == "UserError: broken returns shape (12,): return one number, such as .mean()"
+    )
     assert len(results) == len(CHECKS)
 
 
