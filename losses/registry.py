@@ -295,13 +295,13 @@ def losses() -> dict[str, EntryPoint]:
     return known
 
 
-def loss_class(name: str, sources: Sources) -> Any:
+def loss_class(name: str, sources: Sources | None = None) -> Any:
     """The class behind a name of the registry, an entry point or `file.py:Class`."""
     if name in OURS:
         module, attribute = OURS[name].split(":")
         return getattr(importlib.import_module(f"contrastbench.losses.{module}"), attribute)
     if own := file_and_class(name):
-        return class_in_file(*own, sources)
+        return class_in_file(*own, sources or Sources())
     known = losses()
     if name not in known:
         raise unknown("loss", name, [*known, *ALIASES])

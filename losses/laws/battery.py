@@ -105,11 +105,11 @@ def check_loss(name: str, seeds: Iterable[int] = range(3), **params: Any) -> lis
     return [repeats, *(run(check, build, seeds) for check in others if repeats.passed)]
 
 
-def prepared(name: str, params: dict[str, Any], sources: Sources) -> Loss:
+def prepared(name: str, params: dict[str, Any], sources: Sources | None = None) -> Loss:
     """The loss as a trainer prepares it, in float64 and `eval` mode; the same one each time."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        loss = make_loss(name, params, sources)
+        loss = make_loss(name, params, sources or Sources())
         if loss.needs_classes:
             loss.prepare(CLASSES, DIM)
     return loss.double().eval()
