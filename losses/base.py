@@ -150,7 +150,7 @@ class Loss(nn.Module):
         """The loss of one contrast; embeddings alone do not say who meets whom."""
         if more or not isinstance(contrast, Contrast):
             raise TypeError(f"{self.name} {TAKES}")
-        return cast(Tensor, super().__call__(contrast))
+        return one_number(self.name, super().__call__(contrast))
 
     def forward(self, contrast: Contrast) -> Tensor:
         """The loss of one contrast, a scalar."""
@@ -196,6 +196,20 @@ class Loss(nn.Module):
 
     def __rmul__(self, weight: float) -> "Loss":
         return Sum((weight, self))
+
+
+def one_number(name: str, value: Any) -> Tensor:
+    """Return the value of the loss of that name.
+
+    Raises:
+        UserError: it is not one number as a tensor.
+    """
+    if not isinstance(value, Tensor):
+        raise UserError(f"{name} returns {type(value).__name__}: return a tensor")
+    if value.shape != ():
+        shape = tuple(value.shape)
+        raise UserError(f"{name} returns shape {shape}: return one number, such as .mean()")
+    return value
 
 
 def constructor(kind: type[Loss]) -> dict[str, inspect.Parameter]:
@@ -313,7 +327,13 @@ class ScoreLoss(Loss):
 
     def block_terms(self, contrast: Contrast, rows: slice) -> Tensor:
         """The terms of some rows of anchors."""
-        return self.terms(block_scores(contrast, rows, self.hole))
+        terms = self.terms(block_scores(contrast, rows, self.hole))
+        if not isinstance(terms, Tensor):
+            raise UserError(
+                f"terms of {self.name} returns {type(terms).__name__}: "
+                "return a tensor with a term for each anchor"
+            )
+        return terms
 
 
 def block_scores(contrast: Contrast, rows: slice, hole: float = -math.inf) -> Scores:

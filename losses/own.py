@@ -5,35 +5,29 @@ an edited file from the one that was run.
 """
 
 import hashlib
-import importlib.util
 import inspect
 import json
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
+from functools import cache
 from os.path import isfile
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from contrastbench.losses.errors import UserError, unknown, users_code
+from contrastbench.losses.source import Sources
 
 if TYPE_CHECKING:
     from contrastbench.losses.base import Loss
 
 
-def class_in_file(path: Path, attribute: str) -> Any:
+def class_in_file(path: Path, attribute: str, sources: Sources) -> Any:
     """A user's own loss class, from a file."""
-    if not isfile(path):  # noqa: PTH113 - too long a name is none
+    if not (sources.has(path) or isfile(path)):  # noqa: PTH113 - too long a name is none
         raise UserError(f"no file {path}: give --loss as path/to/file.py:Class")
-    folder = hashlib.sha256(str(path.resolve()).encode()).hexdigest()
-    spec = importlib.util.spec_from_file_location(f"file_{folder}.{path.stem}", path)
-    assert spec is not None, "a .py file always has a loader"
-    assert spec.loader is not None, "a .py file always has a loader"
-    module: ModuleType = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where inspect and dataclasses look for a class's module
     with users_code(f"import {path}"):
-        spec.loader.exec_module(module)
+        module = sources.run(path)
     if not hasattr(module, attribute):
         raise unknown(
             f"class in {path}",
@@ -61,9 +55,11 @@ def make(name: str, factory: Any, params: Mapping[str, Any]) -> "Loss":
         UserError: it cannot be made, or not be made again from its `params`.
     """
     from contrastbench.losses.base import Loss
+    from contrastbench.losses.settings import kept
 
     with users_code(f"make {name}"):
-        loss = factory(**params)
+        with kept(name):
+            loss = factory(**params)
         if not isinstance(loss, Loss):
             raise UserError(
                 f"{name} makes a {type(loss).__name__}, which is no loss: name a class of Loss"
@@ -102,12 +98,19 @@ def is_plain(value: Any) -> bool:
         return False
 
 
-def own_code(loss: "Loss | None") -> str:
+def own_code(loss: "Loss | None", sources: Sources) -> str:
     """Sha256 over losses from outside this package; "" for ours and for none.
 
-    It covers the names of their classes, and their files, which a user may edit. What these files
-    import is not covered, except for classes that the loss is derived from and methods it takes
+    It covers the names of their classes, their files and the modules beside these that they import.
+    Of packages it covers the classes that a loss is derived from and the methods that it takes
     over.
+
+    Args:
+        loss: whose code it is.
+        sources: the files that it was made from.
+
+    Raises:
+        UserError: a file of a package was edited after this process imported it.
     """
     from contrastbench.losses.base import summands
 
@@ -119,10 +122,29 @@ def own_code(loss: "Loss | None") -> str:
         for kind in type(term).__mro__
         if not kind.__module__.startswith(ours)
     ]
-    files = {file for kind in own for file in source_files(kind)}
+    files = {file for kind in own for file in source_files(kind)} - sources.names
+    contents = sources.contents | {Path(file): code_of_package(file) for file in files}
     names = [kind.__qualname__.encode() for kind in own]
-    code = names + [Path(file).read_bytes() for file in sorted(files)]
+    code = names + [contents[path] for path in sorted(contents, key=str)]
     return hashlib.sha256(b"\0".join(code)).hexdigest() if own else ""
+
+
+def code_of_package(file: str) -> bytes:
+    """Return the contents of a file that Python itself has imported.
+
+    Raises:
+        UserError: it was edited since this process asked for the first time.
+    """
+    code = first_code(file)
+    if Path(file).read_bytes() != code:
+        raise UserError(f"{file} was edited after it was imported: start a new Python process")
+    return code
+
+
+@cache
+def first_code(file: str) -> bytes:
+    """Return the contents of a file at the first call of this process."""
+    return Path(file).read_bytes()
 
 
 def source_files(kind: type) -> Iterator[str]:

@@ -29,6 +29,7 @@ from contrastbench.losses.expression import (
 )
 from contrastbench.losses.own import class_in_file, make
 from contrastbench.losses.ranges import Range
+from contrastbench.losses.source import Sources
 
 if TYPE_CHECKING:
     from contrastbench.losses.base import Loss
@@ -83,6 +84,7 @@ class Term:
 
     name: str
     weight: float = 1.0
+    sources: Sources = field(default_factory=Sources)
 
     @property
     def registered(self) -> bool:
@@ -92,7 +94,7 @@ class Term:
     @cached_property
     def factory(self) -> Any:
         """The class, or what else an entry point names."""
-        return loss_class(self.name)
+        return loss_class(self.name, self.sources)
 
     @property
     def title(self) -> Title:
@@ -147,9 +149,14 @@ def get_loss(name: str, **params: Any) -> "Loss":
     >>> get_loss("infonce + 0.5*dar", temperature=0.2, **{"dar.form": "star"}).name
     'infonce + 0.5*dar'
     """
+    return make_loss(name, params, Sources())
+
+
+def make_loss(name: str, params: Mapping[str, Any], sources: Sources) -> "Loss":
+    """As `get_loss`, from a user's files as they were first read."""
     if name in ALIASES:
         resolve_alias(name)
-    terms = read(name)
+    terms = read(name, sources)
     own = distribute(name, terms, params)
     if "" in terms:
         return terms[""].make(own[""])
@@ -162,19 +169,26 @@ def get_loss(name: str, **params: Any) -> "Loss":
 def resolve_alias(name: str) -> str:
     """The name in LOSSES behind an alias, with a note on it."""
     target, note = ALIASES[name]
-    warnings.warn(note, stacklevel=3)
+    warnings.warn(note, stacklevel=4)
     return target
 
 
-def read(name: str) -> dict[str, Term]:
+def read(name: str, sources: Sources | None = None) -> dict[str, Term]:
     """The terms of a sum by the prefix of their parameters; by "" a loss that is no sum.
+
+    Args:
+        name: as `get_loss` takes it.
+        sources: a user's files that were read before.
 
     Raises:
         UserError: a term is there twice, perhaps as an alias.
     """
+    sources = sources or Sources()
     if not is_sum(name):
-        return {"": Term(ALIASES.get(name, (name,))[0])}
-    terms = [Term(ALIASES.get(term, (term,))[0], weight) for weight, term in split_sum(name)]
+        return {"": Term(ALIASES.get(name, (name,))[0], sources=sources)}
+    terms = [
+        Term(ALIASES.get(term, (term,))[0], weight, sources) for weight, term in split_sum(name)
+    ]
     names = [term.name for term in terms]
     double = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if double is not None:
@@ -199,7 +213,9 @@ def distribute(
     return {"": dict(params)}
 
 
-def complete(name: str, params: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def complete(
+    name: str, params: Mapping[str, Any], sources: Sources | None = None
+) -> tuple[str, dict[str, Any]]:
     """Name and parameters after defaults, as the loss itself has them.
 
     Registered losses need no torch for that, and their values are not checked.
@@ -210,10 +226,11 @@ def complete(name: str, params: Mapping[str, Any]) -> tuple[str, dict[str, Any]]
     >>> complete("infonce+2 * decoupled", {"temperature": 0.2})
     ('infonce + 2*decoupled', {'infonce.temperature': 0.2, 'decoupled.temperature': 0.2})
     """
-    check_finite(name, params)
-    terms = read(name)
+    sources = sources or Sources()
+    check_finite(name, params, sources)
+    terms = read(name, sources)
     if not all(term.registered for term in terms.values()):
-        loss = get_loss(name, **params)
+        loss = make_loss(name, params, sources)
         return loss.name, loss.params
     own = distribute(name, terms, params)
     full = {prefix: {**term.describe().params, **own[prefix]} for prefix, term in terms.items()}
@@ -222,15 +239,15 @@ def complete(name: str, params: Mapping[str, Any]) -> tuple[str, dict[str, Any]]
     return " + ".join(weighted(prefix, terms[prefix].weight) for prefix in terms), flat(full)
 
 
-def check_finite(name: str, params: Mapping[str, Any]) -> None:
+def check_finite(name: str, params: Mapping[str, Any], sources: Sources) -> None:
     """Raise for a number that no record can hold."""
     for key, value in params.items():
         if isinstance(value, float) and not math.isfinite(value):
-            check(name, params)  # which names the range, if there is one
+            check(name, params, sources)  # which names the range, if there is one
             raise UserError(f"{key} must be a finite number, got {value}")
 
 
-def check(name: str, params: Mapping[str, Any]) -> None:
+def check(name: str, params: Mapping[str, Any], sources: Sources | None = None) -> None:
     """Raise unless the loss can be had with these parameters; without torch for registered ones.
 
     Raises:
@@ -240,9 +257,10 @@ def check(name: str, params: Mapping[str, Any]) -> None:
     Traceback (most recent call last):
     contrastbench.losses.errors.UserError: temperature must be a finite number > 0, got 0
     """
-    terms = read(name)
+    sources = sources or Sources()
+    terms = read(name, sources)
     if not all(term.registered for term in terms.values()):
-        get_loss(name, **params)
+        make_loss(name, params, sources)
         return
     own = distribute(name, terms, params)
     for prefix, term in terms.items():
@@ -277,13 +295,13 @@ def losses() -> dict[str, EntryPoint]:
     return known
 
 
-def loss_class(name: str) -> Any:
+def loss_class(name: str, sources: Sources | None = None) -> Any:
     """The class behind a name of the registry, an entry point or `file.py:Class`."""
     if name in OURS:
         module, attribute = OURS[name].split(":")
         return getattr(importlib.import_module(f"contrastbench.losses.{module}"), attribute)
     if own := file_and_class(name):
-        return class_in_file(*own)
+        return class_in_file(*own, sources or Sources())
     known = losses()
     if name not in known:
         raise unknown("loss", name, [*known, *ALIASES])

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.own import own_code
-from contrastbench.losses.registry import check, complete, get_loss, is_registered
+from contrastbench.losses.registry import check, complete, is_registered, make_loss
+from contrastbench.losses.source import Sources
 
 if TYPE_CHECKING:
     from contrastbench.losses.base import Loss
@@ -18,12 +19,19 @@ NONE = "none"  # no loss: the untrained encoder
 class LossSpec:
     """A loss as somebody asks for it. Registered losses need no torch until they are made.
 
+    A user's file is read once: each `make` runs the code that `code` is the hash of.
+
     >>> LossSpec("adnce", {"mu": 0.3}).complete.params["sigma"]
     1.0
     """
 
     name: str  # registered, of an entry point, file.py:Class, a weighted sum of these, or "none"
     params: dict[str, Any] = field(default_factory=dict)  # those that are given
+
+    @cached_property
+    def sources(self) -> Sources:
+        """The files of a user's own loss as they were first read."""
+        return Sources()
 
     @property
     def label(self) -> str:
@@ -45,14 +53,14 @@ class LossSpec:
         if self.name == NONE:
             self.check()
             return self
-        return LossSpec(*complete(self.name, self.params))
+        return LossSpec(*complete(self.name, self.params, self.sources))
 
     @cached_property
     def code(self) -> str:
         """Sha256 of the files of a user's own loss, which may be edited; "" for others."""
         if self.name == NONE or is_registered(self.name):
             return ""
-        return own_code(self.make())
+        return own_code(self.make(), self.sources)
 
     def check(self) -> None:
         """Raise unless the loss can be made.
@@ -61,7 +69,7 @@ class LossSpec:
             UserError: no such loss or parameter, or a value out of its range, which is named.
         """
         if self.name != NONE:
-            check(self.name, self.params)
+            check(self.name, self.params, self.sources)
         elif self.params:
             given = next(iter(self.params))
             raise UserError(f"none is the untrained encoder and has no parameters, got {given}")
@@ -72,4 +80,4 @@ class LossSpec:
         Raises:
             UserError: as in `check`.
         """
-        return None if self.name == NONE else get_loss(self.name, **self.params)
+        return None if self.name == NONE else make_loss(self.name, self.params, self.sources)

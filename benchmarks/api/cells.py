@@ -1,6 +1,8 @@
 """Train and score from Python, as `bench run` does; brings no torch before it trains."""
 
+import sys
 from collections.abc import Iterable, Mapping
+from numbers import Number
 from operator import index
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,8 @@ from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.running.options import Options, check_data_root
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.spec import LossSpec
+
+MOST_THREADS = 4096  # of a process; more are a slip of the hand
 
 
 def run(
@@ -34,8 +38,10 @@ def run(
     """Train a loss in a domain, score it by the field's protocol, and keep a record for each seed.
 
     A finished cell is read, not run again. A training that fails is a record whose "status" is
-    diverged, oom or failed; `records` makes a frame of the list. CPU threads of torch are set for
-    the process, and on an accelerator torch's switches of repeatability.
+    diverged, oom or failed; `records` makes a frame of the list. A file of your own loss is read
+    once, before the first seed. CPU threads of torch are set for the process, and on an accelerator
+    torch's switches of repeatability. So a process trains one cell at a time: calls from several
+    threads wait for each other, and several processes train side by side.
 
     Args:
         domain: graph, image, sentence, tabular, or a package's.
@@ -43,7 +49,7 @@ def run(
             the untrained encoder.
         dataset: its name; the domain's embedded one if it is left out.
         seeds: one or more, such as `range(5)` or `"0-4"`.
-        params: of the loss.
+        params: of the loss, by name; numbers may be NumPy's.
         recipe: of the training, such as `{"epochs": 20}`; see `bench list recipes`.
         target: the column of classes in a table of your own.
         tiny: a smoke test on a tiny subset.
@@ -68,22 +74,21 @@ def run(
     ('ok', 3, 'accuracy')
     >>> folder.cleanup()
     """
-    text = seeds if isinstance(seeds, str) else ",".join(map(str, listed(seeds)))
+    text = seeds if isinstance(seeds, str) else ",".join(map(shown, listed(seeds)))
     numbers = parse_seeds(text)
     if not isinstance(loss, str):
         raise UserError(f"a loss is named by a text, got {type(loss).__name__}: such as 'adnce'")
-    if threads is not None and (not isinstance(threads, int) or threads < 1):
-        raise UserError(f"threads must be a whole number >= 1, got {threads!r}")
-    spec = LossSpec(loss, {name: plain(value) for name, value in (params or {}).items()})
-    experiment = make_experiment(domain, dataset, spec, dict(recipe or {}), tiny, target)
-    root = None if data_root is None else Path(data_root)
+    spec, values = LossSpec(loss, plain_values("params", params)), plain_values("recipe", recipe)
+    experiment = make_experiment(domain, dataset, spec, values, tiny, target)
+    root = None if data_root is None else folder("data_root", data_root)
     check_data_root(root)
-    options = Options(Path(results), root, device, threads, deterministic, tf32)
+    place, cores = folder("results", results), whole("threads", threads)
+    options = Options(place, root, device, cores, deterministic, tf32)
     _ = experiment.full_recipe, spec.complete  # mistakes are named before torch is imported
-    from contrastbench.benchmarks.running.runner import run as run_cell
+    from contrastbench.benchmarks.running.runner import run_seeds
 
     store.sweep(options.results)
-    return [run_cell(experiment, seed, options)[0] for seed in numbers]
+    return [record for record, _ in run_seeds(experiment, numbers, options)]
 
 
 def listed(seeds: Iterable[int] | int) -> list[int]:
@@ -95,9 +100,66 @@ def listed(seeds: Iterable[int] | int) -> list[int]:
     try:
         return [index(seed) for seed in (seeds if isinstance(seeds, Iterable) else [seeds])]
     except TypeError:
-        raise UserError(f"seeds are whole numbers, got {seeds!r}: give 0 or range(5)") from None
+        raise UserError(
+            f"seeds are whole numbers, got {shown(seeds)}: give 0 or range(5)"
+        ) from None
+
+
+def folder(name: str, value: Any) -> Path:
+    """Return the folder that an argument names."""
+    if not isinstance(value, str | Path):
+        raise UserError(f"{name} names a folder, got {value!r}: give a text or a Path")
+    return Path(value)
+
+
+def whole(name: str, value: Any) -> int | None:
+    """Return a number of threads, which may be NumPy's; None where none is given."""
+    value = plain(value)
+    if value is not None and (type(value) is not int or not 1 <= value <= MOST_THREADS):
+        raise UserError(
+            f"{name} must be a whole number from 1 to {MOST_THREADS}, got {shown(value)}"
+        )
+    return value
+
+
+def plain_values(name: str, values: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return values by key as a record can hold them; NumPy's numbers become Python's.
+
+    Raises:
+        UserError: they are no mapping, a key is no text, or a number is of another kind.
+    """
+    if not isinstance(values, Mapping | None):
+        raise UserError(f"{name} has values by key, got {shown(values)}: give {{'key': value}}")
+    for key in values or {}:
+        if not isinstance(key, str):
+            raise UserError(f"{name}: the key {shown(key)} is no text: give the name of a value")
+    return {key: checked(f"{name}: {key}", plain(value)) for key, value in (values or {}).items()}
 
 
 def plain(value: Any) -> Any:
-    """A number of numpy's as Python's."""
-    return value.item() if getattr(value, "ndim", None) == 0 else value
+    """Return NumPy's numbers and arrays as Python's, within lists and tuples too."""
+    if isinstance(value, list | tuple):
+        return type(value)(map(plain, value))
+    return value.tolist() if hasattr(value, "ndim") and hasattr(value, "tolist") else value
+
+
+def checked(name: str, value: Any) -> Any:
+    """Return the value, unless it is a number that no record can hold.
+
+    Raises:
+        UserError: it is a fraction or the like, or too large for a float.
+    """
+    if isinstance(value, int) and abs(value) > sys.float_info.max:
+        raise UserError(f"{name}={shown(value)} is too large: give a number below 1e308")
+    if isinstance(value, Number) and not isinstance(value, int | float):
+        raise UserError(f"{name}={shown(value)} is a {type(value).__name__}: give a float")
+    return value
+
+
+def shown(value: Any) -> str:
+    """Return how an error shows a value: in one short line, also where Python refuses to."""
+    try:
+        text = repr(value)
+    except ValueError:  # more digits than Python converts
+        return f"a number of {value.bit_length()} bits"
+    return text if len(text) <= 60 else f"{text[:60]}..."

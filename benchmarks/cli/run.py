@@ -81,7 +81,7 @@ def run(
     with loading():
         from contrastbench.benchmarks.running import ranks
         from contrastbench.benchmarks.running.devices import choose_device
-        from contrastbench.benchmarks.running.runner import run as run_cell
+        from contrastbench.benchmarks.running.runner import run_seeds
 
     if not checked.is_noted(spec.code):
         tell(f"never checked: bench check-loss {loss} takes seconds")
@@ -89,8 +89,7 @@ def run(
     kept = {cell_of(record) for record in experiment.finished(results)}
     done = []
     with ranks.joined(choose_device(device)):
-        for seed in numbers:
-            record, path = run_cell(experiment, seed, options)
+        for record, path in run_seeds(experiment, numbers, options):
             done.append(record)
             if ranks.is_first():
                 if json_:

@@ -61,18 +61,22 @@ def launch(devices: int, output: IO[str]) -> int:
     others do too.
     """
     with tempfile.TemporaryDirectory(prefix="contrastbench-") as folder:
-        processes = [start(rank, devices, Path(folder), output) for rank in range(devices)]
+        processes, passed = list[Process](), 0
         try:
+            for rank in range(devices):
+                processes.append(start(rank, devices, Path(folder), output))
             wait(processes)
         except (KeyboardInterrupt, SystemExit) as stop:
+            passed = signal.SIGINT if isinstance(stop, KeyboardInterrupt) else signal.SIGTERM
             for process in processes:
-                interrupt = isinstance(stop, KeyboardInterrupt)
-                process.send_signal(signal.SIGINT if interrupt else signal.SIGTERM)
+                process.send_signal(passed)
             wait(processes)
         finally:
             for process in processes:
                 process.kill()
         codes = [process.wait() for process in processes]
+        if passed and -passed in codes:  # they had not met, and so had nothing to finish
+            return 128 + passed
         return explained(codes, Path(folder))
 
 

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -25,6 +26,8 @@ from contrastbench.losses.errors import UserError, tell
 T = TypeVar("T")
 
 PATIENCE = timedelta(days=30)  # of those who wait for an evaluation
+COMING = timedelta(minutes=10)  # for all ranks to meet, and to make the same step
+PARTING = 60  # seconds to finish a step for a rank whose launcher is gone
 control: Any = None  # the group of what ranks say to each other, from CPU to CPU
 
 
@@ -108,11 +111,11 @@ def joined(device: str) -> Iterator[None]:
     loud, ours = sys.stderr, started()
     if os.environ["RANK"] != "0":
         fall_silent()
-    if ours:
-        threading.Thread(target=end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, args=(os.getppid(),), daemon=True).start()
     try:
         check_device(device)
-        join(device)
+        with process_lost(), ended_by_signals():
+            join(device)
         yield
     except ProcessLost as error:
         if not ours:  # else who started the ranks says which is gone
@@ -148,15 +151,36 @@ def join(device: str) -> None:
         init_method=os.environ.get(MEETING, "env://"),
         rank=rank,
         world_size=world,
+        timeout=COMING,
     )
     control = dist.new_group(backend="gloo", timeout=PATIENCE)
     own = torch.device(own_device(device))
     environment.of_ranks[:] = from_all(device_name(own))
 
 
-def end_with_parent() -> None:
-    """The end of standard input is that of the process that started this one: SIGTERM."""
-    os.read(0, 1)  # nothing is ever written there
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """End at once by SIGTERM and Ctrl-C within: no step is done, and C++ that waits hears neither.
+
+    Python's own handlers would run when the wait is over.
+    """
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    for number in before:
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def end_with_parent(parent: int) -> None:
+    """Send SIGTERM to this process when its parent ends, and the end itself a minute later."""
+    if started():
+        os.read(0, 1)  # nothing is ever written there, and its end is the parent's
+    while not started() and os.getppid() == parent:
+        time.sleep(1)
+    signal.alarm(PARTING)
     os.kill(os.getpid(), signal.SIGTERM)
 
 

@@ -4,9 +4,10 @@ import json
 import math
 import os
 import shutil
+import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,13 +25,31 @@ from contrastbench.benchmarks.running.devices import PeakMemory, open_device
 from contrastbench.benchmarks.running.environment import commit, environment
 from contrastbench.benchmarks.running.interruption import termination_kept
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.training import AnyDomain, Diverged, train
+from contrastbench.benchmarks.running.training import AnyDomain, Diverged, total, train
 from contrastbench.domains.base import Evaluation, Exports, PairsByClass
 from contrastbench.domains.reading import cause
 from contrastbench.domains.registry import domain_class
 from contrastbench.losses.base import Loss
 from contrastbench.losses.distributed import ProcessLost
 from contrastbench.losses.errors import UserError, is_out_of_memory, is_termination, tell
+
+# The generator that is seeded, the threads of torch and what can be imported are the process's.
+one_training = threading.RLock()
+
+
+def run_seeds(
+    experiment: Experiment, seeds: Iterable[int], options: Options
+) -> Iterator[tuple[Record, Path]]:
+    """Run one seed after another, as `run` does.
+
+    Raises:
+        UserError: data of a user's own were edited between two seeds.
+    """
+    data_hash = None
+    for seed in seeds:
+        record, path = run(experiment, seed, options, data_hash=data_hash)
+        data_hash = record["data_hash"]
+        yield record, path
 
 
 def run(
@@ -39,10 +58,12 @@ def run(
     options: Options,
     cores: int | None = None,
     turn: Callable[[], AbstractContextManager[None]] = nullcontext,
+    data_hash: str | None = None,
 ) -> tuple[Record, Path]:
     """The record of one seed and where it stands: trained now, or read if the cell is finished.
 
-    Ranks do it together; only the first publishes the record.
+    Ranks do it together; only the first publishes the record. Threads of a process do it one after
+    another.
 
     Args:
         experiment: what is trained and scored.
@@ -50,12 +71,27 @@ def run(
         options: where, and on what.
         cores: CPUs of the machine, where this process is one of several and sees fewer.
         turn: what a training that takes more than its share of the cores waits for and holds.
+        data_hash: of the data that the other seeds have; None: there are none.
 
     Raises:
         UserError: it cannot be run; nothing was trained and nothing recorded.
     """
+    with one_training:
+        return run_alone(experiment, seed, options, cores, turn, data_hash)
+
+
+def run_alone(
+    experiment: Experiment,
+    seed: int,
+    options: Options,
+    cores: int | None,
+    turn: Callable[[], AbstractContextManager[None]],
+    data_hash: str | None,
+) -> tuple[Record, Path]:
+    """As `run`, where no other thread trains."""
     commit()  # of the code that was loaded: its checkout may move on meanwhile
     cell, domain = prepare(experiment, seed, options, cores)
+    check_same(cell, data_hash)
     if found := ranks.from_first(lambda: finished(cell, domain, options)):
         return found
     training = admit(cell, domain, options)
@@ -67,6 +103,19 @@ def run(
     if record["status"] in store.FINAL:
         training.checkpoint.unlink(missing_ok=True)
     return record, path
+
+
+def check_same(cell: Cell, data_hash: str | None) -> None:
+    """Raise unless all ranks have read the same files, and data of the hash if one is given."""
+    if len(set(ranks.from_all(cell.key))) > 1:
+        raise UserError(
+            f"{cell.experiment.label}: a file was edited while the processes read it: run it again"
+        )
+    if data_hash not in (None, cell.data_hash):
+        raise UserError(
+            f"{cell.experiment.dataset} was edited before seed {cell.seed} read it: "
+            "run it again, so that all seeds have the same data"
+        )
 
 
 def takes_others_cores() -> bool:
@@ -82,8 +131,9 @@ def rehearse(
     Raises:
         UserError: as `run`, or there is no room for the training's files.
     """
-    training = admit(*prepare(experiment, seed, options, cores), options)
-    return attempt(training.rehearse)
+    with one_training:
+        training = admit(*prepare(experiment, seed, options, cores), options)
+        return attempt(training.rehearse)
 
 
 def prepare(
@@ -339,7 +389,7 @@ class Training:
         if self.loss is not None:
             model.train()
             contrasts = self.domain.contrasts(model, next(iter(self.domain.batches(0))))
-            value = torch.stack([self.loss(contrast) for contrast in contrasts]).sum()
+            value = total(self.loss, contrasts)
             value.backward()
             if not math.isfinite(value.item()):
                 raise Diverged(f"the loss is {value.item()} in the first step")

@@ -18,6 +18,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
 from contrastbench.benchmarks.running import checkpoints, ranks
+from contrastbench.benchmarks.running.draws import generators_kept, seed_generators
 from contrastbench.benchmarks.running.environment import Circumstances, circumstances
 from contrastbench.benchmarks.running.interruption import Interruption
 from contrastbench.benchmarks.running.optimizers import make_optimizer, make_schedule
@@ -28,6 +29,7 @@ from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast, permuted
 from contrastbench.losses.distributed import average, sharing
 from contrastbench.losses.errors import UserError, tell
+from contrastbench.losses.settings import kept
 
 T = TypeVar("T")
 AnyDomain = Domain[Any, Any, Any]
@@ -35,11 +37,12 @@ Log = Callable[[str, float, int], None]  # name, value, step
 # contrasts and batch of a step -> contrasts
 Look = Callable[[Sequence[Contrast], Any], Sequence[Contrast]]
 
+LOSS = 1  # tells the key of a loss's draws from that of the domain's, (seed, epoch, step)
 SECONDS_BETWEEN_CHECKPOINTS = 300  # shorter trainings write none unless they are interrupted
 
 
 class Diverged(Exception):
-    """The loss is no longer a number.
+    """The loss, or a weight, is no longer a number.
 
     Args:
         message: what it is, and when.
@@ -113,7 +116,8 @@ def train(
     A training that finds its checkpoint goes on from there with the numbers that it would have had
     uninterrupted. SIGTERM and Ctrl-C finish the step and write the checkpoint. Scores on the way
     (`score_at`) are of the model as it then is, and change no number of the training. Ranks share
-    each batch and make the same steps; the first alone scores and writes.
+    each batch and make the same steps; the first alone scores and writes. A loss that draws random
+    numbers draws by seed, epoch and step; the generators of the process stand afterwards as before.
 
     Args:
         domain: the data, the model and who meets whom.
@@ -123,8 +127,10 @@ def train(
         look: sees every step's contrasts on their way to the loss, and may change them.
 
     Raises:
-        Diverged: the mean loss of an epoch, or of the steps between two validations, is not finite.
-        UserError: the recipe chooses the best model and the domain cannot.
+        Diverged: the mean loss of an epoch, or of the steps between two validations, is not finite,
+            or a weight is not where the model is scored.
+        UserError: the recipe chooses the best model and the domain cannot, or the loss is none that
+            can be trained with.
     """
     with sharing():
         model, recipe = domain.model(), domain.recipe
@@ -132,7 +138,7 @@ def train(
         return model, History()
     validate = validation(domain)
     # held back from here on: thrown into C++ that reads a checkpoint, it would come out as an error
-    with Interruption() as interruption:
+    with Interruption() as interruption, generators_kept(domain.device):
         run = Run(model, loss, recipe, domain.steps(), checkpoint, log)
         run.stop_if_asked(interruption)
         with Progress(run.steps, "training", run.history.step) as progress:
@@ -144,14 +150,33 @@ def train(
                     if recipe.permuted:
                         contrasts = [permuted(contrast) for contrast in contrasts]
                     seen = look(contrasts, batch) if look else contrasts
-                    run.update(torch.stack([loss(contrast) for contrast in seen]).sum())
+                    seed_generators(domain.device, domain.seed, epoch, run.history.step, LOSS)
+                    run.update(total(loss, seen))
                 if run.validates and validate:
                     run.choose(run.scored(validate))
                 if run.epoch_to_score:
                     run.keep(run.scored(domain.evaluate))
                 progress.step(f"epoch {epoch + 1}")
                 run.save_now_and_then(interruption)
-    return run.best_model(), run.history
+    model = run.best_model()
+    run.check_weights()
+    return model, run.history
+
+
+def total(loss: Loss, contrasts: Sequence[Contrast]) -> Tensor:
+    """Return the loss of a step.
+
+    Raises:
+        UserError: it has no gradient, or changes a setting of torch.
+    """
+    with kept(loss.name):
+        value = torch.stack([loss(contrast) for contrast in contrasts]).sum()
+    if not value.requires_grad:
+        raise UserError(
+            f"{loss.name} has no gradient: compute it from the scores as tensors, without .item(), "
+            ".detach(), .data or torch.no_grad()"
+        )
+    return value
 
 
 def validation(domain: AnyDomain) -> Callable[[nn.Module], float] | None:
@@ -228,6 +253,7 @@ class Run:
     def scored(self, score: Callable[[nn.Module], T]) -> T:
         """What the first rank finds of the model as it is; all losses so far are numbers then."""
         self.collect()
+        self.check_weights()
         found = ranks.from_first(lambda: score(self.model))
         self.model.train()
         return found
@@ -281,6 +307,15 @@ class Run:
             raise Diverged(
                 f"the loss is {losses[wrong]} in epoch {len(epochs) + 1}, step {step}",
                 {"step": step, "losses_before": losses[:wrong][-5:], "loss_by_epoch": epochs},
+            )
+
+    def check_weights(self) -> None:
+        """Raise unless all weights are numbers, of which the loss of the last step says nothing."""
+        finite = [parameter.isfinite().all() for parameter in self.model.parameters()]
+        if finite and not torch.stack(finite).all():
+            raise Diverged(
+                f"a weight is not finite after step {self.history.step}",
+                {"step": self.history.step, "loss_by_epoch": self.history.loss_by_epoch},
             )
 
     def save_now_and_then(self, interruption: Interruption) -> None:

@@ -85,6 +85,7 @@ class Worker:
             "claim": f"{task.experiment.key[:16]}-seed{task.seed}",
             "wait": wait,
             "rehearse": self.rehearsal,
+            "loss_code": task.experiment.loss.code,
         }
 
     def answer(self) -> Reply:

@@ -62,6 +62,7 @@ def answer(message: Message) -> Message:
     """Run the cell: a failure is an answer like any other."""
     try:
         experiment, options = to_experiment(message["experiment"]), to_options(message["options"])
+        check_planned(experiment.loss, message["loss_code"])
         if message["rehearse"]:
             return rehearsed(rehearse(experiment, message["seed"], options, message["cores"]))
         claims, turns = options.results / "claims", list[Path]()
@@ -84,6 +85,16 @@ def answer(message: Message) -> Message:
         "seconds": record.get("seconds"),
         "in_turn": bool(turns),
     }
+
+
+def check_planned(loss: LossSpec, code: str) -> None:
+    """Raise unless the code of a user's loss is still that of the plan.
+
+    Raises:
+        UserError: its file was edited since.
+    """
+    if loss.code != code:
+        raise UserError(f"{loss.name} was edited after the sweep was planned: run the sweep again")
 
 
 @contextmanager

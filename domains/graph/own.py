@@ -6,10 +6,11 @@ the other one too, and is counted.
 
 import ast
 import csv
+import hashlib
 import inspect
-import runpy
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +26,7 @@ from contrastbench.domains.graph import SOURCES, data
 from contrastbench.domains.graph.data import MAX_FEATURES, Graphs, content_hash, pointers, union
 from contrastbench.domains.reading import contents, reading
 from contrastbench.losses.errors import UserError, unknown, users_code
+from contrastbench.losses.source import Sources
 
 LABELS = "labels.csv"  # beside graph files: the name of each with its class
 DELIMITERS = {".csv": ",", ".tsv": "\t"}  # of edge lists; others have blanks
@@ -45,7 +47,17 @@ def load(name: str, data_root: Path | None) -> Loaded:
     if not (parsed := own.parse(name, SOURCES)):
         return *data.load(name, data_root), {}
     source, what = parsed
-    return load_unchanged(source, what, data_root, own.state(what.partition(":")[0], data_root))
+    state = code_state if source.kind == own.PYTHON else own.state
+    return load_unchanged(source, what, data_root, state(what.partition(":")[0], data_root))
+
+
+def code_state(file: str, data_root: Path | None) -> str:
+    """Return a hash of the Python files in the folder of one: their times may stay as they were."""
+    digest = hashlib.sha256()
+    for path in sorted(own.find(file, data_root).parent.glob("*.py")):
+        with suppress(UserError):  # one that is needed is named where it is run
+            digest.update(path.name.encode() + b"\0" + contents(path) + b"\0")
+    return digest.hexdigest()
 
 
 @lru_cache(maxsize=1)
@@ -212,7 +224,7 @@ def read_function(what: str, data_root: Path | None) -> Graphs:
     file, _, function = what.partition(":")
     path = own.find(file, data_root)
     with users_code(f"run {what}"):
-        known = runpy.run_path(str(path))
+        known = vars(Sources().run(path))
         if not callable(known.get(function)):
             made = [name for name, value in known.items() if inspect.isfunction(value)]
             raise unknown(f"function in {path}", function, made)

@@ -14,7 +14,8 @@ from contrastbench.losses.base import Loss
 from contrastbench.losses.errors import is_termination
 from contrastbench.losses.laws import derivatives, interface, invariances, learning, precision
 from contrastbench.losses.laws.assertions import Build, Check
-from contrastbench.losses.registry import get_loss
+from contrastbench.losses.registry import make_loss
+from contrastbench.losses.source import Sources
 
 CLASSES = 64  # the largest batch of the battery has as many samples, and so no more classes
 DIM = 8  # of most of its batches
@@ -27,6 +28,8 @@ LOGARITHMS = (
     "stay in log space (scores.log_share, log_mean_neg), and exponentiate differences alone"
 )
 REMEDIES = {
+    "randomness": "draw or change only where self.training is true: a training then draws by seed, "
+    "epoch and step, and the other checks, which compare values, are run",
     "scalar": "return one number: combine(terms) is their mean unless you write your own",
     "batch size": f"statistics of a batch may be 0/0 where it is small; {BLOCK}",
     "permutation": "anchors come in any order; set ordered = True if yours may not",
@@ -49,6 +52,7 @@ REMEDIES = {
     "state": "leave state_dict and load_state_dict to torch.nn.Module",
 }
 CHECKS: list[Check] = [
+    interface.check_randomness,
     interface.check_scalar,
     interface.check_batch_size,
     invariances.check_permutation,
@@ -80,7 +84,7 @@ class CheckResult:
 
 
 def check_loss(name: str, seeds: Iterable[int] = range(3), **params: Any) -> list[CheckResult]:
-    """Run every check on a loss.
+    """Run every check on a loss in its `eval` mode; of one that draws or changes there, only this.
 
     Args:
         name: whatever `get_loss` takes: a registered name, a sum, or `my_loss.py:MyLoss`.
@@ -92,20 +96,23 @@ def check_loss(name: str, seeds: Iterable[int] = range(3), **params: Any) -> lis
     """
 
     def build(**changed: Any) -> Loss:
-        return prepared(name, {**params, **changed})
+        return prepared(name, {**params, **changed}, sources)
 
+    sources = Sources()
     build()
-    return [run(check, build, seeds) for check in CHECKS]
+    first, *others = CHECKS
+    repeats = run(first, build, seeds)
+    return [repeats, *(run(check, build, seeds) for check in others if repeats.passed)]
 
 
-def prepared(name: str, params: dict[str, Any]) -> Loss:
-    """The loss as a trainer prepares it, in float64; the same one each time."""
+def prepared(name: str, params: dict[str, Any], sources: Sources | None = None) -> Loss:
+    """The loss as a trainer prepares it, in float64 and `eval` mode; the same one each time."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        loss = get_loss(name, **params)
+        loss = make_loss(name, params, sources or Sources())
         if loss.needs_classes:
             loss.prepare(CLASSES, DIM)
-    return loss.double()
+    return loss.double().eval()
 
 
 def run(check: Check, build: Build, seeds: Iterable[int]) -> CheckResult:

@@ -2,8 +2,8 @@
 
 Every checkpoint of a whole training is kept. From each one the next step must lead to the next
 one's state, weights, moments, losses and scores, which is the whole chain; from each tenth the
-training goes on to its end besides. So in each domain, with a learnable loss, and in two processes
-that share their batches.
+training goes on to its end besides. So in each domain, with a learnable loss, with one that draws,
+and in two processes that share their batches.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,12 @@ from processes import in_processes
 
 STEPS, ENDS = times(60), 10
 LEARNED = Path(__file__).parents[1] / "losses" / "learned.py"
-CASES = [*((name, "adnce") for name in RECIPES), ("tabular", f"{LEARNED}:Temperature")]
+DRAWS = LEARNED.with_name("drawing.py")
+CASES = [
+    *((name, "adnce") for name in RECIPES),
+    ("tabular", f"{LEARNED}:Temperature"),
+    ("sentence", f"{DRAWS}:Noise"),
+]
 
 
 @pytest.mark.parametrize(("name", "loss"), CASES)

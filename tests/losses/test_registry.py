@@ -222,11 +222,51 @@ def test_a_users_loss_is_described_like_ours(folder: Path) -> None:
 def test_a_spec_is_what_a_record_names(folder: Path) -> None:
     spec = LossSpec("mine.py:A + 0.5*dar", {"margin": 3.0})
     assert spec.complete.params == spec.make().params
-    assert (spec.complete.name, spec.code) == (spec.make().name, own_code(spec.make()))
+    assert (spec.complete.name, spec.code) == (
+        spec.make().name,
+        own_code(spec.make(), spec.sources),
+    )
     assert spec.label == "mine.py:A + 0.5*dar(margin=3.0)"
     ours = LossSpec("dcl", {"tau_plus": 0.2})
     assert ours.complete == LossSpec("debiased", {"temperature": 0.5, "tau_plus": 0.2})
     assert ours.code == ""
+
+
+def test_modules_beside_a_file_are_a_part_of_it(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import random, helper, torch" + TWO + "    margin = helper.M"
+    )
+    (tmp_path / "helper.py").write_text("M = 0.1")
+    for taken in ("random", "torch"):  # of Python, and of an installed package
+        (tmp_path / f"{taken}.py").write_text("1 / 0")
+    name = f"{tmp_path}/mine.py:B"
+    before = LossSpec(name)
+    assert before.code == LossSpec(name).code
+    (tmp_path / "helper.py").write_text("M = 0.2")
+    (tmp_path / "other.py").write_text("M = 0.2")
+    assert before.code != LossSpec(name).code
+    assert (type(before.make()).margin, type(get_loss(name)).margin) == (0.1, 0.2)
+    assert "helper" not in sys.modules
+    (tmp_path / "helper.py").unlink()
+    assert type(before.make()).margin == 0.1
+    with pytest.raises(UserError, match=r"cannot import .* No module named 'helper'"):
+        LossSpec(name).make()
+
+
+def test_a_package_that_was_edited_after_its_import_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    package = tmp_path / "a_package_of_losses" / "__init__.py"
+    package.parent.mkdir()
+    package.write_text(TWO)
+    theirs = EntryPoint("theirs", "a_package_of_losses:A", "contrastbench.losses")
+    monkeypatch.setattr(registry, "entry_points", lambda group: [theirs])
+    code = LossSpec("theirs").code
+    assert code == LossSpec("theirs").code
+    package.write_text(TWO.replace("0.1", "0.3"))
+    with pytest.raises(UserError, match=r"__init__.py was edited after it was imported: start a"):
+        _ = LossSpec("theirs").code
 
 
 def test_none_is_a_spec_without_a_loss() -> None:
@@ -338,7 +378,7 @@ def test_what_is_no_class_of_losses_is_refused(tmp_path: Path, text: str) -> Non
 
 
 def test_a_plug_in_that_makes_no_loss_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "loss_class", lambda _: lambda: None)
+    monkeypatch.setattr(registry, "loss_class", lambda *_: lambda: None)
     with pytest.raises(UserError, match="mine makes a NoneType, which is no loss: name a class"):
         get_loss("mine")
 

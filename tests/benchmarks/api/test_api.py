@@ -5,6 +5,7 @@ import io
 import json
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from made_records import add
 
 import contrastbench as cb
+import stub_domain
 from contrastbench.benchmarks import report
 from contrastbench.benchmarks.comparison import formats as comparisons
 from contrastbench.benchmarks.records import store
@@ -112,16 +114,44 @@ def rows(text: str) -> list[dict[str, str]]:
         ({"target": "kind"}, "domain graph has none"),
         ({"seeds": "0-x"}, "--seeds '0-x'"),
         ({"seeds": 0.5}, r"seeds are whole numbers, got 0\.5"),
-        ({"threads": 0}, "threads must be a whole number >= 1, got 0"),
+        ({"threads": 0}, "threads must be a whole number from 1 to 4096, got 0"),
         ({"threads": 1.5}, "threads must be a whole number"),
         ({"data_root": "/no/such"}, "data root /no/such does not exist"),
         ({"loss": get_loss("infonce")}, "a loss is named by a text, got InfoNCE"),
         ({"params": {"temperature": np.float32(-1)}}, "temperature must be a finite number > 0"),
+        (
+            {"params": {"temperature": Fraction(1, 2)}},
+            r"temperature=Fraction\(1, 2\) is a Fraction",
+        ),
+        ({"params": {"temperature": 10**400}}, "params: temperature=1000+[.]{3} is too large"),
+        (
+            {"params": {"temperature": 10**5000}},
+            "params: temperature=a number of 16610 bits is too",
+        ),
+        ({"params": {"temperature": 1j}}, "temperature=1j is a complex: give a float"),
+        ({"params": {None: 1}}, "params: the key None is no text"),
+        ({"params": [1]}, r"params has values by key, got \[1\]"),
+        ({"recipe": {None: 1}}, "recipe: the key None is no text"),
+        ({"recipe": {"lr": Fraction(1, 2)}}, r"recipe: lr=Fraction\(1, 2\) is a Fraction"),
+        ({"recipe": {"lr": 10**400}}, "recipe: lr=1000+[.]{3} is too large"),
+        ({"recipe": {"epochs": 10**400}}, "recipe: epochs=1000+[.]{3} is too large"),
+        ({"recipe": {"lr": np.float64(-1)}}, r"recipe lr=-1.0: input should be greater than 0"),
+        ({"seeds": 10**400}, "--seeds '1000+[.]{3}': give distinct numbers"),
+        ({"seeds": 10**5000}, "--seeds 'a number of 16610 bits'"),
+        ({"seeds": Fraction(1, 2)}, r"seeds are whole numbers, got Fraction\(1, 2\)"),
+        ({"seeds": None}, "seeds are whole numbers, got None"),
+        ({"threads": True}, "threads must be a whole number from 1 to 4096, got True"),
+        ({"threads": 10**400}, "threads must be a whole number"),
+        ({"threads": Fraction(2)}, "threads must be a whole number"),
+        ({"results": None}, "results names a folder, got None"),
+        ({"results": 3}, "results names a folder, got 3"),
+        ({"data_root": 3}, "data_root names a folder, got 3"),
     ],
 )
 def test_mistakes_are_one_line(change: dict[str, object], message: str) -> None:
-    with pytest.raises(UserError, match=message):
+    with pytest.raises(UserError, match=message) as error:
         cb.run(**{"domain": "graph", "loss": "adnce", **change})  # type: ignore[arg-type]
+    assert len(str(error.value)) < 300
 
 
 @pytest.mark.parametrize("seeds", ["1,3", np.int64(3), range(2)])
@@ -129,6 +159,21 @@ def test_seeds_may_be_written_as_on_the_command_line(seeds: object, tmp_path: Pa
     found = cb.run("tabular", "none", seeds=seeds, tiny=True, results=tmp_path)  # type: ignore[arg-type]
     expected = {"1,3": [1, 3], "3": [3]}.get(str(seeds), [0, 1])
     assert [record["seed"] for record in found] == expected
+
+
+def test_numbers_of_numpy_are_recorded_as_plain_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub_domain.install(monkeypatch)
+    params = {"temperature": np.float64(0.25)}
+    recipe = {"epochs": np.int64(2), "lr": np.float32(0.5), "score_at": np.array([1])}
+    options = {"seeds": np.arange(1), "threads": np.int64(1), "results": tmp_path}
+    (record,) = cb.run("graph", "infonce", params=params, recipe=recipe, **options)  # type: ignore[arg-type]
+    (path,) = tmp_path.glob("runs/*/*/*/*.json")
+    assert record.items() <= json.loads(path.read_text()).items()
+    assert record["params"] == {"temperature": 0.25}
+    plain = [record["recipe"][key] for key in ("epochs", "lr", "score_at")]
+    assert plain == [2, 0.5, [1]]
 
 
 def test_names_are_names_whatever_they_look_like(tmp_path: Path) -> None:

@@ -295,6 +295,31 @@ def test_a_worker_hands_over_a_record_that_it_cannot_write(
     assert json.loads(json.dumps(reply)) == reply
 
 
+OWN = """
+from contrastbench.losses.infonce import InfoNCE
+
+class Mine(InfoNCE):
+    weight = 1
+
+    def combine(self, terms):
+        return terms.mean() * self.weight
+"""
+
+
+def test_a_loss_that_was_edited_after_the_plan_is_refused_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(OWN)
+    work = tasks(f"{tmp_path}/mine.py:Mine", "infonce")
+    assert len({task.key for task in work}) == 4  # planned with the file as it is
+    (tmp_path / "mine.py").write_text(OWN.replace("= 1", "= 2"))
+    (line,) = report(run(work, tmp_path))
+    assert line.endswith(
+        f"seeds 0, 1: refused: {tmp_path}/mine.py:Mine was edited after the sweep was planned: "
+        "run the sweep again"
+    )
+    assert len(list(tmp_path.glob("runs/*/*/infonce/*.json"))) == 2
+    assert not list(tmp_path.glob("runs/*/*/mine/*.json"))
+
+
 def test_a_cell_that_another_sweep_has_comes_last_and_is_waited_for(stub, tmp_path: Path) -> None:
     notes = stub("""
         if loss == "infonce" and not m["wait"]:
@@ -380,6 +405,7 @@ def test_trainings_of_more_threads_than_their_share_of_cores_take_turns(
         "claim": "cell",
         "wait": True,
         "rehearse": False,
+        "loss_code": "",
     }
     taken, measure = [], runner.Training.measure
 

@@ -1,6 +1,8 @@
 """Graphs that users bring: folders, torch-geometric's sets, functions of their own."""
 
 import os
+import py_compile
+import sys
 import tracemalloc
 from pathlib import Path
 
@@ -168,6 +170,30 @@ def test_a_very_long_class_takes_its_own_room() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert (peak < 2**25, graphs.y.tolist()[5:9]) == (True, [2, 0, 1, 0])
+
+
+@pytest.mark.parametrize("edited", ["mine", "helper"])
+def test_a_function_whose_code_was_edited_is_run_anew(
+    edited: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its size and time may be as before, and bytecode of the old one may lie beside it."""
+    pytest.importorskip("torch_geometric")
+    monkeypatch.chdir(tmp_path)
+    texts = {
+        "mine": "import torch\nfrom helper import COUNT\nfrom torch_geometric.data import Data\n"
+        "def graphs():\n    edges = torch.tensor([[0], [1]])\n"
+        "    return [Data(x=torch.eye(3), edge_index=edges, y=k % 2) for k in range(COUNT + 0)]\n",
+        "helper": "COUNT = 4 + 0\n",
+    }
+    for name, text in texts.items():
+        Path(f"{name}.py").write_text(text)
+        py_compile.compile(f"{name}.py", doraise=True)
+    assert len(own.load("mine.py:graphs", None)[0]) == 4
+    file, before = Path(f"{edited}.py"), Path(f"{edited}.py").stat()
+    file.write_text(texts[edited].replace("+ 0", "+ 2"))
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert len(own.load("mine.py:graphs", None)[0]) == 6
+    assert "helper" not in sys.modules
 
 
 def test_folders_that_hold_no_graphs_are_one_line(tmp_path: Path) -> None:

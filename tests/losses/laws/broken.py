@@ -10,6 +10,30 @@ from contrastbench.losses.base import in_range
 from contrastbench.losses.infonce import InfoNCE
 
 
+class Randomness(InfoNCE):
+    """Adds noise, in an evaluation too."""
+
+    def combine(self, terms: Tensor) -> Tensor:
+        return (terms + torch.rand_like(terms)).mean()
+
+
+class Memory(InfoNCE):
+    """Weighs by how often it was called."""
+
+    calls = 0
+
+    def combine(self, terms: Tensor) -> Tensor:
+        self.calls += 1
+        return terms.mean() * self.calls
+
+
+class Noise(InfoNCE):
+    """Adds noise where it trains."""
+
+    def combine(self, terms: Tensor) -> Tensor:
+        return (terms + torch.rand_like(terms) * self.training).mean()
+
+
 class Scalar(InfoNCE):
     """Forgets to reduce."""
 

@@ -61,6 +61,32 @@ def test_every_check_finds_its_mistake(check: Check) -> None:
     assert run(check, partial(get_loss, "infonce"), range(7)).passed
 
 
+@pytest.mark.parametrize(
+    ("name", "why"), [("Randomness", "draws random numbers"), ("Memory", "changes while it is")]
+)
+def test_a_loss_that_does_not_repeat_fails_one_check(name: str, why: str) -> None:
+    (result,) = check_loss(f"{Path(__file__).with_name('broken.py')}:{name}")
+    assert not result.passed
+    assert result.detail.startswith(f"AssertionError: the loss {why}")
+    assert result.detail.endswith("two calls on the same batch differ")
+    assert "self.training" in result.remedy
+
+
+def test_a_loss_that_raises_is_named_by_other_checks() -> None:
+    results = check_loss(f"{Path(__file__).with_name('broken.py')}:Scalar", seeds=[0])
+    assert results[0].passed
+    assert (
+        results[1].detail
+        == "UserError: broken returns shape (12,): return one number, such as .mean()"
+    )
+    assert len(results) == len(CHECKS)
+
+
+def test_a_loss_may_draw_where_it_trains() -> None:
+    results = check_loss(f"{Path(__file__).with_name('broken.py')}:Noise", seeds=[0])
+    assert [result.name for result in results if not result.passed] == []
+
+
 def test_every_check_has_a_remedy() -> None:
     titles = {check.__name__.removeprefix("check_").replace("_", " ") for check in CHECKS}
     assert set(REMEDIES) == titles

@@ -1,0 +1,37 @@
+"""Random numbers of code that draws from the generators of the whole process.
+
+Those are torch's of the CPU and of the device, NumPy's and Python's.
+"""
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+
+from contrastbench.domains.base import generator
+
+
+@contextmanager
+def generators_kept(device: torch.device) -> Iterator[None]:
+    """Put the generators back afterwards, wherever they stand then."""
+    python, numbers = random.getstate(), np.random.get_state()
+    devices = [] if device.type == "cpu" else [device]
+    try:
+        with torch.random.fork_rng(devices, device_type=device.type):
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numbers)
+
+
+def seed_generators(device: torch.device, *key: int) -> None:
+    """Seed the generators by the key alone, such as (seed, epoch, step)."""
+    seed = generator(torch.device("cpu"), *key).initial_seed()
+    if device.type == "cpu":  # seeding all devices formats a traceback for each that is not there
+        torch.default_generator.manual_seed(seed)
+    else:
+        torch.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed % 2**32)

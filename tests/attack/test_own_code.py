@@ -1,0 +1,146 @@
+"""A user's file is edited at every moment, beside stale bytecode, and trained in threads.
+
+The number that a record holds must be that of the code whose hash it holds.
+"""
+
+import hashlib
+import os
+import py_compile
+import random
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import stub_domain
+from contrastbench.losses import LossSpec
+from counts import dice, times
+
+LOSS = """
+import os
+from contrastbench.losses import ScoreLoss
+
+VALUE = {value:06d}
+LATER = __file__ + ".later"
+if os.path.exists(LATER):
+    os.replace(LATER, __file__)
+
+class Mine(ScoreLoss):
+    value = VALUE
+
+    def terms(self, scores):
+        return scores.mean_pos(scores.pos) * VALUE
+"""
+HELPED = LOSS.replace("VALUE = {value:06d}", "from helper import VALUE")
+
+
+def hashed(*texts: str) -> str:
+    """The hash of a loss `Mine` of these files, as records hold it."""
+    return hashlib.sha256("\0".join(["Mine", *texts]).encode()).hexdigest()
+
+
+def text(value: int) -> str:
+    return LOSS.replace("{value:06d}", f"1{value:05d}")
+
+
+STEPS: dict[str, Callable[[LossSpec], object]] = {
+    "check": LossSpec.check,
+    "complete": lambda spec: spec.complete,
+    "code": lambda spec: spec.code,
+    "make": LossSpec.make,
+}
+
+
+def trained(spec: LossSpec, steps: Iterable[str], edits: dict[int, Callable[[], object]]) -> bool:
+    """Whether all losses that are made between the edits are of the code that the spec names."""
+    made: list[Any] = []
+    for place, step in enumerate(steps):
+        if place in edits:
+            edits[place]()
+        found = STEPS[step](spec)
+        made += [found] if step == "make" else []
+    code = spec.code
+    return all(hashed(text(loss.value - 100_000)) == code for loss in made)
+
+
+def test_a_file_that_is_edited_meanwhile_trains_as_it_was_read(
+    ram: Path, found: Callable[[str], None]
+) -> None:
+    rng, file, wrong, trials = dice("edits"), ram / "mine.py", 0, times(200)
+    for trial in range(trials):
+        file.write_text(text(2 * trial))
+        later = text(2 * trial + 1)
+        place = rng.randrange(8)
+        edit: Callable[[], object] = (
+            (lambda later=later: file.write_text(later))
+            if rng.random() < 0.5
+            else (lambda later=later: (ram / "mine.py.later").write_text(later))
+        )
+        steps = [*rng.sample(list(STEPS), 4), *rng.choices(list(STEPS), k=3), "make"]
+        wrong += not trained(LossSpec(f"{file}:Mine"), steps, {place: edit})
+    assert wrong == 0
+    found(f"own code: a file edited in {trials} preparations of a training: {wrong} wrong")
+
+
+def written(file: Path, old: str, new: str, rng: random.Random) -> None:
+    """A file as copied over an older one that has left its bytecode: same size, same time."""
+    file.write_text(old)
+    py_compile.compile(str(file), doraise=True)
+    before = file.stat()
+    file.write_text(new)
+    if rng.random() < 0.5:
+        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    else:  # within the second that bytecode knows
+        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns // 10**9 * 10**9 + 1))
+
+
+def test_stale_bytecode_is_never_run(
+    ram: Path, found: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(ram)  # as where the folder is that of a notebook
+    rng, wrong, trials = dice("bytecode"), 0, times(200)
+    mine, helper = ram / "mine.py", ram / "helper.py"
+    for trial in range(trials):
+        if rng.random() < 0.5:
+            written(mine, text(2 * trial), text(2 * trial + 1), rng)
+            expected = hashed(text(2 * trial + 1))
+        else:
+            mine.write_text(HELPED)
+            values = [f"VALUE = {100_000 + 2 * trial + k}\n" for k in (0, 1)]
+            written(helper, *values, rng)
+            expected = hashed(values[1], HELPED)
+        spec = LossSpec(f"{mine}:Mine")
+        loss: Any = spec.make()
+        wrong += (loss.value, spec.code) != (100_001 + 2 * trial, expected)
+    assert wrong == 0
+    found(f"own code: {trials} files beside stale bytecode: {wrong} wrong")
+
+
+@pytest.fixture
+def stub(monkeypatch: pytest.MonkeyPatch) -> None:
+    stub_domain.install(monkeypatch)
+
+
+@pytest.mark.usefixtures("stub")
+def test_threads_train_as_one_after_the_other(ram: Path, found: Callable[[str], None]) -> None:
+    seeds, trials, wrong = range(2), times(200), 0
+    alone = [stub_domain.cell(ram / "alone", seed=seed)["metrics"] for seed in seeds]
+    for trial in range(trials):
+        beside: dict[int, Any] = {}
+
+        def train(seed: int, trial: int = trial, beside: dict[int, Any] = beside) -> None:
+            beside[seed] = stub_domain.cell(ram / str(trial), seed=seed)
+
+        threads = [threading.Thread(target=train, args=(seed,)) for seed in seeds]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        wrong += sum(
+            beside[seed]["status"] != "ok" or beside[seed]["metrics"] != alone[seed]
+            for seed in seeds
+        )
+    assert wrong == 0
+    found(f"own code: {trials} times two trainings in threads: {wrong} wrong")
