@@ -396,7 +396,8 @@ class Pack:
 
     def check_index(self, row: Row, identity: Record, record: Record) -> None:
         """Raise unless a record says what the index says of it, which decides where it is shown."""
-        for name, value in {**identity, "status": row.status, "seconds": row.seconds}.items():
+        indexed = {**identity, "status": row.status, "seconds": row.seconds}
+        for name, value in indexed.items():
             if value != record.get(name):
                 raise UserError(
                     f"{self.place(row)[1]} has {name} {schema.shown(record.get(name))}, the index "
@@ -421,14 +422,16 @@ class Pack:
                     self.check_row(row, identities[row.key])
                 except InvalidRecord as error:
                     invalid[self.place(row)[0]] = error
+            for key, identity in identities.items():
+                with self.readable():
+                    store.check_key(identity, f"{self.path}: {folder}/{key}")
         return invalid
 
     def check_row(self, row: Row, identity: Record) -> None:
-        """Raise unless a record is valid, and its key and all of the index are right."""
-        data = self.data(row)
-        record = store.checked(data, *self.place(row))
-        checksum = from_json(data)["sha256"]
-        self.check_index(row, {**identity, "sha256": row.sha256}, {**record, "sha256": checksum})
+        """Raise unless a record is valid, and all that the index says of it is right."""
+        record = self.record(row, identity)
+        checksum = from_json(self.data(row))["sha256"]
+        self.check_index(row, {"sha256": row.sha256}, {**record, "sha256": checksum})
 
 
 KINDS = {(str, str, int, str, seconds, str, bytes) for seconds in (float, type(None))}  # of a row

@@ -80,6 +80,8 @@ def file_of(path: Path) -> bytes | None:
                 return pack.data(row)
         return None
 
+    with suppress(FileNotFoundError):  # most are loose: no pack need be looked for
+        return unless_gone(path, store.file_of)
     return repeated(path.parents[1], read)
 
 

@@ -273,10 +273,15 @@ def valid(record: Record, path: Path, where: object) -> Record:
 def checked(data: bytes, path: Path, where: object) -> Record:
     """Return the record of a file's bytes, valid and with the key of what it is of; see `valid`."""
     record = valid(parsed(data, where), path, where)
-    found = key(record)
-    if found != record["key"]:
-        raise UserError(f"{where} is the record of {found[:16]}: give it its name back")
+    check_key(record, where)
     return record
+
+
+def check_key(identity: Record, where: object) -> None:
+    """Raise unless the key is that of the other fields."""
+    found = key(identity)
+    if found != identity["key"]:
+        raise UserError(f"{where} is the record of {found[:16]}: give it its name back")
 
 
 def parsed(data: bytes, path: object) -> Record:

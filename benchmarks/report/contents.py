@@ -138,7 +138,7 @@ def made(
         return ""
     option = " --selection validation" * table.selection.startswith("validation")
     hours = sum(record.get("seconds") or 0.0 for record in records) / 3600
-    named = (record["environment"].get("device", "an unknown device") for record in records)
+    named = (record["environment"].get("device") or "an unknown device" for record in records)
     devices = sorted(set(named))
     also = ", and those of the trials that chose them" * bool(option)
     return (

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from made_records import add
+from made_records import add, record_of
 
 from contrastbench.benchmarks.records import files, packing, packs, reading, schema, store
 from contrastbench.benchmarks.records.experiment import Experiment
@@ -399,6 +399,18 @@ def test_an_index_that_contradicts_its_records_is_refused(
     assert {name: data for name, data in before.items() if "MUTAG" in name}.items() <= contents(
         results
     ).items()
+
+
+def test_a_record_whose_key_is_another_cells_is_refused(results: Path) -> None:
+    """Index and record agree, and both claim a key that is not theirs."""
+    work = Experiment("graph", "MUTAG", LossSpec("infonce"), {})
+    record = {**record_of(work, 7), "key": "0" * 64}
+    store.publish(record, work.folder(results) / "0000000000000000-seed7.json")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "check_key", lambda *_: None)
+        list(packing.pack(results))
+    with pytest.raises(UserError, match=r"packed-.*: infonce/0{64} is the record of"):
+        list(packing.unpack(results))
 
 
 def test_a_record_is_not_shown_in_the_row_that_a_wrong_index_says(results: Path) -> None:
