@@ -5,7 +5,7 @@ import signal
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import IO
 
 LONGEST = 2000  # characters of an error
 
@@ -37,7 +37,7 @@ def shortened(line: str) -> str:
     return f"{line[: LONGEST // 2 - 5]} ... {line[-LONGEST // 2 :]}"
 
 
-def tell(line: str, stream: TextIO | None = None) -> None:
+def tell(line: str, stream: IO[str] | None = None) -> None:
     """Print a line on the stream, by default standard error; it cannot command a terminal."""
     print(printable(line), file=stream or sys.stderr, flush=True)
 
