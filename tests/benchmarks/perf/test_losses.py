@@ -17,7 +17,10 @@ def test_table_has_a_cell_for_every_loss_and_size(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(perf_losses, "cell", lambda *words: f"{words[0]} {words[1]}")
     head, _, *lines = perf_losses.report(["infonce", "lightly"], sizes=(16, 32))
     assert head == "| loss | 2N = 16 | 2N = 32 |"
-    assert lines == ["| infonce | infonce 16 | infonce 32 |", "| lightly | lightly 16 | lightly 32 |"]
+    assert lines == [
+        "| infonce | infonce 16 | infonce 32 |",
+        "| lightly | lightly 16 | lightly 32 |",
+    ]
 
 
 def test_a_cell_over_its_memory_says_so() -> None:
