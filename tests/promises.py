@@ -43,7 +43,9 @@ PROMISES = {
         "tests/benchmarks/perf/test_device.py::test_no_step_waits_for_the_device"
     ),
     "A loss has the value of its paper's formula.": "tests/losses/test_oracles.py::test_value",
-    "A loss has the gradient of its paper's formula.": "tests/losses/test_oracles.py::test_gradient",
+    "A loss has the gradient of its paper's formula.": (
+        "tests/losses/test_oracles.py::test_gradient"
+    ),
     "A loss equals the released code of its paper.": (
         "tests/losses/test_golden.py::test_value_and_gradients"
     ),

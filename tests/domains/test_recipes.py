@@ -51,17 +51,20 @@ PUBLISHED: dict[str, tuple[str, list[str], dict[str, Any]]] = {
             "epochs": 100,
             "lr": 0.15 * 512**0.5,
             "randaugment": [2, 10.0],
-            "local_crops": 6,  # a statement on tables has none
+            "local_crops": 6,
             "local_size": 96,
             "validation": 0.0,
         },
     ),
-    "simclr-imagenet": ("image", ["simclr-imagenet"], {"epochs": 1000, "whole_pictures": True}),
-    "metric": ("image", ["dasl-metric"], {"pairing": "balanced", "positives": 3}),
+    "simclr-imagenet": (
+        "image",
+        ["simclr-imagenet"],
+        {"epochs": 1000, "whole_pictures": True, "validation": 0.0},
+    ),
     "renyicl": (
         "tabular",
         ["renyicl-tabular"],
-        {"batch_size": 512, "probe": "plain", "pretraining": "train+validation"},
+        {"batch_size": 512, "lr": 0.3, "probe": "plain", "pretraining": "train+validation"},
     ),
 }
 

@@ -220,10 +220,11 @@ def test_every_record_is_behind_its_number(filled: Path) -> None:
     assert base["statuses"] == [["ok", 3], ["diverged", 1], ["failed", 1]]
     assert [run["seed"] for run in base["runs"] if run["status"] == "ok"] == [0, 1, 2]
     assert base["runs"][0]["loss"] == [[1, 3.0], [2, 2.0], [3, 1.0]]
-    for group, run in ((group, run) for group in groups.values() for run in group["runs"]):
-        record, shown = store.read(filled / run["path"]), found["environments"][run["environment"]]
-        assert (group["key"], group["data_hash"]) == (record["key"], record["data_hash"])
-        assert shown["commit"] == record["environment"]["commit"]
+    for group in groups.values():
+        for run in group["runs"]:
+            record, about = store.read(filled / run["path"]), found["environments"]
+            assert (group["key"], group["data_hash"]) == (record["key"], record["data_hash"])
+            assert about[run["environment"]]["commit"] == record["environment"]["commit"]
     assert found["environments"] == [ENVIRONMENT]
 
 
