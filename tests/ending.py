@@ -1,6 +1,7 @@
 """A loss whose process ends in a step, where ENDING says so: RANK STEP HOW.
 
-A file of its own, as a user's loss has. Where ENDING is said, every step writes a checkpoint.
+Steps are counted over all trainings of the process. A file of its own, as a user's loss has. Where
+ENDING is said, every step writes a checkpoint.
 """
 
 import os
@@ -19,14 +20,18 @@ if "ENDING" in os.environ:
 class Ending(InfoNCE):
     """InfoNCE."""
 
-    steps = 0
-
     def forward(self, contrast: Contrast) -> Tensor:
-        self.steps += 1
-        rank, step, how = os.environ.get("ENDING", "0 0 -").split()
-        if (os.environ.get("RANK"), str(self.steps)) == (rank, step):
-            end(how)
+        if "ENDING" in os.environ:
+            rank, last, how = os.environ["ENDING"].split()
+            if (os.environ.get("RANK", "0"), step()) == (rank, last):
+                end(how)
         return super().forward(contrast)
+
+
+def step() -> str:
+    """Count a step; the module of a user's loss is another one in each training."""
+    os.environ["STEP"] = str(int(os.environ.get("STEP", "0")) + 1)
+    return os.environ["STEP"]
 
 
 def end(how: str) -> None:

@@ -9,14 +9,16 @@ import math
 import os
 import signal
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from contrastbench.benchmarks.records import store
+from warm import python
 
-MAIN = [sys.executable, "-P", "-c", "from contrastbench.benchmarks.cli.main import main; main()"]
+from contrastbench.benchmarks.records import store
+from counts import times
+
+MAIN = ("-P", "-c", "from contrastbench.benchmarks.cli.main import main; main()")
 LOSSES = """
 import os
 import resource
@@ -83,26 +85,27 @@ class Leaves(Steps):
 
 class Hangs(Steps):
     def go_wrong(self):
-        leave_child("import os; os.kill(os.getppid(), 9); ")
+        leave_child("kill -9 $PPID; ")
         signal.pause()
 
 
 def leave_child(word):
-    child = subprocess.Popen([sys.executable, "-c", word + "import time; time.sleep(600)"])
+    child = subprocess.Popen(["sh", "-c", word + "exec sleep 600"])
     with Path("grandchildren").open("a") as file:
         file.write(f"{child.pid} ")
 """
 NAMES = ("Killed", "Hungry", "Raises", "Exits", "Diverges", "Prints", "Leaves", "Hangs")
-GOOD = 39
+GOOD = times(39, least=8)
 TINY = "{epochs: 1, limit: 30, batch_size: 10, folds: 2, hidden: 8, layers: 2}"
 
 
 def sweep_file() -> str:
-    """The good ones, a bad one before every fifth."""
+    """The good ones, with a bad one before every few."""
     good = [f"infonce: {{temperature: {(k + 1) / GOOD:.3f}}}" for k in range(GOOD)]
     lines = [f"  - {{{line}}}" for line in good]
+    few = math.ceil(GOOD / len(NAMES))
     for place, name in enumerate(NAMES):
-        lines.insert(6 * place, f"  - bad.py:{name}")
+        lines.insert((few + 1) * place, f"  - bad.py:{name}")
     head = f"seeds: 0\ndomains: {{graph: {{recipe: {TINY}}}}}\nlosses:\n"
     return head + "\n".join(lines) + "\n"
 
@@ -111,7 +114,8 @@ def test_one_bad_cell_stops_no_other(ram: Path, found: Callable[[str], None]) ->
     (ram / "bad.py").write_text(LOSSES)
     (ram / "bad.yaml").write_text(sweep_file())
     words = ("sweep", "bad.yaml", "--device", "cpu", "--no-check")
-    done = subprocess.run([*MAIN, *words], cwd=ram, capture_output=True, text=True, timeout=500)
+    command = [python(), *MAIN, *words]  # whose workers start warm too
+    done = subprocess.run(command, cwd=ram, capture_output=True, text=True, timeout=500)
     assert done.returncode == 1, done.stderr[-2000:]
     children = [int(word) for word in (ram / "grandchildren").read_text().split()]
     assert all(Path(f"/proc/{child}").exists() for child in children), "they were not waited for"

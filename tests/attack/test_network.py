@@ -163,7 +163,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hostile]
     made, patience = Hostile(""), Event()
     http = ThreadingHTTPServer(("127.0.0.1", 0), partial(Server, made.answer, patience))
     made.dataset = replace(made.dataset, url=f"http://127.0.0.1:{http.server_port}/mine.zip")
-    Thread(target=http.serve_forever, daemon=True).start()
+    Thread(target=http.serve_forever, args=(0.01,), daemon=True).start()
     yield made
     patience.set()
     http.shutdown()

@@ -2,40 +2,32 @@
 
 Every checkpoint of a whole training is kept. From each one the next step must lead to the next
 one's state, weights, moments, losses and scores, which is the whole chain; from each tenth the
-training goes on to its end besides. So in each domain, with a learnable loss, with one that draws,
-and in two processes that share their batches.
+training goes on to its end besides, where model, history and scores are those of the whole one. So
+in each domain, in what only some trainings have, with losses that learn, count and draw, and in two
+processes that share their batches.
 """
 
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from resumed import RECIPES, everywhere
+from resumed import CASES, everywhere
 
 from counts import times
 from processes import in_processes
 
-STEPS, ENDS = times(60), 10
-LEARNED = Path(__file__).parents[1] / "losses" / "learned.py"
-DRAWS = LEARNED.with_name("drawing.py")
-CASES = [
-    *((name, "adnce") for name in RECIPES),
-    ("tabular", f"{LEARNED}:Temperature"),
-    ("sentence", f"{DRAWS}:Noise"),
-]
+STEPS, ENDS = times(60, least=6), times(10, least=2)
 
 
-@pytest.mark.parametrize(("name", "loss"), CASES)
-def test_resumed_at_every_step(
-    name: str, loss: str, ram: Path, found: Callable[[str], None]
-) -> None:
-    assert everywhere(name, loss, ram, STEPS, ENDS) == []
-    found(f"training: {name} with {loss.rpartition(':')[2]} resumed at {STEPS} steps: bit-equal")
+@pytest.mark.parametrize("case", CASES)
+def test_resumed_at_every_step(case: str, ram: Path, found: Callable[[str], None]) -> None:
+    assert everywhere(case, ram, STEPS, ENDS) == []
+    found(f"training: {case} resumed at {STEPS} steps: bit-equal")
 
 
 def test_two_processes_are_resumed_at_every_step(
     ram: Path, tmp_path: Path, found: Callable[[str], None]
 ) -> None:
-    wrong = in_processes(2, everywhere, tmp_path / "two", "tabular", "adnce", ram, STEPS, ENDS)
+    wrong = in_processes(2, everywhere, tmp_path / "two", "tabular", ram, STEPS, ENDS)
     assert wrong == [[], []]
     found(f"training: tabular in two processes resumed at {STEPS} steps: bit-equal")

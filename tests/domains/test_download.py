@@ -79,7 +79,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_sets: None) -> It
     server = ThreadingHTTPServer(
         ("127.0.0.1", 0), partial(Hub, served.files, served.etags, served.asked)
     )
-    Thread(target=server.serve_forever, daemon=True).start()
+    Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     monkeypatch.setattr(download, "cache_folder", lambda: tmp_path / "cache")
     for known, name in ((DATASETS, "sts"), (DATASETS, "transfer"), (CORPORA, "wiki1m")):
         url = f"http://127.0.0.1:{server.server_port}/datasets/x/resolve/{SIMCSE_REVISION}/{Path(known[name].url).name}"

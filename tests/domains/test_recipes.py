@@ -1,8 +1,13 @@
 """Recipes from the command line's values: presets, and one line for a mistake."""
 
+from typing import Any
+
 import pytest
+import yaml
 
 from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.tables import catalogue
+from contrastbench.benchmarks.tables.protocol import OPEN, SharedProtocol
 from contrastbench.domains.registry import DOMAINS, declaration, make_recipe
 from contrastbench.domains.tabular import TabularRecipe
 from contrastbench.losses import UserError
@@ -29,88 +34,63 @@ def test_every_preset_and_tiny_is_a_valid_recipe_that_a_record_can_hold(domain: 
         assert make_recipe(domain, recipe.model_dump(mode="json")) == recipe
 
 
-def test_presets_are_what_the_papers_say() -> None:
-    renyicl, scarf = (make_recipe("tabular", {"preset": name}) for name in ("renyicl", "scarf"))
-    assert (renyicl.maxout, renyicl.projection, renyicl.epochs) == (4, (2048, 128), 500)
-    assert (renyicl.optimizer, renyicl.momentum, renyicl.schedule, renyicl.rate) == (
-        "sgd",
-        0.9,
-        "cosine",
-        0.2,
-    )
-    assert (renyicl.pairing, renyicl.choice) == ("query_key", "each")
-    assert (scarf.views, scarf.rate, scarf.choice, scarf.pairing) == (
-        "corruption",
-        0.6,
-        "exact",
-        "one_way",
-    )
-    assert (scarf.widths, scarf.batch_size, scarf.optimizer, scarf.lr) == (
-        (256,) * 4,
-        128,
-        "adam",
-        1e-3,
-    )
+# the files of benchmarks/tables/protocols that state a preset, later ones over earlier ones, and
+# what a preset has that no statement on all of its data says
+PUBLISHED: dict[str, tuple[str, list[str], dict[str, Any]]] = {
+    "adnce": ("image", ["simclr", "adnce-images"], {}),
+    "attentionnce": ("image", ["simclr", "attentionnce"], {"positives": 4}),
+    "renyicl-cifar": (
+        "image",
+        ["renyicl-cifar"],
+        {"views": "hard", "stem_init": "kaiming", "randaugment": None, "validation": 0.0},
+    ),
+    "renyicl-imagenet": (
+        "image",
+        ["renyicl-imagenet"],
+        {
+            "epochs": 100,
+            "lr": 0.15 * 512**0.5,
+            "randaugment": [2, 10.0],
+            "local_crops": 6,
+            "local_size": 96,
+            "validation": 0.0,
+        },
+    ),
+    "simclr-imagenet": (
+        "image",
+        ["simclr-imagenet"],
+        {"epochs": 1000, "whole_pictures": True, "validation": 0.0},
+    ),
+    "renyicl": (
+        "tabular",
+        ["renyicl-tabular"],
+        {"batch_size": 512, "lr": 0.3, "probe": "plain", "pretraining": "train+validation"},
+    ),
+}
 
 
-def test_presets_of_images_are_what_the_papers_say() -> None:
-    adnce, attention, cifar, imagenet = (
-        make_recipe("image", {"preset": name})
-        for name in ("adnce", "attentionnce", "renyicl-cifar", "renyicl-imagenet")
-    )
-    assert (adnce.encoder, adnce.width, adnce.projection, adnce.size) == (
-        "resnet50",
-        1.0,
-        (512, 128),
-        32,
-    )
-    assert (adnce.optimizer, adnce.lr, adnce.weight_decay, adnce.schedule) == (
-        "adam",
-        1e-3,
-        1e-6,
-        "constant",
-    )
-    assert (adnce.batch_size, adnce.epochs, adnce.probe, adnce.knn_k, adnce.views) == (
-        256,
-        400,
-        "paper",
-        200,
-        "base",
-    )
-    assert (adnce.stem_init, cifar.stem_init, imagenet.stem_init) == ("pytorch", *["kaiming"] * 2)
-    assert attention == adnce.model_copy(update={"positives": 4})
-    assert (cifar.encoder, cifar.projection, cifar.epochs, cifar.views) == (
-        "resnet18",
-        (2048, 128),
-        500,
-        "hard",
-    )
-    assert (cifar.optimizer, cifar.lr, cifar.momentum, cifar.weight_decay) == (
-        "sgd",
-        0.5,
-        0.9,
-        5e-4,
-    )
-    assert (imagenet.pairing, imagenet.projection, imagenet.projection_norm) == (
-        "query_key",
-        (4096, 256),
-        True,
-    )
-    assert (imagenet.zero_init_residual, imagenet.predictor_bias) == (True, False), (
-        "main_renyicl.py, builder.py"
-    )
-    assert imagenet.whole_pictures, "RandomResizedCrop of ImageFolder's pictures"
-    assert (imagenet.randaugment, cifar.randaugment) == ((2, 10.0), None), "B.3; B.4 by its views"
-    assert (imagenet.optimizer, imagenet.momentum, imagenet.weight_decay, imagenet.ema) == (
-        "lars",
-        0.9,
-        1.5e-6,
-        0.99,
-    )
-    assert imagenet.lr == pytest.approx(0.15 * 512**0.5)
-    assert (imagenet.local_crops, imagenet.local_size, imagenet.min_scale) == (6, 96, 0.2)
-    for paper in (adnce, attention, cifar, imagenet):
-        assert paper.validation == 0, "the papers train on all training images"
+def stated(name: str) -> dict[str, Any]:
+    """Return what a protocol states of all its data, but for what is another value for a reason."""
+    path = catalogue.folders()[0] / "protocols" / f"{name}.yaml"
+    facts = SharedProtocol.model_validate(yaml.safe_load(path.read_text())).facts
+    every = [fact for fact in facts if fact.source != OPEN and not fact.partial]
+    recipes = [{k: v for k, v in fact.recipe.items() if k not in fact.why} for fact in every]
+    return {key: value for recipe in recipes for key, value in recipe.items()}
+
+
+@pytest.mark.parametrize("preset", PUBLISHED)
+def test_a_preset_is_what_its_protocol_states(preset: str) -> None:
+    domain, protocols, beside = PUBLISHED[preset]
+    expected = {key: value for name in protocols for key, value in stated(name).items()} | beside
+    recipe = make_recipe(domain, {"preset": preset}).model_dump(mode="json")
+    assert {key: recipe[key] for key in expected} == expected
+
+
+def test_scarfs_preset_is_what_its_paper_says() -> None:
+    scarf = make_recipe("tabular", {"preset": "scarf"})
+    assert (scarf.views, scarf.rate, scarf.choice) == ("corruption", 0.6, "exact")
+    assert (scarf.pairing, scarf.widths, scarf.batch_size) == ("one_way", (256,) * 4, 128)
+    assert (scarf.optimizer, scarf.lr) == ("adam", 1e-3)
 
 
 def test_neighbours_follow_the_temperature_of_the_loss_if_the_recipe_says_so() -> None:
@@ -141,14 +121,8 @@ def test_neighbours_follow_the_temperature_of_the_loss_if_the_recipe_says_so() -
 @pytest.mark.parametrize(
     ("domain", "values", "message"),
     [
-        (
-            "tabular",
-            {"preset": "renycl"},
-            "unknown preset of domain tabular 'renycl': did you mean 'renyicl'",
-        ),
         ("graph", {"epochs": 20, "score_at": [10, 20]}, "score_at=20 is not before the last of 20"),
         ("graph", {"score_at": [0]}, "score_at.*greater than or equal to 1"),
-        ("graph", {"preset": "small"}, "unknown preset of domain graph 'small'"),
         ("tabular", {"rate": 0.0}, "rate=0.0"),
         ("tabular", {"maxout": 3}, "the last width 512 has no 3 equal sets"),
         ("tabular", {"widths": [8, 6]}, "the last width 6 has no 4 equal sets"),

@@ -21,6 +21,19 @@ class Temperature(ScoreLoss):
         return -scores.mean_pos(scores.log_share(pos, neg))
 
 
+class Counting(Temperature):
+    """InfoNCE that learns its temperature, and weighs more with each step."""
+
+    def __init__(self, temperature: float = 0.5) -> None:
+        super().__init__(temperature)
+        self.register_buffer("steps", torch.zeros(()))
+
+    def terms(self, scores: Scores) -> Tensor:
+        if self.training:
+            self.steps += 1
+        return super().terms(scores) * (1 + 0.1 * self.steps)
+
+
 class Scale(ExponentialLoss):
     """InfoNCE that learns the logarithm of its inverse temperature, by tiles; CLIP's choice."""
 

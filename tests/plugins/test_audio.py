@@ -5,6 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from warm import python
+
+from contrastbench.benchmarks.sweeps import process
 
 Bench = Callable[..., tuple[int, str, str]]
 PROJECT = Path(__file__).parent / "audio/pyproject.toml"
@@ -59,8 +62,11 @@ def test_training_helps(audio: None) -> None:
     assert scores[1] > scores[0] + 5
 
 
-def test_it_is_swept_beside_graphs_and_compared(audio: None, bench: Bench) -> None:
+def test_it_is_swept_beside_graphs_and_compared(
+    audio: None, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Sweeps run their cells in processes of their own, which must see the package too."""
+    monkeypatch.setattr(process, "COMMAND", [python(), *process.COMMAND[1:]])
     Path("mine.yaml").write_text(SWEEP)
     code, out, err = bench("sweep", "mine.yaml")
     assert code == 0, out + err

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 import torch
 from typer.main import get_command
+from warm import python
 
 from contrastbench.benchmarks.cli import listing, loading
 from contrastbench.benchmarks.cli import main as cli
@@ -28,6 +29,7 @@ from contrastbench.domains.registry import DOMAINS, make_recipe
 from contrastbench.losses import UserError
 from contrastbench.losses.laws import CheckResult
 
+MAIN = "from contrastbench.benchmarks.cli.main import main; main()"
 KEPT = "what is finished is kept, the same command goes on with the rest"
 RUN = ["run", "--domain", "graph", "--loss", "adnce"]
 TABLE = ["run", "--domain", "tabular", "--loss", "adnce"]
@@ -165,20 +167,12 @@ class Talkative(InfoNCE):
 
 def test_what_a_users_loss_prints_stays_out_of_the_records(tmp_path: Path) -> None:
     (tmp_path / "talkative.py").write_text(TALKATIVE)
-    main = "from contrastbench.benchmarks.cli.main import main; main()"
-    words = [
-        "run",
-        "--domain",
-        "graph",
-        "--loss",
-        "talkative.py:Talkative",
-        "--tiny",
-        "--json",
-        "--seeds",
-        "0-1",
-    ]
+    words = ["run", "--domain", "graph", "--loss", "talkative.py:Talkative", "--tiny", "--json"]
     done = subprocess.run(
-        [sys.executable, "-c", main, *words], cwd=tmp_path, capture_output=True, text=True
+        [python(), "-c", MAIN, *words, "--seeds", "0-1"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
     )
     assert [json.loads(line)["seed"] for line in done.stdout.splitlines()] == [0, 1], done.stderr
     assert all(text in done.stderr for text in ("imported", "called", "from a process"))
@@ -487,18 +481,11 @@ def test_downloads_are_verified(bench, tmp_path: Path, monkeypatch: pytest.Monke
     ("how", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGKILL, -9)]
 )
 def test_a_kill_loses_no_finished_seed(tmp_path: Path, how: signal.Signals, code: int) -> None:
-    words = [
-        sys.executable,
-        "-c",
-        "from contrastbench.benchmarks.cli.main import main; main()",
-        *RUN,
-        "--tiny",
-        "--json",
-    ]
+    start = sys.executable if how == signal.SIGKILL else python()
     with (
         (tmp_path / "said").open("w") as err,
         subprocess.Popen(
-            [*words, "--seeds", "0-999"],
+            [start, "-c", MAIN, *RUN, "--tiny", "--json", "--seeds", "0-999"],
             cwd=tmp_path,
             stdout=subprocess.PIPE,
             stderr=err,

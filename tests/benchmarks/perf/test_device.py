@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from resumed import few_sentences
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -32,7 +33,7 @@ from contrastbench.domains.base import Evaluation
 from contrastbench.domains.image import evaluation as image_evaluation
 from contrastbench.domains.registry import declaration
 from contrastbench.domains.scoring import linear
-from contrastbench.domains.sentence import encoding, transfer
+from contrastbench.domains.sentence import encoding, graded, transfer
 from contrastbench.losses import LOSSES, LossSpec, UserError
 from contrastbench.losses.base import Loss
 
@@ -50,7 +51,7 @@ TINY: dict[str, dict[str, Any]] = {  # on top of each domain's tiny recipe
 def one_way_to_compute(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The CPU alone has attention in one operation, and linear layers of oneDNN for inference."""
     monkeypatch.setattr(encoding, "for_inference", lambda model, device: model.eval())
-    with sdpa_kernel(SDPBackend.MATH):
+    with sdpa_kernel(SDPBackend.MATH), few_sentences():
         yield
 
 
@@ -215,7 +216,8 @@ def test_classifiers_of_images_score_as_on_the_cpu(
 
 
 @pytest.mark.parametrize("pooler", ["avg_top2", "static"])
-def test_poolers_score_as_on_the_cpu(pooler: str) -> None:
+def test_poolers_score_as_on_the_cpu(pooler: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graded, "PAIRS", 40)  # more sentences than dimensions, to be whitened
     recipe = {"pooler": pooler, "whiten": True}
     ours, theirs = (scored("sentence", recipe, device) for device in (SHADOW, CPU))
     assert ours == theirs

@@ -18,6 +18,7 @@ from made_records import ENVIRONMENT, add
 
 from contrastbench.benchmarks import report
 from contrastbench.benchmarks.comparison.statistics import Ranking
+from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.report import contents, plots
 from contrastbench.benchmarks.report.groups import POINTS, read_groups, thinned
 from contrastbench.benchmarks.report.page import with_minus
@@ -219,9 +220,11 @@ def test_every_record_is_behind_its_number(filled: Path) -> None:
     assert base["statuses"] == [["ok", 3], ["diverged", 1], ["failed", 1]]
     assert [run["seed"] for run in base["runs"] if run["status"] == "ok"] == [0, 1, 2]
     assert base["runs"][0]["loss"] == [[1, 3.0], [2, 2.0], [3, 1.0]]
-    assert all(
-        (filled / run["path"]).is_file() for group in groups.values() for run in group["runs"]
-    )
+    for group in groups.values():
+        for run in group["runs"]:
+            record, about = store.read(filled / run["path"]), found["environments"]
+            assert (group["key"], group["data_hash"]) == (record["key"], record["data_hash"])
+            assert about[run["environment"]]["commit"] == record["environment"]["commit"]
     assert found["environments"] == [ENVIRONMENT]
 
 

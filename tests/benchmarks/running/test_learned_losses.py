@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.running import checkpoints
 from contrastbench.benchmarks.running.optimizers import make_optimizer
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run
@@ -73,29 +72,6 @@ def test_a_temperature_is_learned_with_a_rate_of_its_own(file: Path) -> None:
         (0.01, 0.1),
         (0.05, 0.0),
     ]
-
-
-@pytest.mark.parametrize("step", [1, 3, 5])
-def test_resume_equals_no_interruption_for_the_loss_too(
-    file: Path, step: int, tmp_path: Path, interrupt
-) -> None:
-    def learned():
-        return get_loss(f"{file}:Learned", temperature=0.3)
-
-    whole = learned()
-    model, history = train(domain(), whole)
-    path = tmp_path / "c.safetensors"
-    interrupt(domain(), learned(), path, step)
-    saved = checkpoints.read(path)
-    assert saved is not None
-    assert "loss.temperature" in saved[0]
-    resumed = learned()
-    again, same_history = train(domain(), resumed, path)
-    assert same_history == history
-    assert torch.equal(resumed.temperature, whole.temperature)
-    assert resumed.calls == whole.calls
-    for key, tensor in model.state_dict().items():
-        assert torch.equal(tensor, again.state_dict()[key]), key
 
 
 def test_proxies_are_drawn_by_the_seed_for_each_class(file: Path, tmp_path: Path) -> None:

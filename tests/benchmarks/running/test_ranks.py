@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from warm import python
 
 import ending
 from contrastbench.benchmarks.cli.arguments import parse_pairs
@@ -43,16 +44,15 @@ def test_every_domain_trains_as_one_process_does(
     assert wrong == []
 
 
-def command(results: Path, *options: str, start: list[str] | None = None) -> list[str]:
-    """`bench run` of a cell of six steps, whose loss may end it."""
+def command(results: Path, *options: str) -> list[str]:
+    """Return the words of a cell of six steps, whose loss may end it."""
     recipe = [word for pair in RECIPE for word in ("--recipe", pair)]
     words = ["run", "--domain", "graph", "--loss", f"{ending.__file__}:Ending", "--device", "cpu"]
-    start = start or [sys.executable, "-m"]
-    return [*start, "contrastbench", *words, *recipe, "--results", str(results), *options]
+    return ["-m", "contrastbench", *words, *recipe, "--results", str(results), *options]
 
 
 def ended(how: str, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "ENDING": how, "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "ENDING": how, "OMP_NUM_THREADS": "1", "PYTHON_EXEC": python()}
     return subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
 
 
@@ -68,13 +68,16 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return in_one(tmp_path_factory.mktemp("alone"))
 
 
+TERMINATED = "terminated: what is finished is kept, the same command goes on"
+
+
 @pytest.mark.parametrize(
-    ("how", "code", "kept", "said"),
+    ("how", "code", "kept", "said", "then"),
     [
-        ("1 4 kill", 1, 3, "bench: process 1 of 2 ended (SIGKILL), and all with it: the same"),
-        ("1 4 error", 1, 3, "process 1 of 2 ended (RuntimeError: out of luck), and all with it"),
-        ("0 4 parent", 143, 4, "terminated: what is finished is kept, the same command goes on"),
-        ("1 4 term", 143, 4, "terminated: what is finished is kept, the same command goes on"),
+        ("1 4 kill", 1, 3, "bench: process 1 of 2 ended (SIGKILL), and all with it: the same", 1),
+        ("1 4 error", 1, 3, "process 1 of 2 ended (RuntimeError: out of luck), and all with it", 1),
+        ("0 4 parent", 143, 4, TERMINATED, 1),
+        ("1 4 term", 143, 4, TERMINATED, 3),
     ],
 )
 def test_what_ends_one_ends_all_and_any_number_goes_on(
@@ -82,11 +85,14 @@ def test_what_ends_one_ends_all_and_any_number_goes_on(
     code: int,
     kept: int,
     said: str,
+    then: int,
     tmp_path: Path,
     alone: dict[str, Any],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    done = ended(how, *command(tmp_path, "--devices", "2"))
+    cold = "parent" in how  # the parent of a warm process is not the one that started it
+    start = sys.executable if cold else python()
+    done = ended(how, start, *command(tmp_path, "--devices", "2"))
     assert done.returncode == code, done.stderr
     assert done.stdout == ""
     hint, *lines = done.stderr.splitlines()
@@ -98,25 +104,28 @@ def test_what_ends_one_ends_all_and_any_number_goes_on(
     assert found is not None
     assert found[1]["step"] == kept
     assert not list(tmp_path.rglob("*.json"))
+    if then > 1:
+        done = ended("- - -", python(), *command(tmp_path, "--devices", str(then)))
     resumed = in_one(tmp_path)
-    assert f"goes on from step {kept} with another" in capsys.readouterr().err
+    words = done.stderr if then > 1 else capsys.readouterr().err
+    assert f"goes on from step {kept} with another" in words
     assert_alike(resumed, alone)
     before, after = resumed["details"]["stretches"]
     assert [before["from"], before["to"], len(before["devices"])] == [0, kept, 2]
-    assert "devices" not in after
+    assert len(after.get("devices", ["one"])) == then
 
 
 def test_torchrun_starts_them_too(tmp_path: Path, alone: dict[str, Any]) -> None:
+    """The first cell is finished, the second is ended in its fourth step."""
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    done = ended("1 4 term", *command(tmp_path, start=[*torchrun, "--nproc-per-node=2", "-m"]))
+    cells = command(tmp_path, "--seeds", "0,1")
+    done = ended("1 10 term", *torchrun, "--nproc-per-node=2", *cells)
     assert done.returncode != 0
-    assert [checkpoints.read(path)[1]["step"] for path in tmp_path.rglob("*.safetensors")] == [4]
-    done = ended("- - -", *command(tmp_path, start=[*torchrun, "--nproc-per-node=3", "-m"]))
-    assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == 1, "one record, one line"
+    assert [checkpoints.read(path)[1]["step"] for path in tmp_path.rglob("*.safetensors")] == [4]
     whole = in_one(tmp_path)  # reads it
     assert_alike(whole, alone)
-    assert whole["environment"]["devices"] == [alone["environment"]["device"]] * 3
+    assert whole["environment"]["devices"] == [alone["environment"]["device"]] * 2
 
 
 def assert_alike(found: dict[str, Any], alone: dict[str, Any]) -> None:

@@ -1,7 +1,6 @@
-"""The training loop: resume equals no interruption."""
+"""The training loop: what is scored, kept, said and set aside; tests/attack resumes it."""
 
 import signal
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -9,7 +8,6 @@ from pathlib import Path
 import pytest
 import torch
 
-import killed
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import checkpoints, interruption, runner, training
 from contrastbench.benchmarks.running.options import Options
@@ -33,27 +31,6 @@ CASES = {
         },
     ),
 }
-
-
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("step", [2, 3, 5])
-def test_resume_equals_no_interruption_bit_for_bit(
-    name: str, step: int, tmp_path: Path, interrupt
-) -> None:
-    dataset, values = CASES[name]
-    recipe = make_recipe(name, values)
-
-    def domain():
-        return domain_class(name)(dataset, recipe, 0, None, torch.device("cpu"))
-
-    whole, history = train(domain(), get_loss("adnce"))
-    path = tmp_path / "c" / "it.safetensors"
-    interrupt(domain(), get_loss("adnce"), path, step)
-    assert checkpoints.read(path)[1]["step"] == step
-    resumed, again = train(domain(), get_loss("adnce"), path)
-    assert again == history
-    for key, tensor in whole.state_dict().items():
-        assert torch.equal(tensor, resumed.state_dict()[key]), key
 
 
 @pytest.mark.parametrize(
@@ -114,33 +91,6 @@ def test_scores_on_the_way_change_no_number_of_the_training(name: str) -> None:
     assert later.metrics == wanted
     assert history.metrics == {}
     assert f"{domain.evaluate(plain).main}@2" in wanted
-
-
-@pytest.mark.parametrize(("where", "kept"), [("step", 3), ("checkpoint", 3)])
-def test_a_record_after_sigkill_equals_one_without(
-    where: str, kept: int, tmp_path: Path, monkeypatch
-) -> None:
-    results = tmp_path / where
-    command = [sys.executable, killed.__file__, where, str(kept + 1), str(results)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    assert not list(results.rglob("*.json"))
-    (checkpoint,) = results.rglob("*.safetensors")
-    assert checkpoints.read(checkpoint)[1]["step"] == kept
-    steps, update = [], training.Run.update
-    monkeypatch.setattr(
-        training.Run,
-        "update",
-        lambda run, value: (steps.append(run.history.step), update(run, value)),
-    )
-    (whole, _), (resumed, _) = (
-        run(killed.EXPERIMENT, 1, Options(folder, device="cpu")) for folder in (tmp_path, results)
-    )
-    assert steps == [*range(6), *range(kept, 6)]
-    assert resumed["metrics"] == whole["metrics"]
-    for key in ("loss_by_epoch", "dev_curve", "best_step"):
-        assert resumed["details"][key] == whole["details"][key]
-    assert not checkpoint.exists()
 
 
 def test_a_damaged_checkpoint_is_said_and_not_used(tmp_path: Path, capsys) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from filelock import Timeout
+from warm import python
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import runner
@@ -388,6 +389,21 @@ def test_threads_of_a_training_do_not_depend_on_the_number_of_jobs(
         experiment = Experiment("graph", "motifs", LossSpec("none"), TINY)
         options = Options(tmp_path / str(cores), device="cpu")
         assert runner.run(experiment, 0, options, cores)[0]["environment"]["threads"] == threads
+
+
+def test_the_number_of_jobs_changes_no_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_module, "COMMAND", [python(), *process_module.COMMAND[1:]])
+    work, found = tasks("infonce", "adnce"), []
+    for jobs in (1, 3):
+        results = tmp_path / str(jobs)
+        options = Options(results, device="cpu")
+        assert Sweep(work, options, jobs, Costs(results)).run() == []
+        records = [task.experiment.ok_by_seed(results)[task.seed] for task in work]
+        found.append([(r["metrics"], r["details"]["loss_by_epoch"]) for r in records])
+    assert found[0] == found[1]
+    assert len({str(numbers) for numbers in found[0]}) == len(work)
 
 
 @pytest.mark.parametrize(("threads", "share", "turns"), [(1, 1, 0), (2, 1, 1), (2, 2, 0)])

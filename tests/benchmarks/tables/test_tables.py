@@ -76,19 +76,6 @@ def test_every_table_can_be_run_and_rendered(name: str, tmp_path: Path) -> None:
     assert sum(",no," in line for line in lines) >= len(places)
 
 
-@pytest.mark.parametrize("name", names())
-def test_the_released_codes_train_on_crops_of_32_pixels_and_score_whole_images(name: str) -> None:
-    """utils.py of DCL, HCL, ADNCE and AttentionNCE: test images are neither cropped nor resized."""
-    table, sides = load(name), {"STL-10": 96, "Tiny-ImageNet": 64}
-    for row in table.rows:
-        for column in table.columns:
-            side = sides.get(table.columns[column].dataset or "")
-            if side and table.runnable(row, column):
-                recipe = table.experiment(row, column).full_recipe
-                if recipe.probe == "paper":
-                    assert (recipe.size, recipe.test_size) == (32, side), column
-
-
 def test_renyicl_scores_at_the_size_of_its_crops() -> None:
     """Appendix B.4: "random resized crop with a size of 32 [...] for both training and evaluation".
 
@@ -142,22 +129,6 @@ def test_the_best_epoch_on_the_test_set_is_no_result_of_a_validation_selection()
     chosen = best.model_copy(update={"selection": "validation: chosen"})
     assert chosen.metric_of("A") == "accuracy"
     assert chosen.selection_label == "validation: chosen"
-
-
-@pytest.mark.parametrize("name", ["dasl-table4", "dasl-table9"])
-def test_dasl_trains_512_outputs(name: str) -> None:
-    """Section 5: "The dimensionality h and the parameter in Eq. (1) are set to 512 and 0.2"."""
-    table = load(name)
-    runs = [
-        table.experiment(row, column)
-        for row in table.rows
-        for column in table.columns
-        if row.name.startswith("DASL") and table.runnable(row, column)
-    ]
-    assert runs
-    for run in runs:
-        assert run.full_recipe.projection[1] == 512
-        assert run.loss.complete.params["npair.temperature"] == 0.2
 
 
 @pytest.mark.parametrize("name", ["adnce-table3", "attentionnce-table1"])
