@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from contrastbench.domains.declaration import Dataset, Declaration, Source, by_name
 from contrastbench.domains.own import PYTHON
 from contrastbench.domains.recipe import Recipe
+from contrastbench.losses.pairing import OTHER_VIEW, PART_OF, Pairing
 
 Augmentation = Literal["drop", "edges", "mask", "subgraph", "random2", "random3", "random4"]
 TU_URL = "https://www.chrsmrrs.com/graphkerneldatasets/{}.zip"
@@ -91,6 +92,11 @@ class GraphRecipe(Recipe):
     def nested(self) -> bool:
         """Every graph is tested in turn."""
         return True
+
+    @property
+    def pairing_facts(self) -> Pairing:
+        """GraphCL's pairing, or InfoGraph's."""
+        return OTHER_VIEW if self.pairing == "other_view" else PART_OF
 
     @property
     def evaluation(self) -> dict[str, Any]:

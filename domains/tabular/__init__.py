@@ -12,6 +12,7 @@ from contrastbench.domains import hub
 from contrastbench.domains.declaration import Dataset, Declaration, Source, by_name
 from contrastbench.domains.recipe import Recipe, Width
 from contrastbench.domains.tabular import pmlb
+from contrastbench.losses.pairing import BOTH_VIEWS, QUERY_KEY, Pairing
 
 LINEAR: dict[str, Any] = {  # as scoring/linear.py has them
     "probe embeddings": "standardised and scaled to a mean square of 16",
@@ -128,6 +129,11 @@ class TabularRecipe(Recipe):
     def protocol(self) -> str:
         """RényiCL's protocol, the linear classifier's rate chosen on validation rows."""
         return "renyicl-tabular/1"
+
+    @property
+    def pairing_facts(self) -> Pairing:
+        """MoCo v3's pairing, SimCLR's, or SCARF's: each has the positive in the denominator."""
+        return BOTH_VIEWS if self.pairing == "both_views" else QUERY_KEY
 
     @property
     def evaluation(self) -> dict[str, Any]:
