@@ -49,7 +49,7 @@ def load(
         check_name(path)
         file = document.as_model(SweepFile)
         base = extended(file, document, inside | {path.resolve()})
-        table = sweep_file.to_table(file, document, base)
+        table = sweep_file.to_table(file, document, base, path in catalogue.files().values())
         given = sweep_file.given(file, document)
     else:
         table = published(document)
