@@ -30,7 +30,7 @@ class Place:
     def label(self, key: str) -> str:
         """What --only compares."""
         own = {"row": self.row.name, "column": self.column}
-        own["loss"] = self.experiment.loss.name
+        own["loss"] = self.row.loss or ""
         return own[key] if key in own else str(getattr(self.experiment, key))
 
 

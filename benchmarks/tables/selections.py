@@ -136,6 +136,7 @@ def choose(table: Table, row: Row, column: str, results: Path) -> Experiment | s
     Raises:
         UserError: a trial's record has no validation score.
     """
+    row = table.original(row, column)
     setting = best_setting(table, row, column, results)
     return table.trial(row, column, setting) if isinstance(setting, Setting) else setting
 
@@ -146,6 +147,7 @@ def best_setting(table: Table, row: Row, column: str, results: Path) -> Setting 
     Raises:
         UserError: a trial's record has no validation score.
     """
+    row = table.original(row, column)
     found = search(table, row, column, results)
     tried = experiments(table, row, column, found)
     if not tried:
@@ -227,6 +229,7 @@ def search(table: Table, row: Row, column: str, results: Path | None) -> Search:
     Raises:
         UserError: the grid has fewer.
     """
+    row = table.original(row, column)
     drawn = row.settings or drawn_settings(table, row, column)
     if drawn or tune(table).search != "staged":
         return Search([Setting({**row.params, **setting}) for setting in drawn])
@@ -327,6 +330,10 @@ def choices(table: Table, results: Path) -> Iterator[str]:
 def choices_of(table: Table, row: Row, results: Path) -> dict[str, list[str]]:
     """What was chosen for a method, with the columns for which it was."""
     columns: dict[str, list[str]] = {}
+    for column, name in row.same_as.items():
+        columns.setdefault(f"the same as {name} here, by algebra", []).append(column)
+    if row.same_as:
+        row = elsewhere(row)
     for column in row.nested:
         columns.setdefault(by_fold(table, row, column, results), []).append(column)
     for column, why in row.undecided.items():
@@ -335,9 +342,20 @@ def choices_of(table: Table, row: Row, results: Path) -> dict[str, list[str]]:
         if column not in row.undecided:
             text = f"{chosen_text(row, column)}, the best of {count}"
             columns.setdefault(text, []).append(column)
-    if as_given(table, row):
+    if as_given(table, row) and not row.same_as:
         columns[NOTHING_TO_CHOOSE] = [name for name in table.columns if table.runnable(row, name)]
     return columns
+
+
+def elsewhere(row: Row) -> Row:
+    """Return the row without what was chosen where it is the same as another one."""
+    told = {name: getattr(row, name) for name in ("nested", "undecided", "best_of")}
+    return row.model_copy(
+        update={
+            name: {column: value for column, value in values.items() if column not in row.same_as}
+            for name, values in told.items()
+        }
+    )
 
 
 def chosen_text(row: Row, column: str) -> str:

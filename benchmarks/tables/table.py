@@ -85,6 +85,9 @@ class Row(Strict):
     best_of: dict[str, int] = Field(
         {}, description="how many settings a column's are the best of; set by a selection"
     )
+    same_as: dict[str, str] = Field(
+        {}, description="name of the row that this one is by algebra, by column; set by `same`"
+    )
     repeats: str = Field(
         "", description="name of the row that this one repeats on further data; set by `apart`"
     )
@@ -177,9 +180,16 @@ class Table(Strict):
 
     def experiment(self, row: Row, column: str) -> Experiment:
         """What fills a place in: for rows with a loss in columns with a dataset."""
+        row = self.original(row, column)
         params = {**row.params, **row.params_by_column.get(column, {})}
         loss, recipe = row.loss_by_column.get(column), row.recipe_by_column.get(column, {})
         return self.trial(row, column, Setting(params, loss, recipe))
+
+    def original(self, row: Row, column: str) -> Row:
+        """Return the row whose cells fill a place: another one where the loss is the same."""
+        if column not in row.same_as:
+            return row
+        return next(one for one in self.rows if one.name == row.same_as[column])
 
     def trial(self, row: Row, column: str, setting: Setting) -> Experiment:
         """Return the experiment that would fill a place in with this setting."""
