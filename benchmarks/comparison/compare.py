@@ -145,10 +145,10 @@ def compare_cell(
     unpaired = len(mine.keys() ^ theirs.keys())
     about = row.name, column, ours.work[0].domain, ours.work[0].dataset
     comparison = Comparison(*about, seeds, unpaired, failure=ours.failure)
-    if is_same(base, ours):
-        return replace(comparison, why=f"the same as {base.row} by algebra")
     if not seeds:
         return without_pairs(comparison, base, ours)
+    if is_same(base, ours):
+        return replace(comparison, why=f"the same as {base.row} by algebra")
     same = same_runs(base.work, ours.work)
     if same and not ours.searched:
         return replace(comparison, why=SAME_RUNS)

@@ -90,6 +90,7 @@ def test_it_is_shown_and_counted_once(load, tmp_path: Path) -> None:
                     metrics={"accuracy": accuracy},
                     details=details,
                 )
+    assert compare(table, tmp_path / "empty") == []
     text = render(table, tmp_path, "md")
     assert "| debiased (tau_plus=0) | 80.70 ± 0.70 (3), the same as infonce |" in text
     found = {one.row: one for one in compare(table, tmp_path)}
