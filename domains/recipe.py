@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from contrastbench.losses.errors import UserError, unknown
+from contrastbench.losses.pairing import Pairing
 
 Width = Annotated[int, Field(ge=1)]  # of a layer
 Epoch = Annotated[int, Field(ge=1)]
@@ -93,6 +94,14 @@ class Recipe(BaseModel):
     def pairs_by_class(self) -> bool:
         """Whether positives are samples of one class, so that no negative is a false one."""
         return False
+
+    @property
+    def pairing_facts(self) -> Pairing | None:
+        """Who stands in the denominator of its contrasts; None where a domain does not say.
+
+        It tells which losses are the same here.
+        """
+        return None
 
     @property
     def evaluation(self) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from torch import Tensor
 
 from contrastbench.losses.base import Scores
 from contrastbench.losses.exponential import ExponentialLoss
+from contrastbench.losses.limits import Limit, Towards, inf, reduces
 from contrastbench.losses.ranges import (
     SCORE,
     SHAPE,
@@ -59,6 +60,12 @@ class ADNCE(ExponentialLoss):
         sigma=Number(low=0, tune=(0.1, 2), log=True),
         weight=Choice("gaussian", "gamma", "rayleigh", "chi2"),
         variant=VARIANT,
+    )
+    limits = reduces(
+        Limit(
+            "infonce",
+            {"sigma": Towards(inf, near=1e6), "weight": "gaussian", "variant": "official_code"},
+        )
     )
 
     def __init__(

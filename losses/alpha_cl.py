@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from contrastbench.losses.base import ScoreLoss, Scores
+from contrastbench.losses.limits import Limit, reduces
 from contrastbench.losses.ranges import TEMPERATURE, Choice, Number, declare
 
 
@@ -42,6 +43,12 @@ class AlphaCL(ScoreLoss):
         temperature=TEMPERATURE,
         p=Number(low=0, tune=(1, 8), log=True),
         variant=Choice("paper", "adnce_code"),
+    )
+    limits = reduces(
+        Limit("decoupled", {"p": 2, "variant": "paper"}, factor="temperature", gradient_only=True),
+        Limit(
+            "decoupled", {"p": 1, "variant": "adnce_code"}, factor="temperature", gradient_only=True
+        ),
     )
 
     def __init__(self, temperature: float = 0.5, p: float = 4.0, variant: str = "paper") -> None:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from contrastbench.losses.base import ScoreLoss, Scores
+from contrastbench.losses.limits import Limit, Towards, inf, reduces
 from contrastbench.losses.ranges import TEMPERATURE, VARIANT, Number, declare
 
 
@@ -44,6 +45,9 @@ class AttentionNCE(ScoreLoss):
         d_pos=Number(low=0, tune=(0.1, 10), log=True),
         d_neg=Number(low=0, tune=(0.1, 10), log=True),
         variant=VARIANT,
+    )
+    limits = reduces(
+        Limit("infonce", {"d_neg": Towards(inf, near=1e9), "variant": "paper"}, one_positive=True)
     )
 
     def __init__(

@@ -15,6 +15,7 @@ from contrastbench.losses.contrast import Contrast, unless
 from contrastbench.losses.distributed import gather, own_rows
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.expression import Title, flat, prefixes, weighted
+from contrastbench.losses.limits import reduces
 from contrastbench.losses.ranges import declare
 from contrastbench.losses.ranges import in_range as in_range  # for the losses of users
 
@@ -129,6 +130,7 @@ class Loss(nn.Module):
     """
 
     ranges = declare()  # by argument; a user's own loss needs none
+    limits = reduces()  # the losses that it becomes; a user's own loss needs none
     ordered = False  # whether the order of the anchors matters
     needs_classes = False  # whether `prepare` must be told the number of classes
     lr: float | None = None  # learning rate of the loss's own parameters; None: the encoder's

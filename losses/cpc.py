@@ -5,6 +5,7 @@ from torch import Tensor
 from contrastbench.losses.base import Scores
 from contrastbench.losses.expectation import log_mix
 from contrastbench.losses.exponential import ExponentialLoss
+from contrastbench.losses.limits import Limit, reduces
 from contrastbench.losses.ranges import SKEW, TEMPERATURE, declare
 
 
@@ -37,6 +38,7 @@ class CPC(ExponentialLoss):
         temperature=TEMPERATURE,
         alpha=SKEW,
     )
+    limits = reduces(Limit("decoupled", {"alpha": 0}, constant=True))
 
     def __init__(self, temperature: float = 0.5, alpha: float = 2**-16) -> None:
         super().__init__()

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from contrastbench.losses.base import Scores
 from contrastbench.losses.exponential import ExponentialLoss
+from contrastbench.losses.limits import Limit, reduces
 from contrastbench.losses.ranges import CLASS_PRIOR, TEMPERATURE, declare
 
 
@@ -39,6 +40,7 @@ class Debiased(ExponentialLoss):
         temperature=TEMPERATURE,
         tau_plus=CLASS_PRIOR,
     )
+    limits = reduces(Limit("infonce", {"tau_plus": 0}))
 
     def __init__(self, temperature: float = 0.5, tau_plus: float = 0.1) -> None:
         super().__init__()

@@ -4,6 +4,7 @@ from torch import Tensor
 
 from contrastbench.losses.base import Scores
 from contrastbench.losses.exponential import ExponentialLoss
+from contrastbench.losses.limits import Limit, reduces
 from contrastbench.losses.ranges import TEMPERATURE, declare
 
 
@@ -31,6 +32,7 @@ class Decoupled(ExponentialLoss):
     """
 
     ranges = declare(temperature=TEMPERATURE)
+    limits = reduces(Limit("infonce", constant=True, positive_in_denominator=False))
 
     def __init__(self, temperature: float = 0.5) -> None:
         super().__init__()

@@ -5,6 +5,7 @@ from torch import Tensor
 from contrastbench.losses.base import Scores
 from contrastbench.losses.debiased import log_debias
 from contrastbench.losses.exponential import ExponentialLoss
+from contrastbench.losses.limits import Limit, reduces
 from contrastbench.losses.ranges import CLASS_PRIOR, TEMPERATURE, Number, declare
 
 
@@ -42,6 +43,7 @@ class HCL(ExponentialLoss):
         tau_plus=CLASS_PRIOR,
         beta=Number(low=0, closed=True, tune=(0, 2)),
     )
+    limits = reduces(Limit("debiased", {"beta": 0}))
 
     def __init__(self, temperature: float = 0.5, tau_plus: float = 0.1, beta: float = 1.0) -> None:
         super().__init__()

@@ -3,6 +3,7 @@
 from torch import Tensor
 
 from contrastbench.losses.base import ScoreLoss, Scores
+from contrastbench.losses.limits import Limit, Towards, inf, reduces
 from contrastbench.losses.ranges import TEMPERATURE, declare
 
 
@@ -30,6 +31,14 @@ class MeanVariance(ScoreLoss):
     """
 
     ranges = declare(temperature=TEMPERATURE)
+    limits = reduces(
+        Limit(
+            "decoupled",
+            {"temperature": Towards(inf, near=1e3)},
+            constant=True,
+            factor="temperature",
+        )
+    )
 
     def __init__(self, temperature: float = 0.5) -> None:
         super().__init__()

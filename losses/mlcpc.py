@@ -5,6 +5,7 @@ from torch import Tensor
 
 from contrastbench.losses.base import ScoreLoss, Scores
 from contrastbench.losses.expectation import log_mean, log_mix
+from contrastbench.losses.limits import Limit, reduces
 from contrastbench.losses.ranges import SKEW, TEMPERATURE, declare
 
 
@@ -37,6 +38,7 @@ class MLCPC(ScoreLoss):
         temperature=TEMPERATURE,
         alpha=SKEW,
     )
+    limits = reduces(Limit("dv", {"alpha": 0}))
 
     def __init__(self, temperature: float = 0.5, alpha: float = 2**-16) -> None:
         super().__init__()

@@ -5,6 +5,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from contrastbench.losses.base import ScoreLoss, Scores
+from contrastbench.losses.limits import Limit, reduces
 from contrastbench.losses.ranges import TEMPERATURE, Choice, declare
 
 
@@ -38,6 +39,14 @@ class NPair(ScoreLoss):
     ranges = declare(
         temperature=TEMPERATURE,
         similarity=Choice("cosine", "distance"),
+    )
+    limits = reduces(
+        Limit(
+            "infonce",
+            {"similarity": "cosine"},
+            positive_in_denominator=True,
+            mean_over_negatives=False,
+        )
     )
 
     def __init__(self, temperature: float = 1.0, similarity: str = "cosine") -> None:

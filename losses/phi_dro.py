@@ -5,6 +5,7 @@ import math
 from torch import Tensor
 
 from contrastbench.losses.base import ScoreLoss, Scores
+from contrastbench.losses.limits import Limit, Towards, reduces
 from contrastbench.losses.ranges import TEMPERATURE, Choice, Number, declare
 
 
@@ -43,6 +44,10 @@ class PhiDRO(ScoreLoss):
         temperature=TEMPERATURE,
         phi=Choice("kl", "chi2", "cressie_read"),
         k=Number(low=1, high=2, closed="high", tune=(1.05, 2)),
+    )
+    limits = reduces(
+        Limit("decoupled", {"phi": "kl"}, constant=True, factor="temperature"),
+        Limit("phi_dro", {"phi": "cressie_read", "k": Towards(1, near=1 + 1e-8)}, {"phi": "kl"}),
     )
 
     def __init__(self, temperature: float = 0.5, phi: str = "kl", k: float = 1.5) -> None:

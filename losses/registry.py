@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from contrastbench.losses import ranges
+from contrastbench.losses import limits, ranges
 from contrastbench.losses.errors import UserError, unknown, users_code
 from contrastbench.losses.expression import (
     Title,
@@ -27,6 +28,7 @@ from contrastbench.losses.expression import (
     split_sum,
     weighted,
 )
+from contrastbench.losses.limits import Limits
 from contrastbench.losses.own import class_in_file, make
 from contrastbench.losses.ranges import Range
 from contrastbench.losses.source import Sources
@@ -76,6 +78,7 @@ class Description:
     summary: str
     params: dict[str, Any]  # name -> default
     ranges: dict[str, Range] = field(default_factory=dict)  # of the parameters that declare one
+    limits: Limits = ()  # the losses that it becomes
 
 
 @dataclass(frozen=True)
@@ -333,25 +336,36 @@ def describe(name: str) -> Description:
 
 @cache
 def describe_source(name: str) -> Description:
-    """Summary, defaults and ranges of a registered loss, from the text of its module."""
+    """Read summary, defaults, ranges and limits of a registered loss from its module's text."""
     module, attribute = OURS[name].split(":")
     tree = ast.parse(Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8"))
     node = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == attribute)
     init = next(n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
     names = [a.arg for a in init.args.args[1:]]
-    declared = next(
-        n.value
-        for n in node.body
-        if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "ranges"
+    summary = (ast.get_docstring(node) or "").split("\n")[0]
+    defaults = [evaluated(default, ranges) for default in init.args.defaults]
+    params = dict(zip(names, defaults, strict=True))
+    return Description(
+        summary, params, declared(node, "ranges", ranges), declared(node, "limits", limits) or ()
     )
 
-    def value(expression: ast.expr) -> Any:
-        """Evaluate our own text, which uses the names of the module `ranges` alone."""
-        return eval(compile(ast.Expression(expression), module, "eval"), vars(ranges).copy())
 
-    defaults = dict(zip(names, map(value, init.args.defaults), strict=True))
-    summary = (ast.get_docstring(node) or "").split("\n")[0]
-    return Description(summary, defaults, value(declared))
+def declared(node: ast.ClassDef, attribute: str, names: ModuleType) -> Any:
+    """Evaluate a class attribute that uses the names of one module alone; None without one."""
+    found = next(
+        (
+            n.value
+            for n in node.body
+            if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == attribute
+        ),
+        None,
+    )
+    return None if found is None else evaluated(found, names)
+
+
+def evaluated(expression: ast.expr, names: ModuleType) -> Any:
+    """Evaluate our own text, which uses the names of one module alone."""
+    return eval(compile(ast.Expression(expression), "<ours>", "eval"), vars(names).copy())
 
 
 def describe_class(factory: Any) -> Description:
@@ -361,6 +375,7 @@ def describe_class(factory: Any) -> Description:
         (inspect.getdoc(factory) or "").split("\n")[0],
         {name: value for name, value in defaults.items() if value is not inspect.Parameter.empty},
         dict(getattr(factory, "ranges", {})),
+        tuple(getattr(factory, "limits", ())),
     )
 
 

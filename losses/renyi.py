@@ -5,6 +5,7 @@ from torch import Tensor
 
 from contrastbench.losses.base import ScoreLoss, Scores
 from contrastbench.losses.expectation import log_mean
+from contrastbench.losses.limits import Limit, Towards, reduces
 from contrastbench.losses.ranges import ORDER, TEMPERATURE, declare
 
 
@@ -36,6 +37,7 @@ class Renyi(ScoreLoss):
         temperature=TEMPERATURE,
         gamma=ORDER,
     )
+    limits = reduces(Limit("dv", {"gamma": Towards(1, near=1 + 1e-7)}))
 
     def __init__(self, temperature: float = 0.5, gamma: float = 2.0) -> None:
         super().__init__()

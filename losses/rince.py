@@ -7,6 +7,7 @@ from torch import Tensor
 
 from contrastbench.losses.base import Scores
 from contrastbench.losses.exponential import ExponentialLoss
+from contrastbench.losses.limits import Limit, Towards, reduces
 from contrastbench.losses.ranges import TEMPERATURE, Number, declare
 
 
@@ -41,6 +42,7 @@ class RINCE(ExponentialLoss):
         q=Number(low=0, high=1, closed="high", tune=(0.01, 1), log=True),
         lam=Number(low=0, high=1, closed="high", tune=(0.001, 1), log=True),
     )
+    limits = reduces(Limit("infonce", {"q": Towards(0, near=1e-9)}, constant=True))
 
     def __init__(self, temperature: float = 0.5, q: float = 0.5, lam: float = 0.01) -> None:
         super().__init__()

@@ -5,6 +5,7 @@ from torch import Tensor
 
 from contrastbench.losses.base import ScoreLoss, Scores
 from contrastbench.losses.expectation import log_mean, log_mix
+from contrastbench.losses.limits import Limit, Towards, reduces
 from contrastbench.losses.ranges import ORDER, SKEW, TEMPERATURE, declare
 
 
@@ -41,6 +42,9 @@ class RMLCPC(ScoreLoss):
         temperature=TEMPERATURE,
         alpha=SKEW,
         gamma=ORDER,
+    )
+    limits = reduces(
+        Limit("renyi", {"alpha": 0}), Limit("mlcpc", {"gamma": Towards(1, near=1 + 1e-7)})
     )
 
     def __init__(self, temperature: float = 0.5, alpha: float = 2**-16, gamma: float = 2.0) -> None:

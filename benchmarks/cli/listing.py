@@ -20,7 +20,7 @@ RATE = 1e13  # operations a second, half of what an A100's data sheet gives for 
 
 
 def losses() -> Iterator[str]:
-    """Name, parameters with defaults, summary, ranges; of a package's loss where it stands."""
+    """Name, parameters with defaults, summary, ranges, limits; a package's loss with its place."""
     for name, entry in registered_losses().items():
         if name not in OURS:  # to describe it would import it, and torch with it
             yield f"{name}\n    Of a package: {entry.value}"
@@ -28,7 +28,8 @@ def losses() -> Iterator[str]:
         loss = describe(name)
         params = ", ".join(f"{key}={value}" for key, value in loss.params.items())
         ranges = "; ".join(f"{key} {r}" for key, r in loss.ranges.items())
-        yield f"{name}({params})\n    {loss.summary}\n    {ranges}"
+        limits = "".join(f"\n    is {limit}" for limit in loss.limits)
+        yield f"{name}({params})\n    {loss.summary}\n    {ranges}{limits}"
     yield "none\n    No training: the encoder as it is."
 
 

@@ -33,8 +33,8 @@ from contrastbench.losses.errors import UserError, unknown
 TESTS = ("t", "wilcoxon")
 UNTESTED = PValue(None)
 SAME = 10.0**-DIGITS  # points: what quotients of equal counts may differ by
+SAME_RUNS = "the same runs"
 NO_BASE = "the baseline"  # before how that failed
-SAME_RUNS = "the same"  # runs, or the same loss by algebra
 
 
 class Runs(NamedTuple):
@@ -43,6 +43,9 @@ class Runs(NamedTuple):
     work: list[Experiment]
     ok: ByData
     failure: str
+    row: str  # its name
+    original: str  # name of the row whose cells these are: another one's where both are one loss
+    searched: bool  # in stages, which may end at the baseline itself
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ class Comparison:
     @property
     def same(self) -> bool:
         """Whether the row is the baseline itself here."""
-        return self.why.startswith(SAME_RUNS)
+        return self.why.startswith("the same ")
 
 
 def compare(
@@ -135,7 +138,9 @@ def baseline_row(table: Table, name: str | None = None) -> Row:
 def runs(table: Table, row: Row, column: str, results: Path) -> Runs:
     """What fills a place, and what became of it."""
     work, ok = table.experiments(row, column), table.by_data(row, column, results)
-    return Runs(work, ok, table.failure(row, column, results))
+    original = table.original(row, column).name
+    searched = bool(table.tune and table.tune.search == "staged")
+    return Runs(work, ok, table.failure(row, column, results), row.name, original, searched)
 
 
 def compare_cell(
@@ -149,15 +154,26 @@ def compare_cell(
     comparison = Comparison(*about, seeds, unpaired, failure=ours.failure)
     if not seeds:
         return without_pairs(comparison, base, ours)
-    if same_runs(base.work, ours.work):
-        return replace(comparison, why=f"{SAME_RUNS} runs")
+    if is_same(base, ours):
+        return replace(comparison, why=f"the same as {base.row} by algebra")
+    same = same_runs(base.work, ours.work)
+    if same and not ours.searched:
+        return replace(comparison, why=SAME_RUNS)
     pairs = [(theirs[seed], mine[seed]) for seed in seeds]
     shown = [(shown_value(table, column, a), shown_value(table, column, b)) for a, b in pairs]
     comparison = with_means(comparison, shown)
+    if same:  # it was searched, and ended at the baseline: a difference of 0 by construction
+        return replace(comparison, why=SAME_RUNS)
     if any(scored_data(a) != scored_data(b) for a, b in pairs):
         return replace(comparison, why="other data or starting weights")
     metric = table.metric_of(column) or pairs[0][0]["main"]
     return with_tests(comparison, pairs, metric, alpha)
+
+
+def is_same(base: Runs, ours: Runs) -> bool:
+    """Whether two rows are one loss by algebra, so one row of the two has the other's cells."""
+    shares = base.original != base.row or ours.original != ours.row
+    return shares and base.original == ours.original
 
 
 def without_pairs(comparison: Comparison, base: Runs, ours: Runs) -> Comparison:

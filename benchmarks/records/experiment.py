@@ -88,6 +88,8 @@ class Experiment:
 
     def compare(self, record: Record) -> bool:
         """As `matches` says."""
+        if record["loss"] != self.loss.complete.name:
+            return False
         params = {**self.default_params, **record["params"]}
         recorded = (record["loss_code"], params, record["protocol"])
         if recorded != (self.loss.code, self.loss.complete.params, self.full_recipe.protocol):
@@ -148,11 +150,18 @@ class Experiment:
 
 
 def records_of(trials: Sequence[Experiment], results: Path) -> list[Record]:
-    """The records of experiments that differ in parameters of the loss alone, by name.
+    """Return the records of experiments on one dataset, by folder of the loss and by name.
 
     Those of failed tries too; not to be changed.
     """
-    folder = trials[0].folder(results)
+    folders: dict[Path, list[Experiment]] = {}
+    for trial in trials:
+        folders.setdefault(trial.folder(results), []).append(trial)
+    return [record for folder, some in folders.items() for record in records_in(folder, some)]
+
+
+def records_in(folder: Path, trials: Sequence[Experiment]) -> list[Record]:
+    """Return the records of experiments with one loss, by name."""
 
     def find() -> list[Record]:
         return reading.matching(folder, lambda *of: any(one.matches_key(*of) for one in trials))

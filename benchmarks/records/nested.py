@@ -23,7 +23,7 @@ def ok_by_data(trials: Sequence[Experiment], results: Path, but: Container[int] 
     """A record for each seed that all trials have finished on the same data.
 
     Args:
-        trials: experiments that differ in parameters of the loss alone.
+        trials: experiments on one dataset, by one recipe.
         results: the folder that holds runs/.
         but: seeds that are left out.
 
@@ -44,7 +44,7 @@ def ok_by_data(trials: Sequence[Experiment], results: Path, but: Container[int] 
 
 
 def finished_of(trials: Sequence[Experiment], results: Path) -> list[Record]:
-    """The finished records of experiments that differ in parameters of the loss alone, by name."""
+    """Return the finished records of experiments on one dataset."""
     return [one for one in records_of(trials, results) if one["status"] in store.FINAL]
 
 
@@ -101,13 +101,19 @@ def choose(trials: Sequence[Experiment], records: Sequence[Record]) -> Record | 
             "inner": [inner[k][i] for i, k in enumerate(best)],
             "test_part": "folds",
             "samples": scored(ok[0]).samples,
-            "chosen": [trials[k].loss.params for k in best],
+            "chosen": [chosen(trials, k) for k in best],
         },
         "seconds": sum(record.get("seconds") or 0.0 for record in records),
         "peak_memory_mib": max(
             filter(None, (one.get("peak_memory_mib") for one in ok)), default=None
         ),
     }
+
+
+def chosen(trials: Sequence[Experiment], k: int) -> dict[str, Any]:
+    """Return the parameters of a trial, with its loss where trials are of several."""
+    several = len({trial.loss.name for trial in trials}) > 1
+    return {**({"loss": trials[k].loss.name} if several else {}), **trials[k].loss.params}
 
 
 def best_by_fold(inner: Sequence[Sequence[float]]) -> list[int]:

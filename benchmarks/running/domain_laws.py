@@ -35,6 +35,8 @@ from contrastbench.domains.registry import declaration, domain_class, domains, m
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.errors import UserError, is_termination, users_code
 from contrastbench.losses.laws import CheckResult
+from contrastbench.losses.laws.limits import pairing_of
+from contrastbench.losses.pairing import Pairing
 from contrastbench.losses.spec import LossSpec
 
 Batches = Callable[[int], Iterator[Any]]  # of an epoch
@@ -201,6 +203,7 @@ def check_contrasts(subject: Subject) -> None:
     for contrast in contrasts:
         check_rows(contrast)
         check_ids(contrast)
+        check_facts(contrast, subject.experiment.full_recipe.pairing_facts)
     check_gradients(model, contrasts, subject.experiment.loss)
     _, again = first_contrasts(subject, 1)
     fix = "draw from a generator or seed that the batch carries"
@@ -364,6 +367,13 @@ def check_rows(contrast: Contrast) -> None:
         error = (x.norm(dim=-1) - 1).abs().max().item()
         fix = "make contrasts by a pairing such as losses.both_views"
         assert error < UNIT, f"{name} has rows that are {error:.2g} off length one: {fix}"
+
+
+def check_facts(contrast: Contrast, said: Pairing | None) -> None:
+    """Fail unless a contrast is as the recipe says, by which losses are recognised as the same."""
+    found = pairing_of(contrast)
+    fix = "return it, or None, in the recipe's pairing_facts"
+    assert said in (None, found), f"the recipe says {said}, but a contrast has {found}: {fix}"
 
 
 def check_ids(contrast: Contrast) -> None:

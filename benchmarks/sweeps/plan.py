@@ -30,7 +30,7 @@ class Place:
     def label(self, key: str) -> str:
         """What --only compares."""
         own = {"row": self.row.name, "column": self.column}
-        own["loss"] = self.experiment.loss.name
+        own["loss"] = self.row.loss or ""
         return own[key] if key in own else str(getattr(self.experiment, key))
 
 
@@ -119,7 +119,10 @@ class Plan:
         """Records that stand for cells and that no fold can choose by."""
         if self.selection == "paper":
             return []
-        tried = (selections.trials(self.table, place.row, place.column) for place in self.places)
+        tried = (
+            selections.trials(self.table, place.row, place.column, self.results)
+            for place in self.places
+        )
         return [
             path
             for trials in tried
@@ -137,6 +140,20 @@ class Plan:
             if selections.is_open(self.table, place.row, place.column, self.results)
         ]
         return len(open_) * len(self.seeds)
+
+    def later_trials(self) -> list[tuple[Experiment, int]]:
+        """Return how many cells of later stages follow at most, with an experiment like them."""
+        if self.selection == "paper":
+            return []
+        seeds = len(selections.tune(self.table).seeds)
+        found = (
+            (
+                one.experiment,
+                seeds * selections.to_come(self.table, one.row, one.column, self.results),
+            )
+            for one in self.places
+        )
+        return [(experiment, count) for experiment, count in found if count]
 
     def reasons(self) -> list[str]:
         """Why there is nothing to run, for each row."""
@@ -188,6 +205,12 @@ def lines(plan: Plan, costs: Costs) -> Iterator[str]:
     for some in by_experiment.values():
         yield f"{some[0].label:{width}}  {counts(some)}{forecast(some, costs)}"
     yield f"{'all':{width}}  {counts(work)}{forecast(work, costs)}"
+    if later := plan.later_trials():
+        cells = [
+            Task(experiment, 0, "missing") for experiment, count in later for _ in range(count)
+        ]
+        text = f"and then up to {len(cells)} cells of later stages{forecast(cells, costs)}"
+        yield f"{'':{width}}  {text}"
     if plan.undecided():
         yield f"{'':{width}}  and then {plan.undecided()} cells with what these choose"
     if old := plan.outdated():

@@ -44,6 +44,11 @@ class Entry:
     failure: str = ""  # how seeds failed, such as diverged (2 of 5)
 
     @property
+    def same_as(self) -> str:
+        """The row whose numbers these are, because both losses are one by algebra; else empty."""
+        return self.row.same_as.get(self.column, "")
+
+    @property
     def difference(self) -> float | None:
         """Ours minus the paper's."""
         return self.ours.mean - self.paper.mean if self.ours and self.paper else None
@@ -77,6 +82,7 @@ class Entry:
             return paper, "", ""
         number = self.ours.text(decimals, self.seeds if self.paper else None) if self.ours else ""
         ours = ", ".join(filter(None, (number, self.failure))) or "missing"
+        ours += f", the same as {self.same_as}" * bool(self.same_as)
         if not self.quotes:
             return ours, "", ""
         return paper, ours, "" if self.difference is None else f"{self.difference:+.{decimals}f}"

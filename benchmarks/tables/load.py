@@ -8,6 +8,7 @@ from pathlib import Path
 
 from contrastbench.benchmarks.tables import catalogue, strict_yaml, sweep_file
 from contrastbench.benchmarks.tables.published import published
+from contrastbench.benchmarks.tables.same import recognised
 from contrastbench.benchmarks.tables.strict_yaml import Document
 from contrastbench.benchmarks.tables.sweep_file import SMOKE, Given, SweepFile
 from contrastbench.benchmarks.tables.table import Row, Table
@@ -49,14 +50,14 @@ def load(
         check_name(path)
         file = document.as_model(SweepFile)
         base = extended(file, document, inside | {path.resolve()})
-        table = sweep_file.to_table(file, document, base)
+        table = sweep_file.to_table(file, document, base, path in catalogue.files().values())
         given = sweep_file.given(file, document)
     else:
         table = published(document)
         given = given_by(table)
     if check_values and name.endswith(catalogue.ENDINGS):
         refuse_values(given, document)
-    return table.model_copy(update={"name": path.stem})
+    return recognised(table.model_copy(update={"name": path.stem}))
 
 
 def joined(table: Table, losses: Sequence[LossSpec]) -> Table:
@@ -69,7 +70,7 @@ def joined(table: Table, losses: Sequence[LossSpec]) -> Table:
         raise UserError(f"{table.name} is no sweep: leave --loss out, or name a sweep file")
     new = [loss for loss in losses if not any(is_of(table, row, loss) for row in table.rows)]
     file = SweepFile(extends=table.name, losses=[{loss.name: loss.params} for loss in new])
-    wider = sweep_file.to_table(file, Document(), table) if new else table
+    wider = recognised(sweep_file.to_table(file, Document(), table)) if new else table
     rows = [row.name for row in wider.rows if any(is_of(wider, row, loss) for loss in losses)]
     return wider.model_copy(update={"joined": rows})
 

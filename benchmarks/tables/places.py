@@ -53,7 +53,8 @@ class Place:
         if self.undecided:
             return dict.fromkeys(params, "to be chosen")
         tried = self.row.nested.get(self.column, [])
-        varied = {key for setting in tried for key in setting if setting[key] != tried[0][key]}
+        values = [setting.params for setting in tried]
+        varied = {key for some in values for key in some if some[key] != values[0].get(key)}
         return params | dict.fromkeys(sorted(varied), "chosen by each fold")
 
     @property

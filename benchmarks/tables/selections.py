@@ -4,10 +4,11 @@ The published ones, or those that validation data choose.
 
 `paper` takes the parameters that the paper names; most were chosen by the very score that is
 reported. `validation` tries settings of each row's grid, the same number for every row, with seeds
-of their own; the best mean validation score wins and is run with other seeds. Where folds turn, as
-on graphs, that choice has seen every sample: there each fold of each seed chooses by its own
-training part, see `records.nested`, and all trials are run with the seeds that are shown. Choices
-are worked out from records whenever they are needed. Brings no torch.
+of their own; the best mean validation score wins and is run with other seeds. Settings are those of
+a grid, of a hypercube, or of a search in stages, which asks the scores so far for the next stage.
+Where folds turn, as on graphs, that choice has seen every sample: there each fold of each seed
+chooses by its own training part, see `records.nested`, and all trials are run with the seeds that
+are shown. Choices are worked out from records whenever they are needed. Brings no torch.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,11 +21,14 @@ from contrastbench.benchmarks.records import nested
 from contrastbench.benchmarks.records.experiment import ByData, Experiment, in_order
 from contrastbench.benchmarks.records.scored import scored
 from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.tables import hypercube, staged
 from contrastbench.benchmarks.tables.apart import apart
 from contrastbench.benchmarks.tables.grid import draw, grid_of, settings
-from contrastbench.benchmarks.tables.table import EVERY_TRIAL, Row, Table, Tune
+from contrastbench.benchmarks.tables.staged import Search
+from contrastbench.benchmarks.tables.table import EVERY_TRIAL, Row, Setting, Table, Tune
 from contrastbench.losses.errors import UserError, unknown
-from contrastbench.losses.spec import NONE
+from contrastbench.losses.reduction import simplest
+from contrastbench.losses.spec import NONE, LossSpec
 
 SELECTIONS = ("paper", "validation")
 NOTHING_TO_CHOOSE = "as it is given: it declares no ranges to choose from"
@@ -50,6 +54,8 @@ def check(table: Table, selection: str, seeds: Sequence[int] = ()) -> None:
             raise UserError(
                 f"{table.name} has no published parameters: it chooses them on validation data"
             )
+        return
+    if tune(table).search == "staged":
         return
     if not any(row.grid or row.grid_by_column or row.settings for row in table.rows):
         raise UserError(
@@ -79,7 +85,7 @@ def resolve(table: Table, selection: str | None, results: Path) -> Table:
     check(table, selection)
     if selection == "validation":
         rows = [resolve_row(table, row, results) for row in table.rows]
-        how = "; ".join(rules(rows, tune(table).seeds))
+        how = "; ".join(rules(rows, tune(table)))
         label = f"validation: {how}; as many trials for each method"
         chosen = table.model_copy(update={"rows": rows, "selection": label})
         table = chosen.model_copy(update={"choices": list(choices(chosen, results))})
@@ -88,24 +94,35 @@ def resolve(table: Table, selection: str | None, results: Path) -> Table:
 
 def resolve_row(table: Table, row: Row, results: Path) -> Row:
     """The row with what was chosen for each column, or why there is nothing yet."""
-    chosen: dict[str, dict[str, Any]] = {}
+    chosen: dict[str, Setting] = {}
     undecided: dict[str, str] = {}
-    among: dict[str, list[dict[str, Any]]] = {}
+    among: dict[str, list[Setting]] = {}
     best_of: dict[str, int] = {}
     for column in (name for name in table.columns if table.runnable(row, name)):
-        tried = trials(table, row, column)
-        if is_nested(tried):
-            among[column] = [trial.loss.params for trial in tried]
+        found = search(table, row, column, results)
+        if is_nested(experiments(table, row, column, found)):
+            among[column] = found.settings
             continue
-        if tried:
-            best_of[column] = len(tried)
-        choice = choose(table, row, column, results)
-        if isinstance(choice, Experiment):
-            chosen[column] = choice.loss.params
+        if found.settings:
+            best_of[column] = len(found.settings)
+        choice = best_setting(table, row, column, results)
+        if isinstance(choice, Setting):
+            chosen[column] = choice
         else:
             undecided[column] = choice
     told = {"undecided": undecided, "nested": among, "best_of": best_of}
-    return row.model_copy(update={"params": {}, "params_by_column": chosen, **told})
+    return row.model_copy(update={"params": {}, **by_column(row, chosen), **told})
+
+
+def by_column(row: Row, chosen: dict[str, Setting]) -> dict[str, Any]:
+    """Return the fields of a row that hold what was chosen for each column."""
+    return {
+        "params_by_column": {column: one.params for column, one in chosen.items()},
+        "loss_by_column": {
+            column: one.loss for column, one in chosen.items() if one.loss not in (None, row.loss)
+        },
+        "recipe_by_column": {column: one.recipe for column, one in chosen.items() if one.recipe},
+    }
 
 
 def is_nested(tried: Sequence[Experiment]) -> bool:
@@ -114,25 +131,38 @@ def is_nested(tried: Sequence[Experiment]) -> bool:
 
 
 def choose(table: Table, row: Row, column: str, results: Path) -> Experiment | str:
-    """What fills the place, or why that is not known.
+    """Return the experiment that fills the place, or why that is not known.
 
     Raises:
         UserError: a trial's record has no validation score.
     """
-    tried = trials(table, row, column)
+    row = table.original(row, column)
+    setting = best_setting(table, row, column, results)
+    return table.trial(row, column, setting) if isinstance(setting, Setting) else setting
+
+
+def best_setting(table: Table, row: Row, column: str, results: Path) -> Setting | str:
+    """Return the setting that fills the place, or why that is not known.
+
+    Raises:
+        UserError: a trial's record has no validation score.
+    """
+    row = table.original(row, column)
+    found = search(table, row, column, results)
+    tried = experiments(table, row, column, found)
     if not tried:
         published = row.params_by_column.get(column)
         return (
             "its parameters are the paper's choice and it declares no grid"
             if published
-            else table.experiment(row, column)
+            else Setting(row.params)
         )
     scores = scores_of(tried, tune(table), results)
     done = [value for value in scores if value is not None]
     if len(done) < len(tried):
-        return f"{len(done)} of {len(tried)} trials are done"
+        return f"{len(done)} of {len(tried) + found.more} trials are done"
     best = max(done)
-    return EVERY_TRIAL if best == -inf else tried[done.index(best)]
+    return EVERY_TRIAL if best == -inf else found.settings[done.index(best)]
 
 
 def scores_of(tried: Sequence[Experiment], tune: Tune, results: Path) -> list[float | None]:
@@ -180,24 +210,61 @@ def validation(trial: Experiment, record: Record) -> float:
     return validation
 
 
-def trials(table: Table, row: Row, column: str) -> list[Experiment]:
-    """The settings that are tried.
+def trials(table: Table, row: Row, column: str, results: Path | None = None) -> list[Experiment]:
+    """Return the trials of a place that are known by the records; None: before any record."""
+    return experiments(table, row, column, search(table, row, column, results))
 
-    Those of the row, or so many of its grid as every row of the column gets, drawn at random.
+
+def experiments(table: Table, row: Row, column: str, found: Search) -> list[Experiment]:
+    """Return the experiments of a search's settings."""
+    return [table.trial(row, column, setting) for setting in found.settings]
+
+
+def search(table: Table, row: Row, column: str, results: Path | None) -> Search:
+    """Return the settings that are tried.
+
+    Those of the row, or so many of its grid as every row of the column gets, drawn at random; or
+    those of the stages that are known.
 
     Raises:
         UserError: the grid has fewer.
     """
+    row = table.original(row, column)
     drawn = row.settings or drawn_settings(table, row, column)
-    return [table.trial(row, column, {**row.params, **setting}) for setting in drawn]
+    if drawn or tune(table).search != "staged":
+        return Search([Setting({**row.params, **setting}) for setting in drawn])
+    space = space_of(table, row, column)
+    if not hypercube.searched(space.loss):
+        return Search([])
+    if table.experiment(row, column).full_recipe.nested:
+        return Search(staged.of_folds(space))
+
+    def scores(settings: Sequence[Setting]) -> list[float | None]:
+        tried = experiments(table, row, column, Search([*settings]))
+        return scores_of(tried, tune(table), results) if results else [None] * len(tried)
+
+    return staged.search(space, scores)
+
+
+def space_of(table: Table, row: Row, column: str) -> staged.Space:
+    """Return the space that a place's trials are searched in."""
+    loss = LossSpec(row.loss or NONE, row.params)
+    recipe = table.trial(row, column, Setting(row.params)).full_recipe
+    limit = simplest(loss, recipe.pairing_facts)
+    return staged.Space(loss, limit, recipe.lr, tune(table).trials or staged.BUDGET)
+
+
+def to_come(table: Table, row: Row, column: str, results: Path) -> int:
+    """Return how many trials of a place will follow from its records, at most."""
+    return search(table, row, column, results).more
 
 
 def drawn_settings(table: Table, row: Row, column: str) -> list[dict[str, Any]]:
     """So many of a row's grid as every row of the column gets."""
-    sizes = [len(settings(other, column)) for other in table.rows]
     size = len(settings(row, column))
     if not size:
         return []
+    sizes = [len(settings(other, column)) for other in table.rows]
     count = tune(table).trials or min(filter(None, sizes))
     if size < count:
         raise UserError(
@@ -212,7 +279,7 @@ def work(table: Table, row: Row, column: str, seeds: Sequence[int], results: Pat
 
     Trials with the shown seeds alone where each fold chooses.
     """
-    tried = trials(table, row, column)
+    tried = trials(table, row, column, results)
     if is_nested(tried):
         return [(trial, seeds) for trial in tried]
     planned: Work = [(trial, tune(table).seeds) for trial in tried]
@@ -222,24 +289,28 @@ def work(table: Table, row: Row, column: str, seeds: Sequence[int], results: Pat
 
 def is_open(table: Table, row: Row, column: str, results: Path) -> bool:
     """Whether the place will have a result once its trials are done."""
-    tried = trials(table, row, column)
+    tried = trials(table, row, column, results)
     if not tried or is_nested(tried):
         return False
     chosen = choose(table, row, column, results)
-    return not isinstance(chosen, Experiment) and chosen != EVERY_TRIAL
+    return isinstance(chosen, str) and chosen != EVERY_TRIAL
 
 
-def rules(rows: Sequence[Row], seeds: Sequence[int]) -> Iterator[str]:
-    """How the parameters of resolved rows are chosen, some of them by those seeds."""
+def rules(rows: Sequence[Row], tune: Tune) -> Iterator[str]:
+    """Say how the parameters of resolved rows are chosen, some of them by seeds for trials."""
     if any(row.nested for row in rows):
         yield (
             "each outer fold of each seed has the best of its method's trials by the inner "
             "accuracy of its own training part, which has not seen what the fold is scored on"
+            + f" ({staged.RULE_OF_FOLDS})"
+            * (tune.search == "staged")
         )
     if any(row.best_of for row in rows):
         yield (
             "for each method and column the best of its trials by validation score over seeds "
-            f"{', '.join(map(str, seeds))}, which no shown number is of"
+            f"{', '.join(map(str, tune.seeds))}, which no shown number is of"
+            + f" ({staged.RULE})"
+            * (tune.search == "staged")
         )
 
 
@@ -259,17 +330,41 @@ def choices(table: Table, results: Path) -> Iterator[str]:
 def choices_of(table: Table, row: Row, results: Path) -> dict[str, list[str]]:
     """What was chosen for a method, with the columns for which it was."""
     columns: dict[str, list[str]] = {}
+    for column, name in row.same_as.items():
+        columns.setdefault(f"the same as {name} here, by algebra", []).append(column)
+    if row.same_as:
+        row = elsewhere(row)
     for column in row.nested:
         columns.setdefault(by_fold(table, row, column, results), []).append(column)
     for column, why in row.undecided.items():
         columns.setdefault(why, []).append(column)
     for column, count in row.best_of.items():
         if column not in row.undecided:
-            text = f"{pairs(row.params_by_column[column])}, the best of {count}"
+            text = f"{chosen_text(row, column)}, the best of {count}"
             columns.setdefault(text, []).append(column)
-    if as_given(table, row):
+    if as_given(table, row) and not row.same_as:
         columns[NOTHING_TO_CHOOSE] = [name for name in table.columns if table.runnable(row, name)]
     return columns
+
+
+def elsewhere(row: Row) -> Row:
+    """Return the row without what was chosen where it is the same as another one."""
+    told = {name: getattr(row, name) for name in ("nested", "undecided", "best_of")}
+    return row.model_copy(
+        update={
+            name: {column: value for column, value in values.items() if column not in row.same_as}
+            for name, values in told.items()
+        }
+    )
+
+
+def chosen_text(row: Row, column: str) -> str:
+    """Return what was chosen for a column, for people."""
+    params, recipe = row.params_by_column[column], row.recipe_by_column.get(column, {})
+    if column not in row.loss_by_column:
+        return pairs({**params, **recipe})
+    limit = LossSpec(row.loss_by_column[column], params).complete
+    return ", ".join([f"chose its limit: {limit.label}", *([pairs(recipe)] if recipe else [])])
 
 
 def as_given(table: Table, row: Row) -> bool:
@@ -284,8 +379,19 @@ def by_fold(table: Table, row: Row, column: str, results: Path) -> str:
     if not records:
         return f"no seed has all {len(row.nested[column])} trials yet"
     counted = nested.frequencies(records)
-    parts = [f"{count} chose {pairs(params)}" for params, count in counted]
+    parts = [f"{count} chose {fold_text(params)}" for params, count in counted]
     return f"of {sum(count for _, count in counted)} folds {', '.join(parts)}"
+
+
+def fold_text(chosen: dict[str, Any]) -> str:
+    """Return what a fold chose, which may name its loss.
+
+    >>> fold_text({"loss": "infonce", "temperature": 0.2}), fold_text({"temperature": 0.2})
+    ('infonce(temperature=0.2)', 'temperature=0.2')
+    """
+    if "loss" not in chosen:
+        return pairs(chosen)
+    return LossSpec(chosen["loss"], {k: v for k, v in chosen.items() if k != "loss"}).label
 
 
 def pairs(params: dict[str, Any]) -> str:

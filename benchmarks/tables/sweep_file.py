@@ -9,7 +9,8 @@ It becomes a table without a paper.
     losses: [all, none, {mine.py:Mine: {margin: 0.2}}]   # all: those that need no classes
     grid: {temperature: [0.1, 0.2]}    # for every loss that has the parameter
     tune: {trials: 4}                  # choose among them by validation data; without a grid
-                                       # among its defaults and points of its declared ranges
+                                       # in stages, or `search: hypercube`: among its defaults
+                                       # and points of its declared ranges
     extends: other.yaml                # all of another sweep, and what this file adds to it
 """
 
@@ -40,7 +41,7 @@ from contrastbench.losses.registry import SUPERVISED, losses
 from contrastbench.losses.spec import LossSpec
 
 Params = dict[str, Any]
-TRIALS = 4  # settings of each loss that are tried, where a file names neither number nor grid
+TRIALS = 4  # points of a hypercube, where a file names neither number nor grid
 Given = tuple[LossSpec, list[str], list[int | str]]  # a loss, its parameters of the grid, its line
 
 
@@ -104,17 +105,21 @@ SMOKE = SweepFile(
 )
 
 
-def to_table(file: SweepFile, document: Document, base: Table | None = None) -> Table:
+def to_table(
+    file: SweepFile, document: Document, base: Table | None = None, released: bool = False
+) -> Table:
     """A row for each loss and setting of the grid, a column for each dataset.
 
     Args:
         file: what it says.
         document: where it says it, for errors.
         base: what it extends.
+        released: whether it ships with a package, so that it keeps the search of its release.
     """
     check_parts(file, document)
     found = [one for i, entry in enumerate(file.losses) for one in listed(entry, document, i)]
-    tune, grid = (base.tune, base.grid) if base else (file.tune, file.grid)
+    own_tune = searched(file, released)
+    tune, grid = (base.tune, base.grid) if base else (own_tune, file.grid)
     rows = [row for method in found for row in rows_of(method, grid, tune)]
     if base:
         rows = [*base.rows, *rows]
@@ -145,7 +150,7 @@ def to_table(file: SweepFile, document: Document, base: Table | None = None) -> 
         rows=rows,
         seeds=seeds,
         grid=file.grid,
-        tune=file.tune,
+        tune=own_tune,
         selection="validation: not chosen yet" if file.tune else "none: every setting is shown",
     )
 
@@ -163,6 +168,17 @@ def check_parts(file: SweepFile, document: Document) -> None:
             raise document.wrong_at(["extends"], "nothing is added: give domains or losses")
 
 
+def searched(file: SweepFile, released: bool) -> Tune | None:
+    """Return what a selection may cost, with its search.
+
+    A file that names no search has a staged one; but a file of a package's has the hypercube, which
+    was the only search when such files were released without the key.
+    """
+    if not file.tune or file.tune.search or file.grid:
+        return file.tune
+    return file.tune.model_copy(update={"search": "hypercube" if released else "staged"})
+
+
 def rows_of(method: Listed, grid: dict[str, list[Any]], tune: Tune | None) -> Iterator[Row]:
     """The rows of a loss: one that chooses, or one for each setting of the grid."""
     if not tune:
@@ -170,6 +186,8 @@ def rows_of(method: Listed, grid: dict[str, list[Any]], tune: Tune | None) -> It
     elif grid:
         mine = {key: values for key, values in grid.items() if key in method.free}
         yield Row(name=method.label, loss=method.loss.name, params=method.loss.params, grid=mine)
+    elif tune.search == "staged":
+        yield Row(name=method.label, loss=method.loss.name, params=method.loss.params)
     else:
         tried = hypercube.settings(method.loss, tune.trials or TRIALS)
         yield Row(
@@ -251,9 +269,11 @@ def check_grid(key: str, values: list[Any], losses: list[Listed]) -> None:
 
 
 def check_tune(file: SweepFile) -> None:
-    """Raise if seeds choose and confirm."""
+    """Raise if seeds choose and confirm, or if two searches are asked for."""
     if not file.tune:
         return
+    if file.grid and file.tune.search:
+        raise UserError(f"search: {file.tune.search} has no grid: remove the grid or the search")
     shared = set(file.tune.seeds) & set(check_seeds(file.seeds))
     if shared:
         raise UserError(f"seeds {sorted(shared)} are among those that confirm: tune with others")

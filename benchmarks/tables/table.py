@@ -1,8 +1,9 @@
 """What a table says: its columns, its rows, and the experiment that fills each place."""
 
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -35,6 +36,21 @@ class Column(Strict):
     recipe_from: Marks = Field({})
 
 
+@dataclass(frozen=True)
+class Setting:
+    """One trial of a row.
+
+    Args:
+        params: of its loss, or of another loss that its loss becomes.
+        loss: that other loss; None: the row's own.
+        recipe: values over the row's recipe.
+    """
+
+    params: dict[str, Any]
+    loss: str | None = None
+    recipe: dict[str, Any] = field(default_factory=dict)
+
+
 class Row(Strict):
     """One method: published values, and how we run it unless it is quoted only."""
 
@@ -54,14 +70,23 @@ class Row(Strict):
     printed: ByProgram[dict[str, list[str]]] = Field(
         {}, description="the published values letter by letter; set by the reader of the file"
     )
+    loss_by_column: ByProgram[dict[str, str]] = Field(
+        {}, description="the simpler loss that a column's trials have chosen; set by a selection"
+    )
+    recipe_by_column: ByProgram[dict[str, dict[str, Any]]] = Field(
+        {}, description="values over the recipe that trials have chosen; set by a selection"
+    )
     undecided: ByProgram[dict[str, str]] = Field(
         {}, description="why nothing is chosen in a column; set by a selection"
     )
-    nested: ByProgram[dict[str, list[dict[str, Any]]]] = Field(
-        {}, description="parameters that each fold of a column chooses among; set by a selection"
+    nested: ByProgram[dict[str, list[Setting]]] = Field(
+        {}, description="trials that each fold of a column chooses among; set by a selection"
     )
     best_of: ByProgram[dict[str, int]] = Field(
         {}, description="how many settings a column's are the best of; set by a selection"
+    )
+    same_as: ByProgram[dict[str, str]] = Field(
+        {}, description="name of the row that this one is by algebra, by column; set by `same`"
     )
     repeats: ByProgram[str] = Field(
         "", description="name of the row that this one repeats on further data; set by `apart`"
@@ -78,7 +103,13 @@ class Tune(Strict):
         [1000, 1001], min_length=1, description="of trials; no shown number is of these"
     )
     trials: int | None = Field(
-        None, ge=1, description="settings for each method; default: those of the smallest grid"
+        None,
+        ge=1,
+        description="settings for each method; default: those of the smallest grid, 4 of a "
+        "hypercube, 12 of a staged search",
+    )
+    search: Literal["hypercube", "staged"] | None = Field(
+        None, description="of a sweep without a grid, see the modules of that name"
     )
 
 
@@ -155,16 +186,25 @@ class Table(Strict):
 
     def experiment(self, row: Row, column: str) -> Experiment:
         """What fills a place in: for rows with a loss in columns with a dataset."""
-        return self.trial(row, column, {**row.params, **row.params_by_column.get(column, {})})
+        row = self.original(row, column)
+        params = {**row.params, **row.params_by_column.get(column, {})}
+        loss, recipe = row.loss_by_column.get(column), row.recipe_by_column.get(column, {})
+        return self.trial(row, column, Setting(params, loss, recipe))
 
-    def trial(self, row: Row, column: str, params: dict[str, Any]) -> Experiment:
-        """What would fill a place in with these parameters of the row's loss."""
+    def original(self, row: Row, column: str) -> Row:
+        """Return the row whose cells fill a place: another one where the loss is the same."""
+        if column not in row.same_as:
+            return row
+        return next(one for one in self.rows if one.name == row.same_as[column])
+
+    def trial(self, row: Row, column: str, setting: Setting) -> Experiment:
+        """Return the experiment that would fill a place in with this setting."""
         about, domain = self.columns[column], self.domain_of(column)
         assert row.loss is not None, "quoted rows are not run"
         assert about.dataset is not None, "quoted columns are not run"
-        loss = LossSpec(row.loss, params)
+        loss = LossSpec(setting.loss or row.loss, setting.params)
         small = {**declaration(domain).tiny, "score_at": ()} if self.tiny else {}
-        recipe = {**self.recipe, **about.recipe, **row.recipe, **small}
+        recipe = {**self.recipe, **about.recipe, **row.recipe, **setting.recipe, **small}
         work = Experiment(domain, about.dataset, loss, recipe)
         return remembered(("experiment", str(work)), lambda: work)
 
@@ -172,7 +212,7 @@ class Table(Strict):
         """What fills a place in: one, or those that its folds choose among."""
         if column not in row.nested:
             return [self.experiment(row, column)]
-        return [self.trial(row, column, params) for params in row.nested[column]]
+        return [self.trial(row, column, setting) for setting in row.nested[column]]
 
     def by_data(self, row: Row, column: str, results: Path) -> ByData:
         """The ok records behind a place by data and seed, those of the place's own data first.

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from contrastbench.domains.declaration import Dataset, Declaration, Source, by_name
 from contrastbench.domains.own import PYTHON
 from contrastbench.domains.recipe import Recipe
+from contrastbench.losses.pairing import OTHER_VIEW, PART_OF, SAME_CLASS, Pairing
 
 Augmentation = Literal["drop", "edges", "mask", "subgraph", "random2", "random3", "random4"]
 TU_URL = "https://www.chrsmrrs.com/graphkerneldatasets/{}.zip"
@@ -98,6 +99,13 @@ class GraphRecipe(Recipe):
     def nested(self) -> bool:
         """Every graph is tested in turn."""
         return True
+
+    @property
+    def pairing_facts(self) -> Pairing:
+        """GraphCL's pairing, pairs by class, or InfoGraph's."""
+        if self.pairs_by_class:
+            return SAME_CLASS
+        return OTHER_VIEW if self.pairing == "other_view" else PART_OF
 
     @property
     def evaluation(self) -> dict[str, Any]:

@@ -5,6 +5,7 @@ Importing it imports no numerics; the adapter is in `domain.py`.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -15,6 +16,7 @@ from contrastbench.domains.declaration import Declaration, Source
 from contrastbench.domains.image.datasets import DATASETS
 from contrastbench.domains.recipe import Recipe, Width
 from contrastbench.losses.errors import UserError
+from contrastbench.losses.pairing import BOTH_VIEWS, QUERY_KEY, SAME_CLASS, Pairing
 
 # by which any encoder is scored
 PROTOCOLS = (
@@ -399,6 +401,14 @@ class ImageRecipe(Recipe):
         """
         harder = self.views == "hard" or (self.randaugment is not None and self.randaugment[0] > 0)
         return "images/2" if harder else "images/1"
+
+    @property
+    def pairing_facts(self) -> Pairing:
+        """Two views of each image, MoCo v3's queries and keys, or images of one class."""
+        if self.pairs_by_class:
+            return SAME_CLASS
+        pairing = QUERY_KEY if self.pairing == "query_key" else BOTH_VIEWS
+        return replace(pairing, one_positive=self.positives < 2)
 
     @property
     def evaluation(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pydantic import Field, field_validator, model_validator
 from contrastbench.domains.declaration import Declaration
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.sentence.datasets import CORPORA, DATASETS, SOURCES
+from contrastbench.losses.pairing import WHOLE_ROW, Pairing
 
 # a mirror of the hub, as its own library takes it
 
@@ -94,6 +95,11 @@ class SentenceRecipe(Recipe):
     def trainable(self) -> bool:
         """Static embeddings have no dropout: both views of a sentence would be one."""
         return self.pooler != "static"
+
+    @property
+    def pairing_facts(self) -> Pairing:
+        """SimCSE's pairing."""
+        return WHOLE_ROW
 
     @property
     def max_grad_norm(self) -> float | None:

@@ -12,6 +12,7 @@ from contrastbench.domains import hub
 from contrastbench.domains.declaration import Dataset, Declaration, Source, by_name
 from contrastbench.domains.recipe import Recipe, Width
 from contrastbench.domains.tabular import pmlb
+from contrastbench.losses.pairing import BOTH_VIEWS, QUERY_KEY, SAME_CLASS, Pairing
 
 LINEAR: dict[str, Any] = {  # as scoring/linear.py has them
     "probe embeddings": "standardised and scaled to a mean square of 16",
@@ -130,6 +131,13 @@ class TabularRecipe(Recipe):
     def protocol(self) -> str:
         """RényiCL's protocol, the linear classifier's rate chosen on validation rows."""
         return "renyicl-tabular/1"
+
+    @property
+    def pairing_facts(self) -> Pairing:
+        """MoCo v3's pairing, SimCLR's, SCARF's, or pairs by class, all with the positive below."""
+        if self.pairs_by_class:
+            return SAME_CLASS
+        return BOTH_VIEWS if self.pairing == "both_views" else QUERY_KEY
 
     @property
     def evaluation(self) -> dict[str, Any]:

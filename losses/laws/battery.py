@@ -12,7 +12,14 @@ import torch
 
 from contrastbench.losses.base import Loss
 from contrastbench.losses.errors import is_termination
-from contrastbench.losses.laws import derivatives, interface, invariances, learning, precision
+from contrastbench.losses.laws import (
+    derivatives,
+    interface,
+    invariances,
+    learning,
+    limits,
+    precision,
+)
 from contrastbench.losses.laws.assertions import Build, Check
 from contrastbench.losses.registry import make_loss
 from contrastbench.losses.source import Sources
@@ -49,6 +56,7 @@ REMEDIES = {
         "probability: take 1 - p from sigmoid, or min(log_share, 0)"
     ),
     "learning": "keep parameters as tensors: .item() and .data cut their gradient",
+    "limits": ("declare what the formula shows, such as constant=True, factor or one_positive"),
     "state": "leave state_dict and load_state_dict to torch.nn.Module",
 }
 CHECKS: list[Check] = [
@@ -70,6 +78,7 @@ CHECKS: list[Check] = [
     learning.check_closer_positives,
     learning.check_learning,
     learning.check_state,
+    limits.check_limits,
 ]
 
 

@@ -1,7 +1,11 @@
-"""Each loss at the edge of its parameters is another, up to the constant in its formula."""
+"""Each loss at a declared limit is the loss that it names, in value and gradient."""
 
 import math
-from collections.abc import Callable
+import runpy
+from functools import partial
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 import torch
@@ -10,11 +14,17 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from cases import random_params
-from contrastbench.losses import Contrast, both_views, get_loss, other_view, query_key, whole_row
+from contrastbench.losses import LOSSES, Contrast, both_views, get_loss, other_view
+from contrastbench.losses.laws.assertions import Build
+from contrastbench.losses.laws.battery import run
+from contrastbench.losses.laws.limits import check_everywhere, check_limit, check_limits
 from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
+from contrastbench.losses.limits import Limit, Towards, inf
+from contrastbench.losses.registry import describe
 from counts import times
 
-SINGLE = [name for name in PAIRINGS if name != "both_views with positives" and name != "same_class"]
+DOCS = Path(__file__).parents[2] / "docs"
+DECLARED = [name for name in LOSSES if describe(name).limits]
 
 
 def value(contrast: Contrast, name: str, temperature: float, **params: object) -> Tensor:
@@ -22,108 +32,128 @@ def value(contrast: Contrast, name: str, temperature: float, **params: object) -
     return loss
 
 
-def adnce(c: Contrast, t: float) -> tuple[Tensor, Tensor]:
-    return value(c, "adnce", t, sigma=1e6), value(c, "infonce", t)
-
-
-def hcl(c: Contrast, t: float) -> tuple[Tensor, Tensor]:
-    return value(c, "hcl", t, tau_plus=0.1, beta=1e-9), value(c, "debiased", t, tau_plus=0.1)
-
-
-def debiased(c: Contrast, t: float) -> tuple[Tensor, Tensor]:
-    return value(c, "debiased", t, tau_plus=1e-12), value(c, "infonce", t)
-
-
-def attentionnce(c: Contrast, t: float) -> tuple[Tensor, Tensor]:
-    return value(c, "attentionnce", t, d_pos=1e9, d_neg=1e9, variant="paper"), value(
-        c, "infonce", t
-    )
-
-
-def rmlcpc_order(c: Contrast, t: float) -> tuple[Tensor, Tensor]:
-    return value(c, "rmlcpc", t, alpha=0.3, gamma=1 + 1e-7), value(c, "mlcpc", t, alpha=0.3)
-
-
-def rmlcpc_skew(c: Contrast, t: float) -> tuple[Tensor, Tensor]:
-    return value(c, "rmlcpc", t, alpha=0, gamma=2), value(c, "renyi", t, gamma=2)
-
-
-def renyi(c: Contrast, t: float) -> tuple[Tensor, Tensor]:
-    return value(c, "renyi", t, gamma=1 + 1e-7), value(c, "dv", t)
-
-
-def mlcpc(c: Contrast, t: float) -> tuple[Tensor, Tensor]:
-    return value(c, "mlcpc", t, alpha=0), value(c, "dv", t)
-
-
-def rince(c: Contrast, t: float) -> tuple[Tensor, Tensor]:
-    return value(c, "rince", t, q=1e-9, lam=0.25), value(c, "infonce", t) + math.log(0.25)
-
-
-def phi_dro(c: Contrast, t: float) -> tuple[Tensor, Tensor]:
-    return value(c, "phi_dro", t, phi="cressie_read", k=1 + 1e-8), value(c, "phi_dro", t, phi="kl")
-
-
-def chi2(c: Contrast, t: float) -> tuple[Tensor, Tensor]:
-    return value(c, "phi_dro", t, phi="chi2"), value(c, "phi_dro", t / 2, phi="cressie_read", k=2)
-
-
-LIMITS: list[Callable[[Contrast, float], tuple[Tensor, Tensor]]] = [
-    adnce,
-    hcl,
-    debiased,
-    attentionnce,
-    rmlcpc_order,
-    rmlcpc_skew,
-    renyi,
-    mlcpc,
-    rince,
-    phi_dro,
-    chi2,
-]
-
-
-@pytest.mark.parametrize("limit", LIMITS)
-@given(seed=st.integers(0, 2**31), temperature=st.floats(0.1, 1), pairing=st.sampled_from(SINGLE))
+@pytest.mark.parametrize("name", DECLARED)
+@given(seed=st.integers(0, 2**31), pairing=st.sampled_from(list(PAIRINGS)))
 @settings(max_examples=times(200, least=25), deadline=None, derandomize=True, database=None)
-def test_limit(
-    limit: Callable[[Contrast, float], tuple[Tensor, Tensor]],
-    seed: int,
-    temperature: float,
-    pairing: str,
-) -> None:
-    found, expected = limit(PAIRINGS[pairing](random_views(seed, 2 + seed % 6)), temperature)
-    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+def test_limits(name: str, seed: int, pairing: str) -> None:
+    params = random_params(name, seed)
+    for limit in describe(name).limits:
+        check_limit(limit, builder(name, **params), PAIRINGS[pairing], seed)
+
+
+def test_every_limit_that_a_paper_states_is_declared() -> None:
+    found = {(name, limit.to) for name in DECLARED for limit in describe(name).limits}
+    assert found == {
+        *((name, "infonce") for name in ("adnce", "attentionnce", "debiased", "decoupled")),
+        *((name, "infonce") for name in ("npair", "rince")),
+        *((name, "decoupled") for name in ("alpha_cl", "cpc", "mean_variance", "phi_dro")),
+        ("hcl", "debiased"),
+        ("mlcpc", "dv"),
+        ("phi_dro", "phi_dro"),
+        ("renyi", "dv"),
+        *(("rmlcpc", other) for other in ("mlcpc", "renyi")),
+    }
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_source_and_class_declare_the_same_limits(name: str) -> None:
+    assert type(get_loss(name)).limits == describe(name).limits
+    for limit in describe(name).limits:
+        assert set(limit.at) <= set(describe(name).params)
+        assert set(limit.params) <= set(describe(limit.to).params)
+
+
+def builder(name: str, **params: Any) -> Build:
+    """Makes the loss in float64, with some parameters changed."""
+    return lambda **changed: get_loss(name, **{**params, **changed}).double()
+
+
+def test_the_figure_shows_the_declared_limits() -> None:
+    script = runpy.run_path(str(DOCS / "plot_limits.py"))
+    drawn = script["drawn"]()
+    assert drawn == (DOCS / "limits.svg").read_text(encoding="utf-8"), "run docs/plot_limits.py"
+    ElementTree.fromstring(drawn)
+    assert all(f">{name}<" in drawn for name in DECLARED)
+
+
+WRONG: dict[str, tuple[str, Limit]] = {
+    "another value": ("debiased", Limit("infonce", {"tau_plus": 0.01})),
+    "not near enough": ("adnce", Limit("infonce", {"sigma": Towards(inf, near=10.0)})),
+    "a constant that is not declared": ("rince", Limit("infonce", {"q": Towards(0, near=1e-9)})),
+    "a factor that is not declared": ("phi_dro", Limit("decoupled", constant=True)),
+    "a pairing that is not declared": ("decoupled", Limit("infonce", constant=True)),
+    "one positive that is not declared": (
+        "attentionnce",
+        Limit("infonce", {"d_neg": Towards(inf, near=1e9), "variant": "paper"}),
+    ),
+    "equal gradients alone": (
+        "alpha_cl",
+        Limit("decoupled", {"p": 2, "variant": "paper"}, constant=True, factor="temperature"),
+    ),
+    "another loss": ("mlcpc", Limit("infonce", {"alpha": 0})),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_wrong_declaration_fails(wrong: str) -> None:
+    name, limit = WRONG[wrong]
+    with pytest.raises(AssertionError, match="apart from"):
+        check_everywhere(limit, builder(name))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("", "", ""),
+        ('"margin": 0', '"margin": 0.1', "both_views: it is declared as infonce for margin = 0.1"),
+        ('"infonce"', '"infonec"', "unknown loss 'infonec': did you mean 'infonce'"),
+        ('"margin": 0', '"margni": 0', "unknown parameter of"),
+    ],
+)
+def test_a_loss_of_ones_own_is_held_to_its_limits(tmp_path, old: str, new: str, why: str) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(OWN.replace(old, new))
+    found = run(check_limits, partial(get_loss, f"{path}:Mine"), [1])
+    assert found.passed == (not why)
+    assert why in found.detail
+
+
+OWN = """
+from contrastbench.losses import ScoreLoss
+from contrastbench.losses.limits import Limit, reduces
+
+class Mine(ScoreLoss):
+    limits = reduces(Limit("infonce", {"margin": 0}))
+
+    def __init__(self, temperature: float = 0.5, margin: float = 0.1) -> None:
+        super().__init__()
+        self.temperature, self.margin = temperature, margin
+
+    def terms(self, scores):
+        pos, neg = (scores.pos - self.margin) / self.temperature, scores.neg / self.temperature
+        return -scores.mean_pos(scores.log_share(pos, neg))
+"""
 
 
 @given(seed=st.integers(0, 2**31), temperature=st.floats(0.05, 1), size=st.integers(2, 9))
 @settings(max_examples=times(200, least=25), deadline=None, derandomize=True, database=None)
 def test_constants(seed: int, temperature: float, size: int) -> None:
-    """Exact relations: the constants are those that the formulas show."""
+    """The constants are those that the formulas show."""
     views, t = random_views(seed, size), temperature
-    two, cross, key = both_views(*views[:2]), other_view(*views[:2]), query_key(*views[:2])
-    row = whole_row(*views[:2])
+    two, cross = both_views(*views[:2]), other_view(*views[:2])
     negatives = 2 * size - 2
     cpc = value(two, "cpc", t, alpha=1 / (negatives + 1))
     pairs = [
         (cpc, value(two, "infonce", t) - math.log(negatives + 1)),
-        (value(two, "npair", t), value(two, "infonce", t)),
         (value(cross, "decoupled", t), value(cross, "infonce", t) + math.log(size - 1)),
-        (value(row, "decoupled", t), value(row, "infonce", t)),
         (value(cross, "phi_dro", t, phi="kl"), t * value(cross, "infonce", t)),
-        (value(key, "hcl", t, beta=0), value(key, "debiased", t)),
-        (value(key, "debiased", t, tau_plus=0), value(key, "infonce", t)),
+        (
+            value(two, "phi_dro", t, phi="chi2"),
+            value(two, "phi_dro", t / 2, phi="cressie_read", k=2),
+        ),
     ]
     for found, expected in pairs:
-        torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
-
-
-def test_alpha_cl_of_power_two_has_the_gradient_of_decoupled() -> None:
-    views = random_views(3, 6, grad=True)[:2]
-    contrast = both_views(*views)
-    found = torch.autograd.grad(value(contrast, "alpha_cl", 0.3, p=2), views, retain_graph=True)
-    expected = torch.autograd.grad(0.3 * value(contrast, "decoupled", 0.3), views)
-    torch.testing.assert_close(found, expected)
+        torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
 
 
 def test_alpha_cl_of_adnces_code_has_half_the_papers_power() -> None:

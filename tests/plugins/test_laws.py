@@ -35,6 +35,10 @@ FAULTS = {  # of a broken domain: the check that fails, and what it says
     "epochs_in_order": ("batches", "epoch 1 is not the same when asked for in another order"),
     "wrong_steps": ("steps", "steps() is 3, but epoch 0 has 4 batches"),
     "long_rows": ("contrasts", "anchor has rows that are 1 off length one: make contrasts by a pa"),
+    "wrong_facts": (
+        "contrasts",
+        "the recipe says Pairing(positive_in_denominator=False, one_posit",
+    ),
     "stray_draws": ("contrasts", "a batch gives two contrasts: draw from a generator or seed that"),
     "hidden_state": (
         "resume",

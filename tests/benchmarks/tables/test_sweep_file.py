@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 from contrastbench.benchmarks.sweeps import plan
-from contrastbench.benchmarks.tables import selections
+from contrastbench.benchmarks.tables import catalogue, selections
 from contrastbench.benchmarks.tables.load import load as load_table
 from contrastbench.domains.registry import DOMAINS
 from contrastbench.losses import LOSSES, UserError
@@ -193,14 +194,47 @@ def test_a_value_out_of_range_in_a_table_of_ones_own(tmp_path: Path) -> None:
         load_table(str(path), check_values=True)
 
 
-def test_without_a_grid_tune_tries_points_of_the_declared_ranges(load) -> None:
-    table = load("domains: {graph: {}}\nlosses: [none, infonce]\ntune: {trials: 3}\n")
+def test_a_hypercube_tries_points_of_the_declared_ranges(load) -> None:
+    text = "domains: {graph: {}}\nlosses: [none, infonce]\ntune: {trials: 3, search: hypercube}\n"
+    table = load(text)
     none, infonce = table.rows
     assert none.settings == []
     assert [len(point) for point in infonce.settings] == [0, 1, 1]
     assert [work.loss.params for work in selections.trials(table, infonce, "motifs")] == (
         infonce.settings
     )
+
+
+def test_a_file_that_names_no_search_has_a_staged_one(load) -> None:
+    text = "domains: {graph: {}}\nlosses: [none, infonce]\n"
+    table = load(text + "tune: {}\n")
+    assert table.tune.search == "staged"
+    assert len(selections.trials(table, table.rows[1], "motifs")) == 12
+    assert selections.trials(table, table.rows[0], "motifs") == []
+    assert load(text + "grid: {temperature: [0.1, 0.2]}\ntune: {}\n").tune.search is None
+    with pytest.raises(UserError, match=r"my\.yaml:4: search: staged has no grid: remove the"):
+        load(text + "grid: {temperature: [0.1, 0.2]}\ntune: {search: staged}\n")
+
+
+def test_a_released_file_without_the_key_has_a_hypercube(load, tmp_path, monkeypatch) -> None:
+    """When packages released such files, there was no other search."""
+    text = "domains: {graph: {}}\nlosses: [infonce]\ntune: {trials: 3}\n"
+    folder = tmp_path / "package"
+    folder.mkdir()
+    (folder / "suite-1.yaml").write_text(text)
+    here = catalogue.folders()
+    monkeypatch.setattr(catalogue, "folders", lambda: [*here, folder])
+    assert load_table("suite-1").tune.search == "hypercube"
+    assert len(load_table("suite-1").rows[0].settings) == 3
+    assert load_table(str(folder / "suite-1.yaml")) == load_table("suite-1")
+    assert load(text).tune.search == "staged"
+
+
+def test_every_file_of_ours_that_tunes_names_its_search() -> None:
+    """So a copy of it keeps its meaning."""
+    for path in catalogue.files().values():
+        tune = yaml.safe_load(path.read_text(encoding="utf-8")).get("tune")
+        assert not tune or tune["search"], path
 
 
 BASE = "domains: {graph: {}}\nlosses: [infonce]\ntune: {trials: 3}\nseeds: 7-8\n"

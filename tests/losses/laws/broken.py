@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from contrastbench.losses import Contrast, ScoreLoss, Scores, UserError
 from contrastbench.losses.base import in_range
 from contrastbench.losses.infonce import InfoNCE
+from contrastbench.losses.limits import Limit, reduces
 
 
 class Randomness(InfoNCE):
@@ -190,3 +191,9 @@ class CloserPositives(ScoreLoss):
     def terms(self, scores: Scores) -> Tensor:
         share = scores.log_share(scores.pos / 0.5, scores.neg / 0.5)
         return -scores.mean_pos((1 - share.exp()) * share)
+
+
+class Limits(InfoNCE):
+    """Declares another loss than the one that it is."""
+
+    limits = reduces(Limit("decoupled"))

@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
-from contrastbench_audio import DECLARATION
+from contrastbench_audio import DECLARATION, AudioRecipe
 
 from contrastbench.domains.declaration import Declaration
+from contrastbench.losses.pairing import OTHER_VIEW, Pairing
 
 
 def face(adapter: str) -> Declaration:
@@ -35,4 +36,15 @@ downloaded = replace(
     DECLARATION,
     datasets={"tones": replace(DECLARATION.datasets["tones"], url="https://example.org/tones.zip")},
 )
+
+
+class WrongFacts(AudioRecipe):
+    """Says that the positive is not in the denominator, where it is."""
+
+    @property
+    def pairing_facts(self) -> Pairing:
+        return OTHER_VIEW
+
+
+wrong_facts = replace(DECLARATION, recipe=WrongFacts)
 folds_without_inner = face("FoldsWithoutInner")

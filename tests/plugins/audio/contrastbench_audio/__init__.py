@@ -8,6 +8,7 @@ from pydantic import Field
 
 from contrastbench.domains.declaration import Dataset, Declaration, by_name
 from contrastbench.domains.recipe import Recipe
+from contrastbench.losses.pairing import BOTH_VIEWS, Pairing
 
 
 class AudioRecipe(Recipe):
@@ -23,6 +24,11 @@ class AudioRecipe(Recipe):
     def protocol(self) -> str:
         """Change it whenever code changes a number that the recipe's values do not show."""
         return "tones/1"
+
+    @property
+    def pairing_facts(self) -> Pairing:
+        """Who stands in the denominator, so that losses that are the same here are recognised."""
+        return BOTH_VIEWS
 
 
 DATASETS = by_name(

@@ -1,0 +1,207 @@
+"""The staged search: temperature at the limit, then the loss's own parameters, then the rate.
+
+Every row of a column has the same number of trials. The first stage tries temperatures of the
+simplest loss that the row's loss becomes, or of the loss itself at its defaults. Those trials are
+the simpler loss's own cells, so they run once for all rows that share it. The second stage tries
+the loss's own parameters at the best temperature; a loss that has none gets temperatures near the
+best. The third stage halves and doubles the learning rate of the best trial. Of equal trials the
+earlier one is chosen, so the simpler loss is. Brings no torch.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from contrastbench.benchmarks.tables import hypercube
+from contrastbench.benchmarks.tables.table import Setting
+from contrastbench.losses.ranges import Number, Range
+from contrastbench.losses.spec import LossSpec
+
+BUDGET = 12  # trials of each row, where a file names no number
+RATES = (0.5, 2.0)  # times the learning rate, in the third stage
+FEWEST = 6  # trials from which on there is a third stage
+RULE = (
+    "the temperature first, of the simplest loss that a method becomes, then the method's own "
+    "parameters, then half and twice the learning rate; of equal trials the earlier"
+)
+RULE_OF_FOLDS = (
+    "the same temperatures of the simplest loss that a method becomes, and points of the ranges "
+    "of its own parameters"
+)
+Scores = Callable[[Sequence[Setting]], list[float | None]]
+
+
+@dataclass(frozen=True)
+class Space:
+    """What a row's search is over.
+
+    Args:
+        loss: the row's loss with the parameters that it is given.
+        limit: the simplest loss that it becomes; None: it becomes no other.
+        lr: the recipe's learning rate.
+        trials: how many settings are tried.
+    """
+
+    loss: LossSpec
+    limit: LossSpec | None
+    lr: float
+    trials: int = BUDGET
+
+    @property
+    def base(self) -> LossSpec:
+        """The loss whose temperatures are tried first."""
+        return self.limit or self.loss
+
+    @property
+    def rates(self) -> int:
+        """The number of trials of the third stage."""
+        return len(RATES) if self.trials >= FEWEST else 0
+
+
+@dataclass(frozen=True)
+class Search:
+    """The settings that are known so far, and how many will follow from their scores at most."""
+
+    settings: list[Setting]
+    more: int = 0
+
+
+def search(space: Space, scores: Scores) -> Search:
+    """Return the settings that are known by the scores so far; a stage follows a whole one.
+
+    Args:
+        space: what is searched.
+        scores: gives each setting's score, -inf if it diverged, None while it is not known.
+    """
+    tried = first(space)
+    for stage in (second, third):
+        found = scores(tried)
+        done = [score for score in found if score is not None]
+        if len(done) < len(tried):
+            return Search(tried, space.trials - len(tried))
+        tried = [*tried, *stage(space, tried, found.index(max(done)))]
+    return Search(tried)
+
+
+def of_folds(space: Space) -> list[Setting]:
+    """Return settings that no score decides, for folds that choose each for itself."""
+    tried = first(space)
+    if not has_own(space.loss):
+        return tried + between(space)
+    return tried + points(space, space.loss, space.trials - len(tried))
+
+
+def first(space: Space) -> list[Setting]:
+    """Return the limit's default and temperatures that are spread over its range."""
+    count = (space.trials + 1) // 2 - 1
+    shares = [(i + 0.5) / count for i in range(count)]
+    return distinct([of(space.base), *temperatures(space.base, shares)])
+
+
+def between(space: Space) -> list[Setting]:
+    """Return temperatures between those of the first stage, from end to end of the range."""
+    tried = first(space)
+    count, found = space.trials - len(tried), list[Setting]()
+    for larger in range(count + 1):  # some may be tried already
+        shares = [i / max(1, count + larger - 1) for i in range(count + larger)]
+        found = distinct([*tried, *temperatures(space.base, shares)])[len(tried) : space.trials]
+        if len(found) == count:
+            break
+    return found
+
+
+def second(space: Space, tried: Sequence[Setting], best: int) -> list[Setting]:
+    """Return points of the loss's own ranges at the best temperature, its defaults first."""
+    count = space.trials - space.rates - len(tried)
+    if not has_own(space.loss):
+        return near(space, tried, best, count)
+    return points(space, at_temperature(space.loss, tried[best]), count)
+
+
+def points(space: Space, loss: LossSpec, count: int) -> list[Setting]:
+    """Return a loss's defaults, unless they are tried already, and points of its ranges.
+
+    Points that repeat the defaults are made good by those of a larger hypercube.
+    """
+    known = space.limit is None
+    for larger in range(known, known + 4):
+        found = hypercube.settings(loss, count + larger)[known : count + known]
+        if len(found) == count:
+            break
+    return [of(loss, one) for one in found]
+
+
+def has_own(loss: LossSpec) -> bool:
+    """Whether a loss has free parameters besides its temperature."""
+    return any(name.rpartition(".")[2] != "temperature" for name in hypercube.searched(loss))
+
+
+def third(space: Space, tried: Sequence[Setting], best: int) -> list[Setting]:
+    """Return the best setting with other learning rates."""
+    rates = [rate * space.lr for rate in RATES[: space.rates]]
+    return [replace(tried[best], recipe={"lr": rate}) for rate in rates]
+
+
+def near(space: Space, tried: Sequence[Setting], best: int, count: int) -> list[Setting]:
+    """Return temperatures between the best one and its neighbours, half of them on each side."""
+    range_ = temperature(space.base)
+    if not range_:
+        return []
+    values = sorted({value_of(one) for one in tried})
+    middle = value_of(tried[best])
+    low = max((v for v in values if v < middle), default=min(range_.tune[0], middle))
+    high = min((v for v in values if v > middle), default=max(range_.tune[1], middle))
+    below = count // 2 if low < middle < high else count * (low < middle)
+    sides = ((low, middle, below), (middle, high, count - below))
+    found = [
+        of(space.base, {"temperature": value})
+        for a, b, n in sides
+        for value in inside(replace(range_, tune=(a, b)), n)
+    ]
+    return distinct([*tried, *found])[len(tried) :]
+
+
+def inside(range_: Number, count: int) -> Iterable[float]:
+    """Return so many values within a range, its ends left out."""
+    return (hypercube.at(i / (count + 1), range_, {}, "") for i in range(1, count + 1))
+
+
+def temperatures(loss: LossSpec, shares: Iterable[float]) -> list[Setting]:
+    """Return settings of a loss at shares of its range of temperatures; none without a range."""
+    range_ = temperature(loss)
+    values = [hypercube.at(share, range_, {}, "") for share in shares] if range_ else []
+    return [of(loss, {"temperature": value}) for value in values]
+
+
+def temperature(loss: LossSpec) -> Any:
+    """Return the range in which a loss's temperature is free; None: it has none, or is given."""
+    free: dict[str, Range] = hypercube.searched(loss)
+    named = (r for name, r in free.items() if name.rpartition(".")[2] == "temperature")
+    return next((r for r in named if isinstance(r, Number)), None)
+
+
+def at_temperature(loss: LossSpec, best: Setting) -> LossSpec:
+    """Return the loss with the temperature of a setting, if it has one that is free."""
+    if not temperature(loss):
+        return loss
+    return LossSpec(loss.name, {**loss.params, "temperature": value_of(best)})
+
+
+def value_of(setting: Setting) -> float:
+    """Return the temperature of a setting, which may be its loss's default."""
+    loss = LossSpec(setting.loss or "", setting.params).complete
+    named = (v for key, v in loss.params.items() if key.rpartition(".")[2] == "temperature")
+    return float(setting.params.get("temperature", next(named, 0.0)))
+
+
+def of(loss: LossSpec, params: dict[str, Any] | None = None) -> Setting:
+    """Return a loss with further parameters as a setting."""
+    return Setting({**loss.params, **(params or {})}, loss.name)
+
+
+def distinct(settings: Iterable[Setting]) -> list[Setting]:
+    """Return the settings without those that repeat an earlier one, defaults filled in."""
+    found: dict[str, Setting] = {}
+    for one in settings:
+        found.setdefault(LossSpec(one.loss or "", one.params).complete.label, one)
+    return list(found.values())

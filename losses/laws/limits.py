@@ -1,0 +1,64 @@
+"""At its declared limits a loss is the loss that it names."""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from contrastbench.losses.base import Loss
+from contrastbench.losses.contrast import Contrast
+from contrastbench.losses.laws.assertions import Build, close, value_and_gradient
+from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
+from contrastbench.losses.laws.random_contrasts import Pairing as Pair
+from contrastbench.losses.limits import Limit
+from contrastbench.losses.pairing import Pairing
+from contrastbench.losses.registry import describe, get_loss
+
+
+def check_limits(build: Build, seed: int) -> None:
+    """At its declared limits it has the value and the gradient of the loss that it names."""
+    for limit in build().limits:
+        check_everywhere(limit, build, seed)
+
+
+def check_everywhere(limit: Limit, build: Build, seed: int = 5) -> None:
+    """Check a limit under every pairing for which it is declared."""
+    for name, pair in PAIRINGS.items():
+        try:
+            check_limit(limit, build, pair, seed)
+        except AssertionError as error:
+            raise AssertionError(f"{name}: it is declared as {limit}: {error}") from None
+
+
+def check_limit(limit: Limit, build: Build, pair: Pair, seed: int) -> None:
+    """Compare both losses on two batches of one size; a constant is the same on both."""
+    loss = build(**limit.near).double()
+    other = get_loss(limit.to, **limit.target(loss.params, describe(limit.to).params)).double()
+    factor = loss.params[limit.factor] if limit.factor else 1.0
+    offsets = []
+    for one in (seed, seed + 1):
+        views = random_views(one, 2 + seed % 6, grad=True)
+        contrast = pair(views)
+        if not limit.holds(pairing_of(contrast)):
+            return
+        value, *gradients = value_and_gradients(loss, contrast, views)
+        wanted, *slopes = (factor * x for x in value_and_gradients(other, contrast, views))
+        for gradient, slope in zip(gradients, slopes, strict=True):
+            close(gradient, slope, limit.tolerance)
+        offsets.append(value - wanted)
+    if not limit.gradient_only:
+        close(offsets[1], offsets[0] if limit.constant else 0 * offsets[0], limit.tolerance)
+
+
+def value_and_gradients(loss: Loss, contrast: Contrast, views: Sequence[Tensor]) -> list[Tensor]:
+    """The loss and its gradient in each view, without those of parameters that it learns."""
+    return value_and_gradient(loss, contrast, views)[: 1 + len(views)]
+
+
+def pairing_of(contrast: Contrast) -> Pairing:
+    """The facts about a contrast."""
+    (positives,) = contrast.shapes()["padding"][1:]
+    return Pairing(
+        contrast.positive_in_denominator,
+        positives == 1 and contrast.padding is None,
+        contrast.mean_over_negatives,
+    )

@@ -1,0 +1,25 @@
+"""Facts about a pairing that a recipe knows before any contrast is made. Brings no torch."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Who stands in the denominator, and how many positives an anchor has.
+
+    Args:
+        positive_in_denominator: whether the pairing adds the positive to the denominator.
+        one_positive: whether each anchor has exactly one positive.
+        mean_over_negatives: whether the denominator has the mean of the negatives, not their sum.
+    """
+
+    positive_in_denominator: bool
+    one_positive: bool = True
+    mean_over_negatives: bool = False
+
+
+# by the function of `losses.contrast` that makes the contrast
+BOTH_VIEWS = QUERY_KEY = Pairing(positive_in_denominator=True)
+OTHER_VIEW = Pairing(positive_in_denominator=False, mean_over_negatives=True)
+WHOLE_ROW = Pairing(positive_in_denominator=False)
+SAME_CLASS = PART_OF = Pairing(positive_in_denominator=True, one_positive=False)

@@ -1,0 +1,77 @@
+"""Which loss a setting is by algebra, and the simplest loss of a family. Brings no torch."""
+
+from contrastbench.losses.limits import Limit
+from contrastbench.losses.pairing import Pairing
+from contrastbench.losses.registry import describe
+from contrastbench.losses.spec import NONE, LossSpec
+
+
+def reduced(loss: LossSpec, pairing: Pairing | None) -> LossSpec:
+    """Return the simplest loss that trains exactly as this setting does.
+
+    Exact limits are followed as far as they lead. Both losses are equal, or equal up to a constant.
+
+    Args:
+        loss: a loss with its parameters.
+        pairing: facts about the contrasts; None: not known, so only what holds for all counts.
+
+    >>> from contrastbench.losses.pairing import BOTH_VIEWS
+    >>> reduced(LossSpec("hcl", {"beta": 0, "tau_plus": 0}), BOTH_VIEWS).label
+    'infonce(temperature=0.5)'
+    """
+    seen: list[LossSpec] = []
+    found = full(loss)
+    while found not in seen:
+        seen.append(found)
+        limit = next((one for one in usable(found, pairing) if one.is_at(found.params)), None)
+        found = full(target(limit, found)) if limit else found
+    return found
+
+
+def simplest(loss: LossSpec, pairing: Pairing | None) -> LossSpec | None:
+    """Return the simplest loss that a loss becomes at its limits, with what it is given.
+
+    Limits that are approached count too, unless a given parameter keeps the loss from them.
+
+    Args:
+        loss: a loss with the parameters that stay as they are given.
+        pairing: facts about the contrasts; None: not known.
+
+    >>> simplest(LossSpec("rince"), None)
+    LossSpec(name='infonce', params={})
+    >>> simplest(LossSpec("rince", {"q": 0.5}), None) is None
+    True
+    """
+    seen, found = [loss.name], loss
+    while limit := next(
+        (one for one in usable(found, pairing) if one.to not in seen and is_open(one, found)), None
+    ):
+        found = target(limit, found)
+        seen.append(found.name)
+    return found if found is not loss else None
+
+
+def usable(loss: LossSpec, pairing: Pairing | None) -> list[Limit]:
+    """Return the limits of a loss that train alike under a pairing."""
+    if loss.name == NONE:
+        return []
+    limits = describe(loss.name).limits
+    return [limit for limit in limits if limit.same_training and limit.holds(pairing)]
+
+
+def is_open(limit: Limit, loss: LossSpec) -> bool:
+    """Whether no given parameter keeps the loss from a limit."""
+    return all(loss.params.get(name, value) == value for name, value in limit.at.items())
+
+
+def target(limit: Limit, loss: LossSpec) -> LossSpec:
+    """Return the loss at a limit, with the parameters that both share."""
+    return LossSpec(limit.to, limit.target(loss.params, describe(limit.to).params))
+
+
+def full(loss: LossSpec) -> LossSpec:
+    """Return the loss with all its parameters, by the name that it is looked up with."""
+    if loss.name == NONE:
+        return loss
+    complete = loss.complete
+    return LossSpec(loss.name if loss.code else complete.name, complete.params)

@@ -1,0 +1,131 @@
+"""Rows of a sweep that are one loss by algebra run once, say so, and are counted once."""
+
+from pathlib import Path
+
+import pytest
+from made_records import made
+
+from contrastbench.benchmarks.comparison.compare import compare
+from contrastbench.benchmarks.sweeps import plan
+from contrastbench.benchmarks.tables import selections, staged
+from contrastbench.benchmarks.tables.formats import render
+from contrastbench.benchmarks.tables.load import load as load_table
+from contrastbench.benchmarks.tables.table import Table
+from contrastbench.losses.spec import LossSpec
+
+LOSSES = "losses: [decoupled, infonce, {debiased: {tau_plus: 0}}, npair, adnce]\n"
+DOMAINS = "domains: {graph: {}, sentence: {}, tabular: {}}\nseeds: 0-2\n"
+
+
+@pytest.fixture
+def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+
+    def call(text: str) -> Table:
+        (tmp_path / "my.yaml").write_text(text)
+        return load_table("my.yaml")
+
+    return call
+
+
+def marked(table: Table) -> dict[str, dict[str, str]]:
+    return {row.name: row.same_as for row in table.rows if row.same_as}
+
+
+def test_a_pairing_says_which_rows_are_the_same(load) -> None:
+    """Npair has another temperature by default, so its numbers are others."""
+    table = load(DOMAINS + LOSSES)
+    everywhere = dict.fromkeys(table.columns, "infonce")
+    outside = {"motifs": "infonce", "graded": "infonce"}
+    assert marked(table) == {"decoupled": outside, "debiased (tau_plus=0)": everywhere}
+    assert len(plan.places(table, ["loss=decoupled"])) == 3
+    cells = plan.Plan(table, plan.places(table), [0], "paper", Path("results")).tasks()
+    assert len(cells) == 4 + 3 + 3, "decoupled runs on tables, and nothing of debiased"
+
+
+def test_a_search_without_parameters_of_its_own_is_the_simpler_losss_search(load) -> None:
+    table = load(DOMAINS + "losses: [decoupled, infonce, npair, debiased, cpc]\ntune: {}\n")
+    assert marked(table) == {
+        "decoupled": {"motifs": "infonce", "graded": "infonce"},
+        "npair": {"digits-table": "infonce"},
+    }
+    given = load(
+        DOMAINS
+        + "losses: [{infonce: {temperature: 0.2}}, infonce, {decoupled: {temperature: 0.2}},"
+        " {hcl: {temperature: 0.2, beta: 0, tau_plus: 0}}, {debiased: {temperature: 0.2}}]\n"
+        "tune: {}\n"
+    )
+    one = "infonce (temperature=0.2)"
+    assert marked(given) == {
+        "decoupled (temperature=0.2)": {"motifs": one, "graded": one},
+        "hcl (temperature=0.2, beta=0, tau_plus=0)": dict.fromkeys(given.columns, one),
+    }
+
+
+def test_released_searches_keep_their_rows_apart(load) -> None:
+    assert marked(load_table("standard-1")) == {}
+    assert marked(load(DOMAINS + LOSSES + "tune: {search: hypercube}\n")) == {}
+    assert marked(load(DOMAINS + LOSSES + "grid: {temperature: [0.1, 0.2]}\ntune: {}\n")) == {}
+    assert marked(load_table("smoke")) == {}, "a smoke test runs every loss"
+
+
+def test_a_loss_that_joins_may_be_the_same_too(load) -> None:
+    load(DOMAINS + "losses: [infonce]\n")
+    table = load_table("my.yaml", losses=[LossSpec("cpc", {"alpha": 0})])
+    assert marked(table) == {"cpc (alpha=0)": {"motifs": "infonce", "graded": "infonce"}}
+
+
+def test_it_is_shown_and_counted_once(load, tmp_path: Path) -> None:
+    table = load("domains: {tabular: {}}\nseeds: 0-2\n" + LOSSES)
+    for place in plan.places(table):
+        for seed in range(3):
+            if not place.row.same_as:
+                scores = {"infonce": 80.0, "adnce": 85.0}
+                accuracy = scores.get(place.row.name, 70.0) + 0.1 * seed * len(place.row.name)
+                details = {"validation": accuracy}
+                made(
+                    tmp_path,
+                    place.experiment,
+                    seed,
+                    metrics={"accuracy": accuracy},
+                    details=details,
+                )
+    assert compare(table, tmp_path / "empty") == []
+    text = render(table, tmp_path, "md")
+    assert "| debiased (tau_plus=0) | 80.70 ± 0.70 (3), the same as infonce |" in text
+    found = {one.row: one for one in compare(table, tmp_path)}
+    copy = found["debiased (tau_plus=0)"]
+    assert (copy.why, copy.verdict, copy.holm) == (
+        "the same as infonce by algebra",
+        "untested",
+        None,
+    )
+    assert copy.difference is None
+    without = table.model_copy(update={"rows": [row for row in table.rows if not row.same_as]})
+    assert found["adnce"].holm is not None
+    assert found["adnce"].holm == {one.row: one for one in compare(without, tmp_path)}["adnce"].holm
+    against = {one.row: one.why for one in compare(table, tmp_path, "debiased (tau_plus=0)")}
+    assert against["infonce"] == "the same as debiased (tau_plus=0) by algebra"
+
+
+def test_a_search_that_ends_at_the_baseline_differs_by_nothing(load, tmp_path: Path) -> None:
+    table = load(
+        "domains: {tabular: {}}\nseeds: 0-2\n"
+        "losses: [infonce, decoupled, debiased, npair]\ntune: {}\n"
+    )
+    asked = plan.Plan(table, plan.places(table), [0, 1, 2], "validation", tmp_path)
+    while missing := [task for task in asked.tasks() if task.state == "missing"]:
+        for task in missing:
+            loss, seed = task.experiment.loss.complete, task.seed
+            best = staged.value_of(staged.first(staged.Space(LossSpec("infonce"), None, 0.1))[3])
+            value = 80.0 - (loss.name != "infonce") * 5 - abs(loss.params["temperature"] - best)
+            value -= task.experiment.full_recipe.lr != 0.1
+            details = {"validation": value}
+            made(tmp_path, task.experiment, seed, metrics={"accuracy": value}, details=details)
+    resolved = selections.resolve(table, None, tmp_path)
+    found = {one.row: one for one in compare(resolved, tmp_path)}
+    assert (found["debiased"].difference, found["debiased"].why) == (0.0, "the same runs")
+    assert found["debiased"].holm is None
+    assert found["npair"].why == "the same as infonce by algebra"
+    assert found["decoupled"].difference < -4
+    assert "npair on digits-table: the same as infonce here, by algebra" in resolved.choices

@@ -1,0 +1,58 @@
+"""What recipes say of their pairings, without torch, is what their contrasts are."""
+
+import pytest
+
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.running.domain_laws import Subject, check_facts, first_contrasts
+from contrastbench.domains.registry import declaration, make_recipe
+from contrastbench.losses.pairing import (
+    BOTH_VIEWS,
+    OTHER_VIEW,
+    PART_OF,
+    QUERY_KEY,
+    SAME_CLASS,
+    WHOLE_ROW,
+    Pairing,
+)
+from contrastbench.losses.spec import LossSpec
+
+
+@pytest.mark.parametrize(
+    ("domain", "recipe", "facts"),
+    [
+        ("graph", {}, OTHER_VIEW),
+        ("graph", {"pairing": "part_of"}, PART_OF),
+        ("image", {}, BOTH_VIEWS),
+        ("image", {"positives": 1}, BOTH_VIEWS),
+        ("image", {"positives": 4}, Pairing(True, one_positive=False)),
+        ("image", {"pairing": "query_key"}, QUERY_KEY),
+        ("image", {"pairing": "supervised"}, SAME_CLASS),
+        ("image", {"preset": "metric"}, SAME_CLASS),
+        ("sentence", {}, WHOLE_ROW),
+        ("tabular", {}, QUERY_KEY),
+        ("tabular", {"pairing": "both_views"}, BOTH_VIEWS),
+        ("tabular", {"preset": "scarf"}, QUERY_KEY),
+    ],
+)
+def test_facts(domain: str, recipe: dict, facts: Pairing) -> None:
+    assert make_recipe(domain, recipe).pairing_facts == facts
+
+
+@pytest.mark.parametrize(
+    ("domain", "recipe"),
+    [
+        ("graph", {"pairing": "part_of"}),
+        ("image", {"positives": 1}),
+        ("image", {"positives": 2}),
+        ("image", {"pairing": "query_key"}),
+        ("image", {"pairing": "supervised"}),
+        ("tabular", {"pairing": "both_views"}),
+        ("tabular", {"pairing": "one_way"}),
+    ],
+)
+def test_contrasts_are_as_recipes_say(domain: str, recipe: dict) -> None:
+    """The default pairings are held to that by the laws of domains."""
+    about = declaration(domain)
+    work = Experiment(domain, about.default, LossSpec("infonce"), {**about.tiny, **recipe})
+    for contrast in first_contrasts(Subject(work, None), 0)[1]:
+        check_facts(contrast, work.full_recipe.pairing_facts)

@@ -1,0 +1,128 @@
+"""Which losses are the same by algebra, and the simplest loss of each family."""
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cases import random_params
+from contrastbench.losses import LOSSES, LossSpec, get_loss
+from contrastbench.losses.laws.assertions import close, value_and_gradient
+from contrastbench.losses.laws.limits import pairing_of
+from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
+from contrastbench.losses.pairing import BOTH_VIEWS, OTHER_VIEW, SAME_CLASS, WHOLE_ROW, Pairing
+from contrastbench.losses.reduction import reduced, simplest
+from contrastbench.losses.registry import describe
+from counts import times
+
+
+@pytest.mark.parametrize(
+    ("loss", "pairing", "label"),
+    [
+        (LossSpec("hcl", {"beta": 0, "tau_plus": 0}), BOTH_VIEWS, "infonce(temperature=0.5)"),
+        (LossSpec("dcl", {"tau_plus": 0.0, "temperature": 0.2}), None, "infonce(temperature=0.2)"),
+        (
+            LossSpec("hcl", {"beta": 0}),
+            BOTH_VIEWS,
+            "debiased(temperature=0.5, tau_plus=0.1)",
+        ),
+        (LossSpec("decoupled"), OTHER_VIEW, "infonce(temperature=0.5)"),
+        (LossSpec("decoupled"), WHOLE_ROW, "infonce(temperature=0.5)"),
+        (LossSpec("decoupled"), BOTH_VIEWS, "decoupled(temperature=0.5)"),
+        (LossSpec("decoupled"), None, "decoupled(temperature=0.5)"),
+        (LossSpec("cpc", {"alpha": 0}), WHOLE_ROW, "infonce(temperature=0.5)"),
+        (LossSpec("cpc", {"alpha": 0}), BOTH_VIEWS, "decoupled(temperature=0.5)"),
+        (LossSpec("cpc"), WHOLE_ROW, f"cpc(temperature=0.5, alpha={2**-16})"),
+        (LossSpec("npair"), BOTH_VIEWS, "infonce(temperature=1.0)"),
+        (LossSpec("npair"), OTHER_VIEW, "npair(temperature=1.0, similarity=cosine)"),
+        (
+            LossSpec("npair", {"similarity": "distance"}),
+            BOTH_VIEWS,
+            "npair(temperature=1.0, similarity=distance)",
+        ),
+        (LossSpec("mlcpc", {"alpha": 0}), None, "dv(temperature=0.5)"),
+        (LossSpec("rmlcpc", {"alpha": 0}), None, "renyi(temperature=0.5, gamma=2.0)"),
+        (LossSpec("phi_dro"), OTHER_VIEW, "phi_dro(temperature=0.5, phi=kl, k=1.5)"),
+        (
+            LossSpec("alpha_cl", {"p": 2}),
+            OTHER_VIEW,
+            "alpha_cl(temperature=0.5, p=2, variant=paper)",
+        ),
+        (LossSpec("infonce + 0.5*dar"), None, LossSpec("infonce + 0.5*dar").complete.label),
+        (LossSpec("none"), None, "none"),
+    ],
+)
+def test_reduced(loss: LossSpec, pairing: Pairing | None, label: str) -> None:
+    assert reduced(loss, pairing).label == label
+
+
+@pytest.mark.parametrize(
+    ("loss", "pairing", "found"),
+    [
+        (LossSpec("hcl"), None, LossSpec("infonce")),
+        (LossSpec("hcl", {"tau_plus": 0.1}), None, LossSpec("debiased", {"tau_plus": 0.1})),
+        (LossSpec("hcl", {"beta": 1.0}), None, None),
+        (LossSpec("adnce", {"temperature": 0.2}), None, LossSpec("infonce", {"temperature": 0.2})),
+        (LossSpec("adnce", {"weight": "gamma"}), None, None),
+        (LossSpec("attentionnce"), BOTH_VIEWS, LossSpec("infonce")),
+        (LossSpec("attentionnce"), SAME_CLASS, None),
+        (LossSpec("cpc"), OTHER_VIEW, LossSpec("infonce")),
+        (LossSpec("cpc"), BOTH_VIEWS, LossSpec("decoupled")),
+        (LossSpec("rmlcpc"), None, LossSpec("dv")),
+        (LossSpec("rmlcpc", {"alpha": 0.1}), None, LossSpec("mlcpc", {"alpha": 0.1})),
+        (LossSpec("phi_dro"), OTHER_VIEW, None),
+        (LossSpec("infonce"), None, None),
+        (LossSpec("none"), None, None),
+    ],
+)
+def test_simplest(loss: LossSpec, pairing: Pairing | None, found: LossSpec | None) -> None:
+    assert simplest(loss, pairing) == found
+
+
+@given(
+    name=st.sampled_from([name for name in LOSSES if describe(name).limits]),
+    pairing=st.sampled_from(list(PAIRINGS)),
+    seed=st.integers(0, 2**31),
+)
+@settings(max_examples=times(400, least=80), deadline=None, derandomize=True, database=None)
+def test_what_is_reduced_trains_alike(name: str, pairing: str, seed: int) -> None:
+    params = random_params(name, seed)
+    exact = [limit.near for limit in describe(name).limits if limit.exact]
+    if exact and seed % 2:
+        params |= exact[seed // 2 % len(exact)]
+    views = random_views(seed, 2 + seed % 6, grad=True)
+    contrast = PAIRINGS[pairing](views)
+    loss = LossSpec(name, params)
+    other = reduced(loss, pairing_of(contrast))
+    _, *gradients = value_and_gradient(get_loss(name, **params).double(), contrast, views)
+    again = get_loss(other.name, **other.params).double()
+    for gradient, wanted in zip(
+        gradients, value_and_gradient(again, contrast, views)[1:], strict=True
+    ):
+        close(gradient, wanted, 1e-9)
+
+
+def test_a_circle_of_limits_ends(tmp_path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from contrastbench.losses.infonce import InfoNCE\n"
+        "from contrastbench.losses.limits import Limit, reduces\n"
+        "class A(InfoNCE):\n"
+        f"    limits = reduces(Limit({str(path) + ':B'!r}))\n"
+        "class B(InfoNCE):\n"
+        f"    limits = reduces(Limit({str(path) + ':A'!r}))\n"
+    )
+    assert reduced(LossSpec(f"{path}:A"), None).name in (f"{path}:A", f"{path}:B")
+    assert simplest(LossSpec(f"{path}:A"), None) == LossSpec(f"{path}:B")
+
+
+def test_it_brings_no_torch() -> None:
+    code = (
+        "import sys; from contrastbench.losses.reduction import reduced, simplest; "
+        "from contrastbench.losses.spec import LossSpec; "
+        "reduced(LossSpec('hcl', {'beta': 0}), None); simplest(LossSpec('adnce'), None); "
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
