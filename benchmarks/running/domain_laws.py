@@ -12,7 +12,7 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass, fields, replace
 from io import StringIO
@@ -39,7 +39,7 @@ from contrastbench.losses.laws.limits import pairing_of
 from contrastbench.losses.pairing import Pairing
 from contrastbench.losses.spec import LossSpec
 
-Batches = Callable[[int], Iterator[Any]]  # of an epoch
+Batches = Callable[[int], Iterable[Any]]  # of an epoch
 
 UNIT = 1e-3  # how far a row's length may be from 1: bfloat16 rounds by 4e-3 of a coordinate
 CPU = torch.device("cpu")
@@ -183,7 +183,7 @@ def check_batches(subject: Subject) -> None:
         seed_generators(disturbance)
         list(domain.batches(0))
         states.append(generator_states())
-    check_not_reseeded("batches()", *states, fix)
+    check_not_reseeded("batches()", states[0], states[1], fix)
 
 
 def check_steps(subject: Subject) -> None:
