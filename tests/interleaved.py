@@ -13,10 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from made_records import add
-
 from contrastbench.benchmarks.records import files, packing, packs, reading, store
 from contrastbench.benchmarks.records.merge import merge
+from made_records import add
 
 LOSSES = ("adnce", "infonce")
 CALLS = {"open", "sqlite3.connect", "shutil.copyfile"} | {

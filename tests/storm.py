@@ -12,8 +12,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from made_records import record_of
-
 from contrastbench.benchmarks import report  # noqa: F401 - imported before the fork
 from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.comparison import formats as comparisons  # noqa: F401
@@ -23,6 +21,7 @@ from contrastbench.benchmarks.report import page  # noqa: F401
 from contrastbench.benchmarks.sweeps import plan as plans  # noqa: F401
 from contrastbench.benchmarks.tables import formats  # noqa: F401
 from contrastbench.losses.spec import LossSpec
+from made_records import record_of
 
 SUITE = "seeds: 0-9\ndomains: {graph: {datasets: [MUTAG]}}\nlosses: [infonce, adnce]\n"
 WORK = [Experiment("graph", "MUTAG", LossSpec(loss), {}) for loss in ("infonce", "adnce")]

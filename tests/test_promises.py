@@ -4,6 +4,7 @@ import ast
 from pathlib import Path
 
 import pytest
+
 from promises import PROMISES
 
 PROJECT = Path(__file__).parents[1]

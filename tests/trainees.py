@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from forked import disk_takes
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import checkpoints, environment, training
@@ -23,6 +22,7 @@ from contrastbench.domains.registry import declaration, domain_class
 from contrastbench.domains.scoring import linear, logistic, svm
 from contrastbench.domains.sentence import graded
 from contrastbench.losses.spec import LossSpec
+from forked import disk_takes
 
 SMALL = {"limit": 36, "batch_size": 12, "epochs": 2}
 RECIPES: dict[str, dict[str, Any]] = {

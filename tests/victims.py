@@ -7,9 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import writing_worker
-from forked import disk_takes
-from made_records import record_of
-
 from contrastbench.benchmarks import report
 from contrastbench.benchmarks.cli.main import main as bench
 from contrastbench.benchmarks.records import packing, store
@@ -20,6 +17,8 @@ from contrastbench.benchmarks.sweeps import process
 from contrastbench.benchmarks.sweeps import sweep as sweeping
 from contrastbench.benchmarks.tables import formats
 from contrastbench.losses.spec import LossSpec
+from forked import disk_takes
+from made_records import record_of
 
 WORK = Experiment("graph", "PROTEINS", LossSpec("infonce"), {})
 RECORDS = [record_of(WORK, seed, metrics={"accuracy": 50.0 + seed}) for seed in range(40)]

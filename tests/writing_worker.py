@@ -12,12 +12,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from forked import disk_takes
-from made_records import record_of
-
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.options import Options
+from forked import disk_takes
+from made_records import record_of
 
 
 def run(

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
-import hostile
 import numpy as np
 import pytest
 
+import hostile
 import senteval
 
 pytest.importorskip("PIL")

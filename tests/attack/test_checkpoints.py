@@ -6,10 +6,11 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
-import hostile
 import pytest
 import torch
 from safetensors.torch import load_file
+
+import hostile
 
 pytest.importorskip("torchvision")
 from contrastbench.benchmarks.running import checkpoints

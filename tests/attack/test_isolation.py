@@ -13,10 +13,9 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from warm import python
-
 from contrastbench.benchmarks.records import store
 from counts import times
+from warm import python
 
 MAIN = ("-P", "-c", "from contrastbench.benchmarks.cli.main import main; main()")
 LOSSES = """

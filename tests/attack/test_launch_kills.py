@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import launches
 import pytest
-from forked import Lives, lives
 
+import launches
 from counts import dice, times
+from forked import Lives, lives
 
 KILLS = times(50)
 PATIENCE = 50  # seconds for processes to end, less than a rank has to finish a step

@@ -15,11 +15,11 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
-import hostile
 import pooch
 import pytest
 import requests
 
+import hostile
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-import tiny_runs
 
 import frozen
+import tiny_runs
 from contrastbench.domains.registry import DOMAINS
 from contrastbench.losses.registry import LOSSES
 

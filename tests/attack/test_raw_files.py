@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from damaged import attack
 
 from counts import dice, times
+from damaged import attack
 
 pytest.importorskip("PIL")
 for library in ("datasets", "pandas", "pyarrow"):

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from resumed import CASES, everywhere
 
 from counts import times
 from processes import in_processes
+from resumed import CASES, everywhere
 
 STEPS, ENDS = times(60, least=6), times(10, least=2)
 

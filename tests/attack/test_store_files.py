@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 import torch
-from damaged import flipped
-from made_records import add, record_of
 
 from contrastbench.benchmarks.records import files, packing, packs, reading, store
 from contrastbench.benchmarks.records.experiment import Experiment
@@ -24,6 +22,8 @@ from contrastbench.domains.graph import DATASETS
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
 from counts import dice, times
+from damaged import flipped
+from made_records import add, record_of
 
 RECORD = record_of(Experiment("graph", "MUTAG", LossSpec("infonce"), {}), 3)
 STATE = {"step": 7, "losses": [0.5, 0.25]}

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_records import record_of
 
 from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.records import store
@@ -21,6 +20,7 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
 from counts import dice, times
+from made_records import record_of
 
 pytest.importorskip("matplotlib")
 SUITE = "seeds: 0-2\ndomains: {graph: {datasets: [MUTAG]}}\nlosses: [infonce, adnce]\n"

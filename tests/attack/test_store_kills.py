@@ -14,12 +14,12 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from forked import Lives, lives
-from made_records import made
 
 import victims
 from contrastbench.benchmarks.records import reading, store
 from counts import dice, times
+from forked import Lives, lives
+from made_records import made
 
 pytest.importorskip("matplotlib")
 SEEDS = list(range(len(victims.RECORDS)))

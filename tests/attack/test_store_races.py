@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
 
-import interleaved
 import pytest
-from forked import Lives, lives
 
+import interleaved
 from counts import dice, times
+from forked import Lives, lives
 
 OPERATIONS = list(interleaved.OPERATIONS)
 CHANGING = ("pack", "undo")  # these remove files

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import storm
-from forked import lives
 
+import storm
 from contrastbench.benchmarks.records import packing, packs, store
 from counts import dice, times
+from forked import lives
 
 pytest.importorskip("matplotlib")
 

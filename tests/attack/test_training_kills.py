@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import trainees
-from forked import Lives, lives
 
+import trainees
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.running import checkpoints
 from counts import dice, times
+from forked import Lives, lives
 
 KILLS = times(100)
 TOOK = ("seconds_training", "seconds_evaluation")  # of a record's details

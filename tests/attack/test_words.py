@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import typer
-import words
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
+import words
 from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.tables.catalogue import names as tables
 from contrastbench.domains.registry import DOMAINS

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from damaged import attack
 
 import senteval
 from contrastbench.domains.sentence import data as sentences
@@ -22,6 +21,7 @@ from contrastbench.domains.sentence.transfer import tasks
 from contrastbench.domains.tabular import data as tables
 from contrastbench.domains.tabular import own
 from contrastbench.losses import UserError
+from damaged import attack
 
 pytest.importorskip("pandas")
 pytest.importorskip("PIL")

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from warm import python
 
 from contrastbench.benchmarks.sweeps import process
+from warm import python
 
 Bench = Callable[..., tuple[int, str, str]]
 PROJECT = Path(__file__).parent / "audio/pyproject.toml"

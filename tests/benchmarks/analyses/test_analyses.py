@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from made_records import add
 
 from contrastbench.benchmarks.analyses import false_negatives, output, scores, tsne
 from contrastbench.benchmarks.analyses.laboratory import Laboratory, open_laboratory
@@ -20,6 +19,7 @@ from contrastbench.losses import both_views, get_loss, other_view, query_key, wh
 from contrastbench.losses.base import block_scores
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.spec import LossSpec
+from made_records import add
 
 GRAPH = ["--domain", "graph", "--tiny"]
 HEATMAP = ["analyse", "heatmap", "--domain", "graph", "--dataset", "MUTAG", "--loss", "adnce"]

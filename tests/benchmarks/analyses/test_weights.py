@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-from made_records import made
 
 from contrastbench.benchmarks.analyses import learning_curve
 from contrastbench.benchmarks.analyses.weights import POINTS, SCORES, weights
@@ -19,6 +18,7 @@ from contrastbench.domains.registry import declaration
 from contrastbench.losses import get_loss
 from contrastbench.losses.registry import LOSSES
 from contrastbench.losses.spec import LossSpec
+from made_records import made
 
 S = [(k + 0.5) / POINTS * 2 - 1 for k in range(POINTS)]
 

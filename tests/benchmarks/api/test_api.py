@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_records import add
 
 import contrastbench as cb
 import stub_domain
@@ -20,6 +19,7 @@ from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.tables import formats as tables
 from contrastbench.benchmarks.tables.load import load
 from contrastbench.losses import UserError, get_loss
+from made_records import add
 
 ROOT = Path(__file__).parents[3]
 NOTEBOOK = ROOT / "docs" / "quickstart.ipynb"

@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 import torch
 from typer.main import get_command
-from warm import python
 
 from contrastbench.benchmarks.cli import listing, loading
 from contrastbench.benchmarks.cli import main as cli
@@ -28,6 +27,7 @@ from contrastbench.benchmarks.running import checked
 from contrastbench.domains.registry import DOMAINS, make_recipe
 from contrastbench.losses import UserError
 from contrastbench.losses.laws import CheckResult
+from warm import python
 
 MAIN = "from contrastbench.benchmarks.cli.main import main; main()"
 KEPT = "what is finished is kept, the same command goes on with the rest"

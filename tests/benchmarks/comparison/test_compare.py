@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from made_records import made
 
 from contrastbench.benchmarks.comparison.compare import (
     baseline_row,
@@ -36,6 +35,7 @@ from contrastbench.domains.graph import GraphRecipe
 from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.domains.registry import declaration
 from contrastbench.losses import UserError
+from made_records import made
 
 SMALL = Table(
     name="small",

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from resumed import few_sentences
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -36,6 +35,7 @@ from contrastbench.domains.scoring import linear
 from contrastbench.domains.sentence import encoding, graded, transfer
 from contrastbench.losses import LOSSES, LossSpec, UserError
 from contrastbench.losses.base import Loss
+from resumed import few_sentences
 
 SHADOW, CPU = shadow(), torch.device("cpu")  # before any backward pass, which settles the devices
 LEARNED = Path(__file__).parents[2] / "losses" / "learned.py"

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_records import made
 
 from contrastbench.benchmarks.records import nested, packing
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
+from made_records import made
 
 TRIALS = [Experiment("graph", "MUTAG", LossSpec("infonce", {"temperature": t}), {}) for t in (1, 2)]
 FOLDS = 10

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_records import add
 
 from contrastbench.benchmarks.records import files, store
 from contrastbench.benchmarks.records.experiment import Experiment
@@ -20,6 +19,7 @@ from contrastbench.benchmarks.sweeps.survey import survey
 from contrastbench.benchmarks.tables.load import load
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
+from made_records import add
 
 SEEDS = range(5)
 

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from made_records import add, record_of
 
 from contrastbench.benchmarks.records import files, packing, packs, reading, schema, store
 from contrastbench.benchmarks.records.experiment import Experiment
@@ -23,6 +22,7 @@ from contrastbench.benchmarks.records.merge import merge
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
 from counts import times
+from made_records import add, record_of
 
 LOSSES = ("infonce", "adnce", "infonce + 0.5*dar")
 Files = dict[str, bytes]

@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_records import add, made, record_of
 
 from contrastbench.benchmarks.records import reading, schema, store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.merge import SHIPPED
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
+from made_records import add, made, record_of
 
 WORK = Experiment("graph", "MUTAG", LossSpec("infonce"), {})
 RECORD = record_of(WORK, 0)

@@ -8,12 +8,12 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from made_records import add
 
 from contrastbench.benchmarks import report
 from contrastbench.benchmarks.report import contents
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.table import Table
+from made_records import add
 
 webdriver = pytest.importorskip(
     "selenium.webdriver", reason="selenium is not installed: pip install selenium"

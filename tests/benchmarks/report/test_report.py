@@ -14,7 +14,6 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from made_records import ENVIRONMENT, add
 
 from contrastbench.benchmarks import report
 from contrastbench.benchmarks.comparison.statistics import Ranking
@@ -25,6 +24,7 @@ from contrastbench.benchmarks.report.page import with_minus
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.table import Table, Tune
 from contrastbench.losses import UserError
+from made_records import ENVIRONMENT, add
 
 EVIL = "<script>alert(1)</script>"
 TABLE = Table(

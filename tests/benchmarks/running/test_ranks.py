@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from warm import python
 
 import ending
 from contrastbench.benchmarks.cli.arguments import parse_pairs
@@ -19,6 +18,7 @@ from contrastbench.benchmarks.running.runner import run
 from contrastbench.losses import LossSpec, UserError
 from processes import in_processes
 from shared_trainings import CASES, trainings
+from warm import python
 
 RECIPE = ["epochs=2", "limit=42", "batch_size=14", "folds=3", "optimizer=sgd", "lr=1e-6"]
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from made_records import made
 
 from contrastbench.benchmarks.records.device_report import DeviceReport, place
 from contrastbench.benchmarks.records.experiment import Experiment
@@ -16,6 +15,7 @@ from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.domains.tabular import TabularRecipe
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
+from made_records import made
 
 INFONCE = LossSpec("infonce")
 

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from made_records import made
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.sweeps import plan
@@ -12,6 +11,7 @@ from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
+from made_records import made
 
 TABLE = Table(
     name="small",

@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 from filelock import Timeout
-from warm import python
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import runner
@@ -32,6 +31,7 @@ from contrastbench.benchmarks.sweeps.sweep import Failure, Sweep, report, to_run
 from contrastbench.benchmarks.sweeps.sweep import run as run_plan
 from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.losses.spec import LossSpec
+from warm import python
 
 MAIN = [sys.executable, "-P", "-c", "from contrastbench.benchmarks.cli.main import main; main()"]
 TINY = {"epochs": 2, "limit": 60, "folds": 3}

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
-from made_records import made
 
 from contrastbench.benchmarks.comparison.compare import compare
 from contrastbench.benchmarks.tables.formats import render
 from contrastbench.benchmarks.tables.selections import resolve
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.graph import DATASETS
+from made_records import made
 
 TABLE = Table(
     name="small",

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import yaml
-from made_records import ENVIRONMENT, made
 
 from contrastbench.benchmarks.tables import catalogue, selections
 from contrastbench.benchmarks.tables.audit import (
@@ -24,6 +23,7 @@ from contrastbench.benchmarks.tables.places import places
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.registry import declarations
 from contrastbench.losses import UserError
+from made_records import ENVIRONMENT, made
 
 FACTS: list[dict[str, Any]] = [
     {"from": "paper (4)", "recipe": {"epochs": 20, "folds": 10}, "evaluation": {"seeds": 2}},

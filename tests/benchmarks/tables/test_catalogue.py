@@ -7,12 +7,12 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
-from made_records import made
 
 from contrastbench.benchmarks.cli import listing
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.load import load
 from contrastbench.losses import UserError
+from made_records import made
 
 OURS = Path(catalogue.__file__).parent
 

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from made_records import made
 
 from contrastbench.benchmarks.comparison.compare import compare
 from contrastbench.benchmarks.sweeps import plan
@@ -12,6 +11,7 @@ from contrastbench.benchmarks.tables.formats import render
 from contrastbench.benchmarks.tables.load import load as load_table
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses.spec import LossSpec
+from made_records import made
 
 LOSSES = "losses: [decoupled, infonce, {debiased: {tau_plus: 0}}, npair, adnce]\n"
 DOMAINS = "domains: {graph: {}, sentence: {}, tabular: {}}\nseeds: 0-2\n"

@@ -7,7 +7,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from made_records import made
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.sweeps import plan
@@ -17,6 +16,7 @@ from contrastbench.benchmarks.tables.load import load
 from contrastbench.benchmarks.tables.selections import draw, resolve, settings, trials
 from contrastbench.benchmarks.tables.table import Column, Row, Table, Tune
 from contrastbench.losses import UserError
+from made_records import made
 
 TABLE = Table(
     name="small",

@@ -7,7 +7,6 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 import pytest
-from made_records import made
 
 from contrastbench.benchmarks.records.experiment import Experiment, records_of
 from contrastbench.benchmarks.records.merge import merge
@@ -22,6 +21,7 @@ from contrastbench.losses.pairing import BOTH_VIEWS, OTHER_VIEW, SAME_CLASS, WHO
 from contrastbench.losses.reduction import simplest
 from contrastbench.losses.spec import LossSpec
 from counts import dice, times
+from made_records import made
 
 PAIRINGS = (BOTH_VIEWS, OTHER_VIEW, SAME_CLASS, WHOLE_ROW)
 Truth = Callable[[Setting], float]

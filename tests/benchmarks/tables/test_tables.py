@@ -7,7 +7,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from made_records import made
 
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.sweeps import plan
@@ -21,6 +20,7 @@ from contrastbench.benchmarks.tables.table import Column, Row, Table
 from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.losses import UserError, get_loss
 from contrastbench.losses.spec import LossSpec
+from made_records import made
 
 SMALL = Table(
     name="small",

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from damaged import attack
 
 import made_images
 from contrastbench.domains.image import SOURCES, own
 from contrastbench.domains.image.data import load
 from contrastbench.domains.image.images import ImageSet
 from contrastbench.losses import UserError
+from damaged import attack
 
 COLOUR = made_images.noise(20, 16, 16, 3)
 LABELS = np.arange(20) % 2 + 5

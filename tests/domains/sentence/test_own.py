@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from damaged import attack
 
 from contrastbench.domains import own as owned
 from contrastbench.domains.sentence import SOURCES, SentenceRecipe, own
 from contrastbench.domains.sentence.domain import SentenceDomain
 from contrastbench.losses import UserError
+from damaged import attack
 
 ROWS = [f"sentence {k}\tsentence {k + k % 3}\t{k % 6}" for k in range(20)]
 
