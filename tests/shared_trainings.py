@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from resumed import few_sentences
 from torch import Tensor, nn
 
 from contrastbench.benchmarks.running.training import train
@@ -50,6 +51,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
 Outcome = dict[str, Any]
 
 
+@few_sentences()
 def trainings(*names: str) -> dict[str, Outcome]:
     """Losses and metrics of the cases, and weights after them, in float64."""
     return {name: training(*CASES[name]) for name in names}

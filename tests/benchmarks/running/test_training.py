@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from resumed import few_sentences
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import checkpoints, interruption, runner, training
@@ -66,6 +67,7 @@ def test_a_signal_that_c_makes_an_error_of_stops_the_training_and_fails_nothing(
 
 
 @pytest.mark.parametrize("name", ["graph", "image", "sentence", "tabular"])
+@few_sentences()
 def test_scores_on_the_way_change_no_number_of_the_training(name: str) -> None:
     about = declaration(name)
     values = {**about.tiny, "epochs": 3, "limit": 60, "batch_size": 20, "schedule": "constant"}
