@@ -10,7 +10,7 @@ from torch import nn
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import Record
-from contrastbench.benchmarks.running import runner, training
+from contrastbench.benchmarks.running import environment, runner, training
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.domains.base import Domain, Evaluation
 from contrastbench.losses import Contrast, LossSpec, other_view
@@ -39,14 +39,15 @@ class Stub(Domain[Any, nn.Linear, torch.Tensor]):
         return [other_view(model(batch), batch)]
 
     def evaluate(self, model: nn.Linear) -> Evaluation:
-        return Evaluation({"accuracy": model.weight.double().sum().item()}, "accuracy")
+        percent = 50 + 10 * model.weight.double().sum().tanh().item()
+        return Evaluation({"accuracy": percent}, "accuracy")
 
 
 def install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the runner open it, and look up neither packages nor commits."""
+    """Let the runner open it, and look up packages and the commit once."""
+    known = environment.environment(torch.device("cpu"))
     monkeypatch.setattr(runner, "domain_class", lambda _: Stub)
-    monkeypatch.setattr(runner, "environment", lambda _: {})
-    monkeypatch.setattr(runner, "commit", lambda: None)
+    monkeypatch.setattr(runner, "environment", lambda _: known)
     monkeypatch.setattr(training, "circumstances", lambda _: {})
 
 
