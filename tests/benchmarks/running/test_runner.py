@@ -218,6 +218,7 @@ def test_data_that_do_not_fit_into_memory_are_one_line(
     message = {
         "experiment": asdict(Experiment("graph", "motifs", LossSpec("none"), TINY)),
         "options": {"results": str(tmp_path), "data_root": None},
+        "loss_code": "",
         **{"rehearse": True, "seed": 0, "cores": 1},
     }
     assert worker.answer(message)["status"] == "oom", "a sweep tries it once more, alone"
