@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from resumed import few_sentences
 from torch import Tensor, nn
 
 from contrastbench.benchmarks.running.training import train
@@ -15,6 +14,7 @@ from contrastbench.domains.graph.data import Graphs
 from contrastbench.domains.graph.encoder import InfoGraph
 from contrastbench.domains.registry import declaration, domain_class, make_recipe
 from contrastbench.losses import get_loss
+from resumed import few_sentences
 
 FILE = Path(__file__).parent / "losses" / "learned.py"
 GRAPHS = {"limit": 42, "batch_size": 20, "folds": 3, "optimizer": "sgd", "lr": 1e-3}

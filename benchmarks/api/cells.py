@@ -84,7 +84,7 @@ def run(
     check_data_root(root)
     place, cores = folder("results", results), whole("threads", threads)
     options = Options(place, root, device, cores, deterministic, tf32)
-    _ = experiment.full_recipe, spec.complete  # mistakes are named before torch is imported
+    experiment.check()  # mistakes are named before torch is imported
     from contrastbench.benchmarks.running.runner import run_seeds
 
     store.sweep(options.results)

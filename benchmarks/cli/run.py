@@ -70,7 +70,7 @@ def run(
     if export is not None and len(numbers) > 1:
         raise UserError(f"--export takes the encoder of one seed, got --seeds {seeds}")
     experiment = make_experiment(domain, dataset, spec, recipe, tiny, target)
-    _ = experiment.full_recipe  # mistakes are named before torch is imported
+    experiment.check()  # mistakes are named before torch is imported
     check_needs(domain)
     if spec.name == NONE or is_registered(spec.name):
         spec.check()

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from contrastbench.benchmarks.records import reading, store
+from contrastbench.benchmarks.records import reading, schema, store
 from contrastbench.benchmarks.records.moment import remembered
 from contrastbench.benchmarks.records.scored import copy_of
 from contrastbench.benchmarks.records.store import Record
@@ -39,6 +39,12 @@ class Experiment:
     def full_recipe(self) -> Recipe:
         """The recipe after defaults, beside this loss."""
         return make_recipe(self.domain, self.recipe).beside(self.loss.complete.params)
+
+    def check(self) -> None:
+        """Raise UserError for a mistake in the recipe, or a name that no record can hold."""
+        recipe = self.full_recipe.model_dump(mode="json")
+        loss = {"loss": self.loss.name, "params": self.loss.complete.params}
+        schema.check_settings({"dataset": self.dataset, **loss, "recipe": recipe})
 
     @cached_property
     def recorded_recipes(self) -> tuple[dict[str, Any], ...]:

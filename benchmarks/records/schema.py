@@ -36,6 +36,7 @@ Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
 Amount = Annotated[float, Field(ge=0, le=1e10)]  # seconds of three centuries
 Count = Annotated[int, Field(ge=0, le=10**12)]
 CONTROL = r"[\x00-\x1f\x7f-\x9f\ufffe\uffff]"  # characters that break a line, a terminal, or XML
+BROKEN = re.compile(CONTROL + r"|[\ud800-\udfff]")  # halves of letters, which no file can hold
 Text = Annotated[str, StringConstraints(pattern=f"^{CONTROL.replace('[', '[^')}*$")]
 Hash = Annotated[str, StringConstraints(min_length=64, max_length=64, pattern=r"^[0-9a-f]*$")]
 
@@ -115,6 +116,16 @@ def check(record: dict[str, Any], where: object) -> None:
         ) from None
 
 
+def check_settings(settings: dict[str, Any]) -> None:
+    """Raise UserError if a record could not be read again, because of what a user has set."""
+    for name, value in settings.items():
+        if (wrong := unusable(value)) is not None:
+            raise UserError(
+                f"{name} has {shown(wrong)}, but a record holds numbers in bounds and texts of "
+                "one line: rename or change it"
+            )
+
+
 def wrong_together(record: dict[str, Any]) -> str:
     """Return what is wrong with fields that depend on others; nothing: all is right."""
     free = {"params": record["params"], "recipe": record["recipe"]}
@@ -140,7 +151,7 @@ def unusable(value: Any) -> str | float | None:
         inner = chain(value, value.values()) if isinstance(value, dict) else value
         return next((one for one in map(unusable, inner) if one is not None), None)
     if isinstance(value, str):
-        return value if not value.isprintable() and re.search(CONTROL, value) else None
+        return value if not value.isprintable() and BROKEN.search(value) else None
     if isinstance(value, float):
         return None if abs(value) <= LARGEST else value
     return value if isinstance(value, int) and abs(value) > LARGEST_INTEGER else None

@@ -31,7 +31,13 @@ from contrastbench.domains.reading import cause
 from contrastbench.domains.registry import domain_class
 from contrastbench.losses.base import Loss
 from contrastbench.losses.distributed import ProcessLost
-from contrastbench.losses.errors import UserError, is_out_of_memory, is_termination, tell
+from contrastbench.losses.errors import (
+    UserError,
+    is_out_of_memory,
+    is_termination,
+    printable,
+    tell,
+)
 
 # The generator that is seeded, the threads of torch and what can be imported are the process's.
 one_training = threading.RLock()
@@ -145,6 +151,7 @@ def prepare(
         UserError: no such device or loss, nothing to train, or no data.
     """
     recipe = experiment.full_recipe
+    experiment.check()
     experiment.loss.check()  # a mistake is named before data are read
     if experiment.trained and not recipe.trainable:
         raise UserError("this recipe has no weights to train: give --loss none")
@@ -409,7 +416,7 @@ class Training:
             self.domain.export(model, self.options.export)
             exports.note(self.options.export, self.cell.identity)
         seconds = {"seconds_training": trained - start, "seconds_evaluation": end - trained}
-        notes = {**self.scored_data, **self.domain.notes(trained=self.loss is not None)}
+        notes = in_lines({**self.scored_data, **self.domain.notes(trained=self.loss is not None)})
         outcome = {
             "metrics": {**evaluation.metrics, **history.metrics},
             "main": evaluation.main,
@@ -419,6 +426,15 @@ class Training:
         }
         store.canonical(outcome)  # what no record can hold, such as NaN, is a failure of this cell
         return outcome
+
+
+def in_lines(value: Any) -> Any:
+    """What a domain notes, whose texts, such as names of columns, are of one line in a record."""
+    if isinstance(value, dict):
+        return {in_lines(key): in_lines(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [in_lines(one) for one in value]
+    return printable(value) if isinstance(value, str) else value
 
 
 def as_details(evaluation: Evaluation) -> dict[str, Any]:

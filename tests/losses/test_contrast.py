@@ -5,7 +5,7 @@ import torch
 
 from contrastbench.losses import Contrast, UserError, both_views, other_view, query_key, whole_row
 from contrastbench.losses.base import block_scores
-from contrastbench.losses.contrast import unit
+from contrastbench.losses.contrast import part_of, permuted, same_class, unit
 
 N, D = 5, 7
 
@@ -76,3 +76,27 @@ def test_rows_of_zeros_stay_zero_with_a_bounded_gradient() -> None:
     assert unit(z).tolist() == [[0.0] * 3] * 2
     assert z.grad is not None
     assert z.grad.abs().max() <= 1
+
+
+@pytest.mark.parametrize("pair", [both_views, other_view, whole_row, query_key])
+def test_permuted_positives_are_of_other_samples_and_negatives_stay(pair) -> None:
+    one, two = torch.eye(9), torch.eye(9)
+    contrast = pair(one, two)
+    moved = permuted(contrast)
+    partner = contrast.positives().argmax(dim=2)
+    assert not (moved.positives().argmax(dim=2) == partner).any()
+    assert torch.equal(moved.keys, contrast.keys)
+    assert torch.equal(
+        block_scores(moved, slice(None)).hole, block_scores(contrast, slice(None)).hole
+    )
+    assert len(set(moved.positives().argmax(dim=2).flatten().tolist())) == 9
+
+
+def test_padding_moves_with_the_permuted_positives() -> None:
+    starts = torch.tensor([0, 1, 3, 6])
+    contrast = permuted(part_of(torch.eye(3), torch.eye(6)[:, :3], starts, 3))
+    assert contrast.padding is not None
+    assert (~contrast.padding).sum(dim=1).tolist() == [3, 1, 2]
+    by_class = permuted(same_class(torch.eye(4), torch.eye(4), torch.tensor([0, 0, 1, 1])))
+    assert by_class.positive_key is not None
+    assert by_class.positive_key.shape == (8, 3)

@@ -19,8 +19,9 @@ pytest.importorskip("pandas")
 Bench = Callable[..., tuple[int, str, str]]
 NAME = "=a\x1b]0;owned\a\x9b2J\u202e\x7f\n+b"  # a title, a cleared screen, a turned line, a new one
 IN_YAML = "=a\u202e\n+b"  # a table's file may not have the others
+TURNED = "=a\u202e+b"  # nor a record what breaks its line
 QUICK = {"limit": 100, "batch_size": 16, "probe": "pseudo_inverse", "widths": [8, 8]}
-SHOWN, SHOWN_IN_YAML = (repr(name)[1:-1] for name in (NAME, IN_YAML))
+SHOWN, SHOWN_TURNED = (repr(name)[1:-1] for name in (NAME, TURNED))
 
 
 def harmless(bench: Bench, *words: str) -> tuple[int, str, str]:
@@ -32,39 +33,55 @@ def harmless(bench: Bench, *words: str) -> tuple[int, str, str]:
     return code, out, err
 
 
-def table(path: Path, name: str = NAME) -> str:
+def table(path: Path) -> str:
     """Write a table of two classes and a constant column, whose names are hostile."""
     with path.open("w", newline="") as file:
         csv.writer(file).writerows(
-            [["x", f"c{name}", f"t{name}"]] + [[k, 1, f"{k % 2}{name}"] for k in range(200)]
+            [["x", f"c{NAME}", f"t{TURNED}"]] + [[k, 1, f"{k % 2}{NAME}"] for k in range(200)]
         )
     return f"csv:{path.name}"
 
 
 def test_a_run_shows_names(bench: Bench, tmp_path: Path) -> None:
-    words = ["run", "--domain", "tabular", "--loss", "none", "--tiny"]
-    words += ["--recipe", "probe=pseudo_inverse"]
-    mine = ["--dataset", table(tmp_path / f"{NAME}.csv"), "--target", f"t{NAME}"]
-    code, out, err = harmless(bench, *words, *mine)
+    words = ["run", "--domain", "tabular", "--loss", "none", "--tiny", "--target", f"t{TURNED}"]
+    words += ["--recipe", "probe=pseudo_inverse", "--dataset", table(tmp_path / f"{TURNED}.csv")]
+    code, out, err = harmless(bench, *words)
     assert code == 0
-    assert f"csv:{SHOWN}.csv" in out
+    assert f"csv:{SHOWN_TURNED}.csv" in out
     assert f"constant columns: ['c{SHOWN}']" in err
-    code, out, err = harmless(bench, *words, *mine, "--json")
-    assert json.loads(out)["dataset"] == f"csv:{NAME}.csv", "records hold the name as it is"
+    code, out, err = harmless(bench, *words, "--json")
+    record = json.loads(out)
+    assert record["dataset"] == f"csv:{TURNED}.csv", "records hold this name as it is"
+    assert record["details"]["data"] == {"constant columns": [f"c{SHOWN}"]}
     for flag in ("--domain", "--dataset", "--loss", "--target", "--set", "--recipe"):
-        harmless(bench, *words, *mine, flag, NAME)
-    mine[-1] = "x"
-    assert "class 0 has 1 rows" in harmless(bench, *words, *mine)[2]
+        assert harmless(bench, *words, flag, NAME)[0] == 2
+    assert "class 0 has 1 rows" in harmless(bench, *words, "--target", "x")[2]
+
+
+@pytest.mark.parametrize("name", [NAME, "a\nb", "a\udcff"])
+def test_names_that_no_record_can_hold_are_refused_before_a_training(
+    name: str, bench: Bench, tmp_path: Path
+) -> None:
+    """A file of that name may be there: what it is named must stand in a record."""
+    words = ["run", "--domain", "tabular", "--loss", "none", "--tiny", "--recipe", "preset=small"]
+    path = tmp_path / f"{name}.csv"
+    for mine in (["--dataset", table(path)], ["--dataset", "csv:a.csv", "--target", name]):
+        code, out, err = harmless(bench, *words, *mine)
+        assert (code, out) == (2, "")
+        assert "but a record holds numbers in bounds and texts of one line" in err
+    with pytest.raises(UserError, match="texts of one line"):
+        run("tabular", "none", dataset=f"csv:{name}.csv", results=tmp_path)
+    assert not list(tmp_path.rglob("*.json"))
 
 
 def test_python_shows_names(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    data = table(tmp_path / f"{NAME}.csv")
-    recipe = {"target": f"t{NAME}", **QUICK}
+    data = table(tmp_path / f"{TURNED}.csv")
+    recipe = {"target": f"t{TURNED}", **QUICK}
     run("tabular", "none", dataset=data, recipe=recipe, results=tmp_path)
-    said = f"csv:{SHOWN}.csv: constant columns: ['c{SHOWN}']\n"
+    said = f"csv:{SHOWN_TURNED}.csv: constant columns: ['c{SHOWN}']\n"
     assert capsys.readouterr().err == said
     with pytest.raises(UserError) as error:
         run("tabular", NAME, dataset=data, recipe=recipe, results=tmp_path)
@@ -73,8 +90,8 @@ def test_python_shows_names(
 
 def sweep_file(path: Path) -> str:
     """Write a sweep of a data set whose name is hostile, as the file's and the column's are."""
-    recipe = {"epochs": 1, "target": f"t{IN_YAML}", **QUICK}
-    sets = {"tabular": {"datasets": [f"csv:{IN_YAML}.csv"], "recipe": recipe}}
+    recipe = {"epochs": 1, "target": f"t{TURNED}", **QUICK}
+    sets = {"tabular": {"datasets": [f"csv:{TURNED}.csv"], "recipe": recipe}}
     losses = ["none", {"infonce": {"temperature": 0.5}}]
     path.write_text(yaml.safe_dump({"title": IN_YAML, "domains": sets, "losses": losses}))
     return path.name
@@ -83,13 +100,13 @@ def sweep_file(path: Path) -> str:
 @pytest.mark.parametrize("finished", [False, True])
 def test_plans_and_tables_show_names(finished: bool, bench: Bench, tmp_path: Path) -> None:
     file = sweep_file(tmp_path / f"{IN_YAML}.yaml")
-    data = table(tmp_path / f"{IN_YAML}.csv", IN_YAML)
-    recipe = {"epochs": 1, "target": f"t{IN_YAML}", **QUICK}
+    data = table(tmp_path / f"{TURNED}.csv")
+    recipe = {"epochs": 1, "target": f"t{TURNED}", **QUICK}
     for loss, seed in [("none", 0), ("none", 1), ("infonce", 0), ("infonce", 1)] * finished:
         params = {"temperature": 0.5} if loss == "infonce" else {}
         run("tabular", loss, data, seeds=[seed], params=params, recipe=recipe)
     seeds = ("--seeds", "0-1")
-    assert SHOWN_IN_YAML in harmless(bench, "plan", file, *seeds)[1]
+    assert SHOWN_TURNED in harmless(bench, "plan", file, *seeds)[1]
     for words in (["audit", file], ["list", "tables"]):
         harmless(bench, *words)
     code, _, err = harmless(bench, "sweep", file, "--slurm", "print=true")

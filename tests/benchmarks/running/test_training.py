@@ -3,11 +3,11 @@
 import signal
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import torch
-from resumed import few_sentences
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import checkpoints, interruption, runner, training
@@ -15,8 +15,10 @@ from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run
 from contrastbench.benchmarks.running.training import AnyDomain, train
 from contrastbench.domains.registry import declaration, domain_class, make_recipe
-from contrastbench.losses import UserError, get_loss
+from contrastbench.losses import Contrast, UserError, get_loss
+from contrastbench.losses.contrast import permuted
 from contrastbench.losses.spec import LossSpec
+from resumed import few_sentences
 
 CASES = {
     "graph": ("motifs", {"epochs": 2, "limit": 60, "folds": 3, "batch_size": 20, "score_at": [1]}),
@@ -109,6 +111,22 @@ def test_a_damaged_checkpoint_is_said_and_not_used(tmp_path: Path, capsys) -> No
     assert "is damaged or of another release: the training starts anew" in capsys.readouterr().err
     path.write_bytes(b"half")
     assert checkpoints.read(path) is None
+
+
+def test_permuted_positives_are_what_the_loss_sees() -> None:
+    seen: list[Contrast] = []
+
+    def look(contrasts: Sequence[Contrast], _: object) -> Sequence[Contrast]:
+        seen.extend(contrasts)
+        return contrasts
+
+    for control in (False, True):
+        recipe = make_recipe("tabular", {"epochs": 1, "batch_size": 32, "permuted": control})
+        made = domain_class("tabular")("wine", recipe, 0, None, torch.device("cpu"))
+        train(made, get_loss("infonce"), look=look)
+    plain, moved = seen[0], seen[len(seen) // 2]
+    assert torch.equal(plain.keys, moved.keys)
+    assert torch.equal(permuted(plain).positives(), moved.positives())
 
 
 def graphs() -> AnyDomain:

@@ -61,6 +61,26 @@ def test_a_last_graph_alone_is_left_out_of_training() -> None:
     assert len(d.graphs) == 101
 
 
+def test_graphs_of_one_class_are_positives_where_pairs_are_by_class() -> None:
+    d = domain(limit=101, batch_size=50, pairing="supervised")
+    assert [len(graphs) for graphs, _ in d.batches(0)] == [50, 50], "the last graph has no other"
+    assert d.steps() == 2
+    batch = next(iter(d.batches(0)))
+    (contrast,) = d.contrasts(d.model(), batch)
+    assert torch.equal(contrast.anchor_id, batch[0].y.repeat(2))
+    assert contrast.positive_key is not None
+    assert contrast.padding is not None
+    positives = contrast.key_id[contrast.positive_key]
+    assert (positives == contrast.anchor_id[:, None])[~contrast.padding].all()
+
+
+def test_a_batch_of_one_class_is_left_out_where_pairs_are_by_class() -> None:
+    d = domain(limit=102, batch_size=50, pairing="supervised")
+    rest = d.graphs.y[100:]
+    batches = [len(graphs) for graphs, _ in d.batches(0)]
+    assert len(batches) == d.steps() == 2 + int(rest[0] != rest[1])
+
+
 def test_chunks_are_whole_batches_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
     d = domain()
     monkeypatch.setattr(graph, "CHUNK_EDGES", int(d.graphs.edge_ptr[130]))

@@ -89,7 +89,19 @@ def test_pairings_without_a_target(pairing: str, shape: tuple[int, int]) -> None
     assert contrast.keys.requires_grad
 
 
-@pytest.mark.parametrize("pairing", ["query_key", "both_views", "one_way"])
+def test_rows_of_one_class_are_positives_and_a_row_without_a_class_stands_alone() -> None:
+    d = domain(pairing="supervised", pretraining="train+validation")
+    batch = next(iter(d.batches(0)))
+    (contrast,) = d.contrasts(d.model(), batch)
+    same = contrast.anchor_id[:, None] == contrast.key_id
+    y = batch.y.repeat(2)
+    both = (y[:, None] == y) & (y >= 0)
+    alone = torch.arange(len(batch.y)).repeat(2)
+    assert torch.equal(same, both | (alone[:, None] == alone))
+    assert (batch.y < 0).any()
+
+
+@pytest.mark.parametrize("pairing", ["query_key", "both_views", "one_way", "supervised"])
 def test_training_lowers_the_loss(pairing: str) -> None:
     d = domain(pairing=pairing, epochs=15, rate=0.4)
     _, history = train(d, get_loss("infonce", temperature=0.2))
