@@ -11,6 +11,7 @@ import json
 import os
 import runpy
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -19,7 +20,7 @@ import traceback
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import Any, NoReturn
 
 PROGRAM = """#!{python} -ES
@@ -46,8 +47,8 @@ os._exit(os.WEXITSTATUS(status))
 @cache
 def python() -> str:
     """Start the server of this process and return the path of its program."""
-    folder = TemporaryDirectory()
-    path, program = Path(folder.name) / "server", Path(folder.name) / "python"
+    folder = Path(mkdtemp())
+    path, program = folder / "server", folder / "python"
     program.write_text(PROGRAM.format(python=sys.executable, path=str(path)))
     program.chmod(0o700)
     command = [sys.executable, "-P", __file__, str(path), str(program)]
@@ -55,17 +56,12 @@ def python() -> str:
     server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
     assert server.stdout
     assert server.stdout.readline() == b"ready\n"
-
-    @atexit.register
-    def end() -> None:
-        server.communicate()
-        folder.cleanup()
-
+    atexit.register(server.communicate)
     return str(program)
 
 
 def serve(path: str, program: str) -> None:
-    """Fork for each program that asks, until standard input ends."""
+    """Fork for each program that asks, until standard input ends; then remove the program."""
     imported()
     sys.executable = program
     with socket.socket(socket.AF_UNIX) as listener:
@@ -79,6 +75,7 @@ def serve(path: str, program: str) -> None:
                 if not os.fork():
                     listener.close()
                     keep(connection)
+    shutil.rmtree(Path(path).parent)
 
 
 def imported() -> None:

@@ -597,7 +597,11 @@ def test_what_a_killed_process_has_hidden_is_read_and_then_shown(
     assert (pack.exists(), private.exists()) == (True, False)
 
 
-@pytest.mark.parametrize("owner", [OWNER.format(os.getpid()), "elsewhere.1.0123456789ab"])
+@pytest.mark.parametrize(
+    "owner",
+    [OWNER.format(os.getpid()), "elsewhere.1.0123456789ab"],
+    ids=["this host", "another host"],
+)
 def test_what_another_process_has_hidden_is_read_and_left_alone(
     results: Path, loose: Path, owner: str
 ) -> None:
