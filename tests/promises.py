@@ -49,8 +49,8 @@ PROMISES = {
     "A loss equals the released code of its paper.": (
         "tests/losses/test_golden.py::test_value_and_gradients"
     ),
-    "A loss becomes the losses that it names as its limits.": (
-        "tests/losses/test_limits.py::test_limit"
+    "A loss at a limit that it declares is the loss that it names there.": (
+        "tests/losses/test_limits.py::test_limits"
     ),
     "A loss keeps its number between releases.": "tests/losses/test_values.py::test_frozen_numbers",
     "A domain keeps its first step with each loss, or its protocol has another version.": (
