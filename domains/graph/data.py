@@ -1,4 +1,4 @@
-"""Graph datasets: the TU text format read strictly, and the embedded motif graphs."""
+"""Graph datasets: the TU text format read strictly, and the embedded sets."""
 
 import hashlib
 import zipfile
@@ -17,12 +17,14 @@ from torch.nn.functional import one_hot
 from contrastbench.domains.declaration import Dataset
 from contrastbench.domains.download import fetch
 from contrastbench.domains.graph import DATASETS, SOURCES, TU_URL
+from contrastbench.domains.graph.label_pairs import label_pairs
 from contrastbench.domains.graph.motifs import motif_graphs
 from contrastbench.domains.own import unknown_dataset
 from contrastbench.domains.reading import member, names, reading
 from contrastbench.losses.errors import UserError
 
 Array = np.ndarray[Any, np.dtype[np.int64]]
+EMBEDDED = {"label-pairs": label_pairs, "motifs": motif_graphs}
 SUFFIXES = ("A", "graph_indicator", "graph_labels", "node_labels")
 BESIDE = {  # files that are not used, and of which they have a line for each line
     "edge_labels": "A",
@@ -142,15 +144,15 @@ def load(name: str, data_root: Path | None = None) -> tuple[Graphs, str]:
     """A dataset by name, x its node labels one-hot or without columns, and its sha256.
 
     Args:
-        name: "motifs" or a set of the TU collection.
+        name: an embedded set or one of the TU collection.
         data_root: a folder with NAME.zip, NAME/NAME_A.txt, or these inside a folder `tudataset`.
 
     Raises:
         UserError: unknown name, no file and no network, or a file that is missing, truncated or
             inconsistent.
     """
-    if name == "motifs":
-        graphs = union(*(torch.from_numpy(a) for a in motif_graphs()))
+    if name in EMBEDDED:
+        graphs = union(*(torch.from_numpy(a) for a in EMBEDDED[name]()))
         return graphs, content_hash(graphs)
     return load_tu(name, data_root)
 

@@ -1,4 +1,4 @@
-"""The embedded graphs, for runs without a download: random trees with planted motifs."""
+"""An embedded set: random trees with planted motifs."""
 
 from typing import Any
 

@@ -1,0 +1,80 @@
+"""The embedded set `label-pairs`: no count tells its classes apart, and training does."""
+
+from collections import Counter
+from functools import cache
+
+import pytest
+import torch
+from torch import Tensor
+
+from contrastbench.benchmarks.running.training import train
+from contrastbench.domains.graph import GraphRecipe
+from contrastbench.domains.graph.data import Graphs, load
+from contrastbench.domains.graph.domain import GraphDomain
+from contrastbench.losses import get_loss
+
+LABELS = 12
+MARGIN = 10  # points that training gains over the untrained encoder, at least
+
+
+@pytest.fixture(scope="module")
+def graphs() -> Graphs:
+    return load("label-pairs")[0]
+
+
+@cache
+def domain(seed: int, **recipe: object) -> GraphDomain:
+    """Return the set under a third of the folds and half the epochs of the default recipe."""
+    values = {"epochs": 10, "folds": 3, **recipe}
+    return GraphDomain("label-pairs", GraphRecipe(**values), seed, None, torch.device("cpu"))
+
+
+@cache
+def untrained(seed: int, **recipe: object) -> float:
+    """Return the accuracy of an encoder without a training."""
+    opened = domain(seed, **recipe)
+    return opened.evaluate(opened.model()).metrics["accuracy"]
+
+
+def counted(rows: Tensor, graphs: Graphs) -> list[Counter[tuple[int, ...]]]:
+    """Return for each class how often each row of counts occurs."""
+    return [Counter(map(tuple, rows[graphs.y == c].tolist())) for c in graphs.y.unique()]
+
+
+def test_degrees_and_labels_are_the_same_counts_in_every_class(graphs: Graphs) -> None:
+    degrees = graphs.row_ptr.diff().view(len(graphs), -1).sort(dim=1).values
+    labels = torch.segment_reduce(graphs.x, "sum", offsets=graphs.node_ptr, axis=0)
+    for rows in (degrees, labels.long()):
+        first, *others = counted(rows, graphs)
+        assert all(other == first for other in others)
+
+
+def test_a_class_is_which_labels_meet(graphs: Graphs) -> None:
+    label = graphs.x[:, :LABELS].argmax(dim=1)
+    source, target = graphs.edge_index
+    kind = graphs.y[graphs.graph_of_node[source]]
+    met = torch.zeros(len(graphs.y.unique()), LABELS, LABELS)
+    met.index_put_((kind, label[source], label[target]), torch.ones(len(source)), accumulate=True)
+    assert torch.equal(met, met.transpose(1, 2))
+    partner = met.argmax(dim=2)
+    assert (met.amax(dim=2) > 5 * met.median(dim=2).values).all()
+    assert all(len(set(column)) == len(column) for column in partner.T.tolist())
+    assert torch.equal(partner.gather(1, partner), torch.arange(LABELS).expand_as(partner))
+
+
+def test_the_second_label_says_nothing(graphs: Graphs) -> None:
+    second = graphs.x[:, LABELS:].argmax(dim=1).view(len(graphs), -1)
+    assert torch.equal(second.sort(dim=1).values, torch.arange(24).expand(len(graphs), -1))
+
+
+def test_a_count_is_at_chance() -> None:
+    assert untrained(0, encoder="raw") < 100 / 6 + 1
+    assert untrained(0, encoder="sizes") < 100 / 6 + 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("loss", ["infonce", "adnce"])
+def test_a_trained_encoder_is_better_than_an_untrained_one(loss: str, seed: int) -> None:
+    opened = domain(seed)
+    model, _ = train(opened, get_loss(loss))
+    assert opened.evaluate(model).metrics["accuracy"] > untrained(seed) + MARGIN
