@@ -160,7 +160,7 @@ def unusable(value: Any) -> str | float | None:
 def wrong_metric(metrics: dict[str, float]) -> str:
     """Return what is wrong with metrics of our domains: all are percents."""
     for name, value in metrics.items():
-        lowest = -100 if CORRELATION.fullmatch(name) else 0
+        lowest = -100 if CORRELATION.fullmatch(name.partition("@")[0]) else 0  # @: after an epoch
         if not lowest - ROUNDING <= value <= 100 + ROUNDING:
             return f"metrics.{name} is {shown(value)} (a percentage, from {lowest} to 100)"
     return ""

@@ -8,8 +8,8 @@ import pytest
 from contrastbench.losses import LOSSES, registry
 
 FOLDER = Path(registry.__file__).parent
-ORDER = ["errors", "blocks", "distributed", "contrast", "ranges"]
-ORDER += ["expression", "base", "own", "registry", "spec"]
+ORDER = ["errors", "settings", "source", "blocks", "distributed", "contrast", "pairing", "ranges"]
+ORDER += ["limits", "expression", "base", "own", "registry", "spec", "reduction"]
 FORMULAS = {path.stem for path in FOLDER.glob("*.py")} - {*ORDER, "__init__"}
 
 

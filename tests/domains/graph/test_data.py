@@ -12,7 +12,14 @@ import torch
 
 from contrastbench.domains.download import sha256
 from contrastbench.domains.graph import DATASETS, data
-from contrastbench.domains.graph.data import Graphs, content_hash, load, open_raw, parse_tu
+from contrastbench.domains.graph.data import (
+    EMBEDDED,
+    Graphs,
+    content_hash,
+    load,
+    open_raw,
+    parse_tu,
+)
 from contrastbench.domains.reading import member
 from contrastbench.losses import UserError
 
