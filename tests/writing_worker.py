@@ -41,7 +41,7 @@ def main() -> None:
     """Be a worker."""
     runner: Any = ModuleType("runner")
     runner.run = runner.rehearse = run
-    runner.NoData = runner.NotWritten = type("Never", (Exception,), {})
+    runner.NoData = runner.NoMemory = runner.NotWritten = type("Never", (Exception,), {})
     sys.modules["contrastbench.benchmarks.running.runner"] = runner
     from contrastbench.benchmarks.sweeps import worker
 
