@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from contrastbench.benchmarks.comparison.compare import NO_BASE, Comparison, counts
-from contrastbench.benchmarks.comparison.effects import FEW, Effect, OverSets, least_seen
+from contrastbench.benchmarks.comparison.effects import COPY, FEW, Effect, OverSets, least_seen
 
 WORDS = {"win": "better", "loss": "worse", "tie": "undecided", "failed": "failed"}  # of one set
 
@@ -46,9 +46,8 @@ def controls_text(base: str, over: OverSets) -> str:
             "control must be."
         )
     names = ", ".join(f"'{one.row}'" for one in controls)
-    return (
-        f"Controls: {names} {'is' if len(controls) == 1 else 'are'} worse than {base}, as must be."
-    )
+    are = "is" if len(controls) == 1 else "are"
+    return f"Controls: {names} {are} worse than {base}, as a control must be."
 
 
 def over_sets_text(base: str, over: OverSets) -> str:
@@ -85,8 +84,10 @@ def left_out_text(over: OverSets) -> str:
 
 def seen_text(over: OverSets) -> str:
     """Say which effect over data sets would have been seen, at the level of the verdicts."""
-    least = least_seen(over.contestants)
-    level = over.alpha / max(1, len(over.contestants))
+    tested = [one for one in over.contestants if one.verdict != COPY]
+    least, level = least_seen(tested), over.alpha / max(1, len(tested))
+    if not tested:
+        return ""
     if least is None:
         return f"No effect would have been seen: {over.sets} sets cannot give a p of {level:.2g}."
     shown = f"{least:.0f} %" if over.gains else f"{least:.1f} points"

@@ -10,9 +10,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
+from contrastbench.benchmarks.comparison.signed_rank import DIGITS
 from contrastbench.benchmarks.comparison.statistics import (
     ALPHA,
-    DIGITS,
     SMALLEST_ALPHA,
     PValue,
     corrected_t,

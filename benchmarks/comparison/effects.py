@@ -23,6 +23,7 @@ MARGIN = 10.0  # percent of the training gain: effects within it are equal for p
 POINTS_MARGIN = 1.0  # percent points, where no control says what training gains
 LEAST_GAIN = 1.0  # percent points; a share of less is noise
 FEW = "too few sets"  # for any verdict
+COPY = "the same loss"  # as the baseline on each set, so there is nothing to test
 DEVIATIONS = 2.0  # standard errors that a gain exceeds
 
 
@@ -76,7 +77,7 @@ class OverSets:
 
     @property
     def contestants(self) -> list[Effect]:
-        """The rows that are no controls, best first."""
+        """The rows that are no controls, best first, and then copies of the baseline."""
         return [one for one in self.effects if not one.control]
 
 
@@ -105,7 +106,10 @@ def over_sets(
         rows.setdefault(one.row, []).append(one)
     found = [effect(row, mine, gains, margin, alpha) for row, mine in rows.items()]
     some = [one for one in found if one is not None]
-    contestants = decided([one for one in some if one.row not in controls], alpha)
+    copies = {row for row, mine in rows.items() if all(one.same for one in mine)}
+    tested = [one for one in some if one.row not in {*controls, *copies}]
+    contestants = decided(tested, alpha)
+    contestants += [replace(one, verdict=COPY) for one in some if one.row in copies]
     others = [control(one, rows[one.row], alpha) for one in some if one.row in controls]
     return OverSets([*contestants, *others], gains, left_out, margin, alpha)
 
@@ -117,9 +121,10 @@ def control(one: Effect, mine: Sequence[Comparison], alpha: float) -> Effect:
     """
     everywhere, _ = effects_by_set(mine, {})
     e, weights = list(everywhere.values()), weights_of(everywhere)
+    if signed_rank.smallest_p(len(e)) > alpha:
+        return replace(one, verdict=FEW, control=True)
     p = signed_rank.p_value(e, weights)
-    found = replace(verdict(replace(one, p=p), p, 1.0, alpha), control=True)
-    return found if signed_rank.smallest_p(len(e)) <= alpha else replace(found, verdict=FEW)
+    return replace(verdict(replace(one, p=p), p, 1.0, alpha), control=True)
 
 
 def gains_of(untrained: Sequence[Comparison]) -> tuple[dict[Set, float], list[Set]]:

@@ -21,7 +21,7 @@ DIGITS = 9  # accuracies are quotients: equal effects may differ in their last b
 TIE = 1e-6  # of the largest sum: sums that differ by less are equal
 TRIALS = 1000  # simulated samples behind the power
 SIMULATED = 2**12  # choices of signs for each of them
-POWER = 0.8
+POWER = 0.8  # chance to notice an effect that is there
 
 
 def p_value(effects: Sequence[float], weights: Sequence[float]) -> float:

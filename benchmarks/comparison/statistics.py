@@ -8,19 +8,16 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 from scipy import special
 
+from contrastbench.benchmarks.comparison.signed_rank import DIGITS, EXACT, POWER, p_value
+
 ALPHA = 0.05
 SMALLEST_ALPHA = 1e-4  # of a family of tests
-DIGITS = 9  # accuracies are quotients: equal differences may differ in their last bits
-POWER = 0.8  # chance to notice a difference that is there
 MANY = 10**6  # splits: what these cannot resolve, no number does
-EXACT = 13  # pairs whose 2^n signs are all tried, ties and zeros included
 
 
 @dataclass(frozen=True)
@@ -82,19 +79,12 @@ def wilcoxon(differences: Sequence[float]) -> PValue:
     if len(d) < 2:
         return too_few(len(d), 1.0)
     if len(d) <= EXACT:
-        [ranks] = np.sign(d) * ranks_by_dataset([-np.abs(d)])  # zeros in both signs cancel
-        p = np.mean(np.abs(signs(len(d)) @ ranks) >= abs(ranks.sum()))
+        p = p_value(d.tolist(), [1.0] * len(d))  # ties and zeros included
     else:
         from scipy import stats
 
         p = stats.wilcoxon(d, zero_method="zsplit").pvalue if d.any() else 1.0
     return PValue(float(p), 2.0 ** (1 - len(d)))
-
-
-@cache
-def signs(n: int) -> np.ndarray[Any, Any]:
-    """(2^n, n) every choice of signs; sums of ranks, which are halves, are exact."""
-    return np.array(list(product((-1, 1), repeat=n)))
 
 
 def corrected_t(differences: Sequence[float], ratio: float) -> PValue:

@@ -155,7 +155,7 @@ def test_a_control_that_is_not_worse_makes_the_comparison_unreadable() -> None:
     )
     seeing = over_sets([*untrained(), *lines("new", [1.0] * 10)], ["none"], ["none"])
     assert controls_text("infonce", seeing) == (
-        "Controls: 'none' is worse than infonce, as must be."
+        "Controls: 'none' is worse than infonce, as a control must be."
     )
 
 
@@ -164,3 +164,20 @@ def test_a_control_is_judged_on_all_sets_not_on_those_where_training_gains() -> 
     found = over_sets([*half, *lines("new", [1.0] * 10)], ["none"], ["none"])
     assert len(found.gains) == 5
     assert of(found, "none").verdict == "undecided"
+
+
+def test_a_copy_of_the_baseline_has_no_part_in_corrections() -> None:
+    rows = [*untrained(), *lines("a", [2.0 + k / 10 for k in range(10)])]
+    copy = [line("copy", where, None, why="the same as infonce by algebra") for where in SETS]
+    found = over_sets([*rows, *copy], ["none"], ["none"])
+    assert of(found, "a").holm == of(found, "a").p
+    assert of(found, "copy").verdict == "the same loss"
+    assert "copy" not in over_sets_text("infonce", found)
+
+
+def test_a_control_that_failed_everywhere_is_not_judged() -> None:
+    lost = [line("raw", where, None, verdict="failed") for where in SETS]
+    found = over_sets(
+        [*untrained(), *lost, *lines("a", [1.0] * 10)], ["none", "raw"], ["none", "raw"]
+    )
+    assert of(found, "raw").verdict == "too few sets"
