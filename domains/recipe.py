@@ -104,6 +104,16 @@ class Recipe(BaseModel):
         return None
 
     @property
+    def raw(self) -> dict[str, Any] | None:
+        """Values that score the raw input in the encoder's place; None: the domain has none."""
+        return None
+
+    @property
+    def by_class(self) -> dict[str, Any] | None:
+        """Values that pair samples of one class; None: the domain has no such pairing."""
+        return None
+
+    @property
     def evaluation(self) -> dict[str, Any]:
         """Settings of scoring that no key shows, by name: what audits compare with papers."""
         return {}

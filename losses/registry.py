@@ -60,6 +60,7 @@ LOSSES: Mapping[str, str] = {  # name -> "module:Class", the module inside contr
 # of the classes of a supervised training: no other contrast will do, so `all` leaves them out
 SUPERVISED: Mapping[str, str] = {
     "proxy_anchor": "proxy_anchor:ProxyAnchor",
+    "cross_entropy": "cross_entropy:CrossEntropy",
 }
 OURS: Mapping[str, str] = {**LOSSES, **SUPERVISED}
 ALIASES: Mapping[str, tuple[str, str]] = {  # name -> its name in LOSSES, a note on it

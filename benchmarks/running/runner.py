@@ -209,7 +209,7 @@ def prepared(loss: Loss, domain: AnyDomain) -> Loss:
         if not (domain.recipe.pairs_by_class and isinstance(domain, PairsByClass)):
             raise UserError(
                 f"{loss.name} needs a training by class: "
-                "--domain image --recipe pairing=balanced --recipe positives=3"
+                "--recipe pairing=supervised, or for images also pairing=balanced"
             )
         loss.prepare(domain.class_count, domain.dim)
     return loss.to(domain.device)

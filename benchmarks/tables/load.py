@@ -82,7 +82,7 @@ def is_of(table: Table, row: Row, loss: LossSpec) -> bool:
         for key, value in row.params.items()
         if key in loss.params or key not in table.grid
     }
-    return row.loss == loss.name and params == loss.params
+    return row.loss == loss.name and params == loss.params and not row.control
 
 
 def extended(file: SweepFile, document: Document, inside: Inside) -> Table | None:

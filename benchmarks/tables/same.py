@@ -33,7 +33,7 @@ def same_in(table: Table, column: str) -> dict[str, str]:
     """
     alike: dict[str, list[tuple[bool, str]]] = {}
     for row in table.rows:
-        if row.loss != NONE and table.runnable(row, column):
+        if row.loss != NONE and not row.control and table.runnable(row, column):
             loss, searched = algebra(table, row, column)
             recipe = table.trial(row, column, Setting(row.params)).full_recipe
             values = [loss.name, loss.code, loss.params, searched, recipe.model_dump(mode="json")]

@@ -12,6 +12,7 @@ are shown. Choices are worked out from records whenever they are needed. Brings 
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from statistics import fmean
@@ -23,6 +24,7 @@ from contrastbench.benchmarks.records.scored import scored
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables import hypercube, staged
 from contrastbench.benchmarks.tables.apart import apart
+from contrastbench.benchmarks.tables.controls import baseline
 from contrastbench.benchmarks.tables.grid import draw, grid_of, settings
 from contrastbench.benchmarks.tables.staged import Search
 from contrastbench.benchmarks.tables.table import EVERY_TRIAL, Row, Setting, Table, Tune
@@ -94,6 +96,8 @@ def resolve(table: Table, selection: str | None, results: Path) -> Table:
 
 def resolve_row(table: Table, row: Row, results: Path) -> Row:
     """The row with what was chosen for each column, or why there is nothing yet."""
+    if row.control:
+        return resolve_control(table, row, results)
     chosen: dict[str, Setting] = {}
     undecided: dict[str, str] = {}
     among: dict[str, list[Setting]] = {}
@@ -112,6 +116,59 @@ def resolve_row(table: Table, row: Row, results: Path) -> Row:
             undecided[column] = choice
     told = {"undecided": undecided, "nested": among, "best_of": best_of}
     return row.model_copy(update={"params": {}, **by_column(row, chosen), **told})
+
+
+def resolve_control(table: Table, row: Row, results: Path) -> Row:
+    """Return a control with the setting of its baseline in each column, or why there is none yet."""
+    if row.loss == NONE:
+        return row
+    found = {column: setting_of_control(table, row, column, results) for column in columns_of(row)}
+    chosen = {column: one for column, one in found.items() if isinstance(one, Setting)}
+    recipes = {
+        column: {**(chosen[column].recipe if column in chosen else {}), **values}
+        for column, values in row.recipe_by_column.items()
+    }
+    undecided = {column: one for column, one in found.items() if isinstance(one, str)}
+    told = {"params": {}, "undecided": undecided, "recipe_by_column": recipes}
+    return row.model_copy(update={**by_column(row, chosen), **told})
+
+
+def columns_of(row: Row) -> list[str]:
+    """Return the columns that a control can be run in."""
+    return list(row.recipe_by_column)
+
+
+def setting_of_control(table: Table, row: Row, column: str, results: Path) -> Setting | str:
+    """Return the setting that a control takes from its baseline, or why that is not known.
+
+    Where each fold of the baseline chooses for itself, the control takes the setting that most
+    folds chose. A control with a loss of its own takes the recipe alone.
+
+    Raises:
+        UserError: a trial's record has no validation score.
+    """
+    base = baseline(table.rows)
+    assert base is not None, "a control that is trained has a baseline"
+    found = search(table, base, column, results)
+    tried = experiments(table, base, column, found)
+    setting = (
+        most_chosen(tried, tune(table), results)
+        if is_nested(tried)
+        else best_setting(table, base, column, results)
+    )
+    if isinstance(setting, str) or row.loss == base.loss:
+        return setting
+    return replace(setting, params=row.params, loss=None)
+
+
+def most_chosen(trials: Sequence[Experiment], tune: Tune, results: Path) -> Setting | str:
+    """Return the setting that most folds of all seeds chose, or why there is none yet."""
+    records = next(iter(nested.ok_by_data(trials, results, tune.seeds).values()), {})
+    if not records:
+        return f"no seed of its baseline has all {len(trials)} trials yet"
+    params, _ = nested.frequencies(list(records.values()))[0]
+    loss = params.get("loss", trials[0].loss.name)
+    return Setting({key: value for key, value in params.items() if key != "loss"}, loss)
 
 
 def by_column(row: Row, chosen: dict[str, Setting]) -> dict[str, Any]:
@@ -137,8 +194,16 @@ def choose(table: Table, row: Row, column: str, results: Path) -> Experiment | s
         UserError: a trial's record has no validation score.
     """
     row = table.original(row, column)
+    if row.control:
+        return choose_control(table, row, column, results)
     setting = best_setting(table, row, column, results)
     return table.trial(row, column, setting) if isinstance(setting, Setting) else setting
+
+
+def choose_control(table: Table, row: Row, column: str, results: Path) -> Experiment | str:
+    """Return the experiment of a control, or why its setting is not known yet."""
+    resolved = resolve_control(table, row, results)
+    return resolved.undecided.get(column) or table.experiment(resolved, column)
 
 
 def best_setting(table: Table, row: Row, column: str, results: Path) -> Setting | str:
@@ -229,6 +294,8 @@ def search(table: Table, row: Row, column: str, results: Path | None) -> Search:
     Raises:
         UserError: the grid has fewer.
     """
+    if row.control:
+        return Search([])
     row = table.original(row, column)
     drawn = row.settings or drawn_settings(table, row, column)
     if drawn or tune(table).search != "staged":
@@ -290,7 +357,7 @@ def work(table: Table, row: Row, column: str, seeds: Sequence[int], results: Pat
 def is_open(table: Table, row: Row, column: str, results: Path) -> bool:
     """Whether the place will have a result once its trials are done."""
     tried = trials(table, row, column, results)
-    if not tried or is_nested(tried):
+    if is_nested(tried) or not (tried or row.control):
         return False
     chosen = choose(table, row, column, results)
     return isinstance(chosen, str) and chosen != EVERY_TRIAL
@@ -370,7 +437,8 @@ def chosen_text(row: Row, column: str) -> str:
 def as_given(table: Table, row: Row) -> bool:
     """Whether a method of a resolved sweep has nothing to choose from, beside others that have."""
     chosen = row.nested or row.undecided or row.best_of
-    return bool(table.sweep and table.tune and row.loss != NONE and not chosen)
+    searched = row.loss != NONE and not row.control
+    return bool(table.sweep and table.tune and searched and not chosen)
 
 
 def by_fold(table: Table, row: Row, column: str, results: Path) -> str:

@@ -11,6 +11,7 @@ It becomes a table without a paper.
     tune: {trials: 4}                  # choose among them by validation data; without a grid
                                        # in stages, or `search: hypercube`: among its defaults
                                        # and points of its declared ranges
+    controls: true                     # rows that must come out worse or better than InfoNCE
     extends: other.yaml                # all of another sweep, and what this file adds to it
 """
 
@@ -26,6 +27,7 @@ from pydantic import Field
 
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.tables import hypercube
+from contrastbench.benchmarks.tables.controls import with_controls
 from contrastbench.benchmarks.tables.grid import twice
 from contrastbench.benchmarks.tables.strict_yaml import Document, Strict
 from contrastbench.benchmarks.tables.table import Column, Row, Table, Tune
@@ -75,6 +77,9 @@ class SweepFile(Strict):
     grid: dict[str, list[Any]] = Field({})
     tune: Tune | None = None
     decimals: int = Field(2, ge=0, le=10)
+    controls: bool = Field(
+        False, description="rows that must come out worse or better, see `tables.controls`"
+    )
 
 
 @dataclass(frozen=True)
@@ -130,16 +135,17 @@ def to_table(
         check_tune(file)
     with document.at("losses"):
         check_distinct([row.name for row in rows], "loss")
-        check_cells(rows)
+        check_cells([row for row in rows if not row.control])
     own = dict(columns(file, document, base.columns if base else {}))
+    controlled = file.controls or any(row.control for row in rows)
     if base:
         title = file.title or f"{base.title}, extended"
-        return base.model_copy(
-            update={"rows": rows, "columns": {**base.columns, **own}, "title": title}
-        )
+        update = {"rows": rows, "columns": {**base.columns, **own}, "title": title}
+        wider = base.model_copy(update=update)
+        return with_controls(wider) if controlled else wider
     with document.at("seeds"):
         seeds = check_seeds(file.seeds)
-    return Table(
+    table = Table(
         title=file.title or "our own runs",
         source=file.source,
         sweep=True,
@@ -153,6 +159,7 @@ def to_table(
         tune=own_tune,
         selection="validation: not chosen yet" if file.tune else "none: every setting is shown",
     )
+    return with_controls(table) if controlled else table
 
 
 def check_parts(file: SweepFile, document: Document) -> None:
@@ -164,8 +171,10 @@ def check_parts(file: SweepFile, document: Document) -> None:
         for key in ("seeds", "tune", "grid", "decimals"):
             if key in file.model_fields_set:
                 raise document.wrong_at([key], f"it is that of {file.extends}: remove it")
-        if not file.domains and not file.losses:
-            raise document.wrong_at(["extends"], "nothing is added: give domains or losses")
+        if not (file.domains or file.losses or file.controls):
+            raise document.wrong_at(
+                ["extends"], "nothing is added: give domains, losses or controls: true"
+            )
 
 
 def searched(file: SweepFile, released: bool) -> Tune | None:

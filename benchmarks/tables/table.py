@@ -88,6 +88,9 @@ class Row(Strict):
     same_as: ByProgram[dict[str, str]] = Field(
         {}, description="name of the row that this one is by algebra, by column; set by `same`"
     )
+    control: ByProgram[str] = Field(
+        "", description="name of the control that the row is, see the module; set by a sweep file"
+    )
     repeats: ByProgram[str] = Field(
         "", description="name of the row that this one repeats on further data; set by `apart`"
     )
@@ -157,6 +160,8 @@ class Table(Strict):
     def runnable(self, row: Row, column: str) -> bool:
         """Whether the place can be run here; if not, it is quoted."""
         there = row.loss is not None and self.columns[column].dataset is not None
+        if row.control and row.recipe_by_column:
+            there = there and column in row.recipe_by_column
         return there and (not row.data or column in row.data)
 
     def domain_of(self, column: str) -> str:

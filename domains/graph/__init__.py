@@ -91,6 +91,16 @@ class GraphRecipe(Recipe):
         return self.encoder == "gin"
 
     @property
+    def raw(self) -> dict[str, Any] | None:
+        """Counts of degrees and labels, projected."""
+        return {"encoder": "raw"}
+
+    @property
+    def by_class(self) -> dict[str, Any] | None:
+        """Graphs of one class, those of test folds too."""
+        return {"pairing": "supervised"}
+
+    @property
     def pairs_by_class(self) -> bool:
         """Whether graphs of one class are each other's positives."""
         return self.pairing == "supervised"

@@ -127,6 +127,11 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
         """Classes are numbered 0, 1, ..."""
         return int(self.graphs.y.max()) + 1
 
+    @property
+    def dim(self) -> int:
+        """The width of the projection, which is the encoder's."""
+        return self.recipe.hidden * self.recipe.layers
+
     def classes(self, batch: tuple[Graphs, Graphs]) -> Tensor:
         """The class of each graph."""
         return batch[0].y

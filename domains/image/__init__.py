@@ -464,6 +464,16 @@ class ImageRecipe(Recipe):
         return self.eval_every
 
     @property
+    def raw(self) -> dict[str, Any] | None:
+        """The pixels."""
+        return {"encoder": "raw"}
+
+    @property
+    def by_class(self) -> dict[str, Any] | None:
+        """Two views of each image of one class."""
+        return {"pairing": "supervised"}
+
+    @property
     def pairs_by_class(self) -> bool:
         """Two views of each image, or one in a balanced batch."""
         return self.pairing in ("supervised", "balanced")

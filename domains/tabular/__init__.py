@@ -155,6 +155,16 @@ class TabularRecipe(Recipe):
         return idle | {"rate", "choice"} if self.views == "none" else idle
 
     @property
+    def raw(self) -> dict[str, Any] | None:
+        """The features as they are."""
+        return {"encoder": "raw"}
+
+    @property
+    def by_class(self) -> dict[str, Any] | None:
+        """Rows of one class."""
+        return {"pairing": "supervised"}
+
+    @property
     def pairs_by_class(self) -> bool:
         """Whether rows of one class are each other's positives."""
         return self.pairing == "supervised"

@@ -134,6 +134,11 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         """Classes are numbered 0, 1, ..."""
         return int(self.train.y.max()) + 1
 
+    @property
+    def dim(self) -> int:
+        """The width of the projection's last layer."""
+        return self.recipe.projection[-1]
+
     def classes(self, batch: Batch) -> Tensor:
         """The class of each row; -1 of a validation row."""
         return batch.y

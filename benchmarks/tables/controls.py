@@ -1,0 +1,97 @@
+"""Controls: rows that every reader can place, beside the losses that a sweep compares.
+
+A comparison that cannot tell the controls from its baseline cannot tell losses from each other. A
+sweep file that says `controls: true` gets a row for each of `CONTROLS`. These rows have the
+baseline's loss at the baseline's own setting, but for one thing that is known to matter. Brings no
+torch.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from contrastbench.benchmarks.tables.table import Row, Table
+from contrastbench.domains.recipe import Recipe
+from contrastbench.domains.registry import make_recipe
+from contrastbench.losses.errors import UserError
+from contrastbench.losses.spec import NONE
+
+Values = dict[str, Any]
+Must = Literal["worse", "below", "better", ""]
+
+
+@dataclass(frozen=True)
+class Control:
+    """One control.
+
+    Args:
+        must: how it comes out against the baseline where a comparison can be read. `worse` and
+            `better` are verdicts; `below` asks for the sign alone.
+        recipe: gives the values over the baseline's recipe; None: the recipe allows no such control.
+        loss: the name of its loss; None: the baseline's.
+    """
+
+    must: Must
+    recipe: Callable[[Recipe], Values | None]
+    loss: str | None = None
+
+
+def half(recipe: Recipe) -> Values | None:
+    """Return half of the epochs; None where there are fewer than two."""
+    return {"epochs": recipe.epochs // 2} if recipe.epochs > 1 else None
+
+
+CONTROLS = {  # by the name of its row
+    "raw input": Control("worse", lambda recipe: recipe.raw, NONE),
+    "untrained": Control("worse", lambda recipe: {}, NONE),
+    "permuted positives": Control("worse", lambda recipe: {"permuted": True}),
+    "half the epochs": Control("below", half),
+    "pairs by class": Control("better", lambda recipe: recipe.by_class),
+    "cross entropy": Control("better", lambda recipe: recipe.by_class, "cross_entropy"),
+}
+
+
+def with_controls(table: Table) -> Table:
+    """Return the sweep with its controls as last rows; a row of `none` stays where it is listed."""
+    listed = [marked(row) for row in table.rows if row.name not in CONTROLS]
+    there = {row.control for row in listed}
+    base = baseline(listed)
+    new = [row for name in CONTROLS if name not in there for row in control_rows(table, base, name)]
+    return table.model_copy(update={"rows": [*listed, *new]})
+
+
+def marked(row: Row) -> Row:
+    """Return a listed row, which is a control where it is of `none`."""
+    is_untrained = row.loss == NONE and not row.recipe
+    return row.model_copy(update={"control": "untrained"}) if is_untrained else row
+
+
+def baseline(rows: Iterable[Row]) -> Row | None:
+    """Return the first row of InfoNCE, or else the first that is trained; None: there is none."""
+    trained = [row for row in rows if row.loss not in (None, NONE) and not row.control]
+    return next((row for row in trained if row.loss == "infonce"), next(iter(trained), None))
+
+
+def control_rows(table: Table, base: Row | None, name: str) -> Iterator[Row]:
+    """Yield the row of a control, unless no column can have it."""
+    control = CONTROLS[name]
+    loss = control.loss or (base.loss if base else None)
+    params = base.params if base and not control.loss else {}
+    values = {column: values_in(table, column, control) for column in table.columns if loss}
+    by_column = {column: one for column, one in values.items() if one is not None}
+    if by_column:
+        yield Row(name=name, control=name, loss=loss, params=params, recipe_by_column=by_column)
+
+
+def values_in(table: Table, column: str, control: Control) -> Values | None:
+    """Return a control's values over the recipe of a column; None where it cannot be run."""
+    domain = table.domain_of(column)
+    given = {**table.recipe, **table.columns[column].recipe}
+    values = control.recipe(make_recipe(domain, given))
+    if values is None:
+        return None
+    try:
+        make_recipe(domain, {**given, **values})
+    except UserError:
+        return None
+    return values

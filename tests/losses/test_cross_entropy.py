@@ -1,0 +1,64 @@
+"""Cross-entropy over class weights against a loop from its equation."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from contrastbench.losses import UserError, both_views, get_loss, same_class
+from contrastbench.losses.laws import check_loss
+
+CLASSES, DIM = 5, 6
+
+
+def equation_5(weights: Tensor, z: Tensor, labels: Tensor, temperature: float) -> Tensor:
+    """Wang et al. 2017, embedding by embedding."""
+    terms = []
+    for x, y in zip(z, labels, strict=True):
+        s = torch.stack([x @ w / x.norm() / w.norm() / temperature for w in weights])
+        terms.append(s.exp().sum().log() - s[y])
+    return torch.stack(terms).mean()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_value_and_gradients_are_those_of_the_equation(seed: int) -> None:
+    torch.manual_seed(seed)
+    loss = get_loss("cross_entropy", temperature=0.05 + 0.1 * seed)
+    loss.prepare(CLASSES, DIM)
+    loss = loss.double()
+    z = torch.randn(9, DIM, dtype=torch.float64, requires_grad=True)
+    labels = torch.randint(0, CLASSES, (9,))
+    found = loss(same_class(z, None, labels))
+    expected = equation_5(loss.weights, z, labels, loss.temperature)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    pairs = zip(
+        *(torch.autograd.grad(x, [z, loss.weights]) for x in (found, expected)), strict=True
+    )
+    for a, b in pairs:
+        torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-12)
+
+
+def test_it_is_pytorch_metric_learnings_normalised_softmax() -> None:
+    losses = pytest.importorskip("pytorch_metric_learning.losses", reason='pip install "[perf]"')
+    torch.manual_seed(0)
+    loss = get_loss("cross_entropy", temperature=0.05)
+    loss.prepare(CLASSES, DIM)
+    theirs = losses.NormalizedSoftmaxLoss(CLASSES, DIM, temperature=0.05)
+    theirs.W = nn.Parameter(loss.weights.detach().T.clone())
+    z, labels = torch.randn(9, DIM), torch.randint(0, CLASSES, (9,))
+    torch.testing.assert_close(loss(same_class(z, None, labels)), theirs(z, labels))
+
+
+def test_ids_that_are_no_classes_are_one_line() -> None:
+    loss = get_loss("cross_entropy")
+    z = torch.randn(6, DIM)
+    with pytest.raises(UserError, match=r"a weight for each class.*after prepare"):
+        loss(same_class(z, None, torch.arange(6) // 2))
+    loss.prepare(CLASSES, DIM)
+    with pytest.raises(UserError, match=r"are no classes from 0: pair by same_class"):
+        loss(both_views(z, z))
+
+
+def test_the_battery_s_checks_of_gradients_and_of_the_state_pass() -> None:
+    results = {result.name: result for result in check_loss("cross_entropy", seeds=[0])}
+    for name in ("scalar", "batch size", "learning", "state", "float32", "parameters"):
+        assert results[name].passed, results[name]
