@@ -13,7 +13,7 @@ def answer(
 ) -> str:
     """Return the answer: rows that joined first, then controls, all sets, and each set."""
     own = [of_row(row, base, comparisons, over) for row in joined if row != base]
-    parts = [*own, controls_text(base, over), over_sets_text(base, over)]
+    parts = [*own, controls_text(base, over, comparisons), over_sets_text(base, over)]
     return " ".join(filter(None, [*parts, by_set(base, comparisons, over)]))
 
 
@@ -33,21 +33,57 @@ def of_row(row: str, base: str, comparisons: Sequence[Comparison], over: OverSet
     return f"{row} on {len(mine)} of {sets_text(comparisons)}: {', '.join(found)}."
 
 
-def controls_text(base: str, over: OverSets) -> str:
+def controls_text(base: str, over: OverSets, comparisons: Sequence[Comparison]) -> str:
     """Say whether the controls came out as they must, and if not that nothing can be read."""
-    controls = [one for one in over.effects if one.control and one.verdict != FEW]
-    if not controls:
-        return ""
-    wrong = [f"'{one.row}'" for one in controls if one.verdict != "worse"]
+    controls = [one for one in over.effects if one.control]
+    if any(one.verdict == FEW for one in controls):
+        return " ".join(blind_sets(base, controls, comparisons))
+    wrong = [one for one in controls if not one.came_out]
     if wrong:
-        is_not = "is not" if len(wrong) == 1 else "are not"
-        return (
-            f"This comparison cannot be read: {', '.join(wrong)} {is_not} worse than {base}, as a "
-            "control must be."
+        found = f"{must_text(base, wrong, 'is not')}, as a control must be"
+        return f"This comparison cannot be read: {found}."
+    return f"Controls: {must_text(base, controls, 'is')}." if controls else ""
+
+
+def must_text(base: str, controls: Sequence[Effect], verb: str) -> str:
+    """Say of controls together how they came out, or did not: it {verb} worse than the baseline."""
+    by_must: dict[str, list[str]] = {}
+    for one in controls:
+        by_must.setdefault(one.must, []).append(f"'{one.row}'")
+    words = {"worse": "worse than", "better": "better than", "below": "below"}
+    return "; ".join(
+        f"{', '.join(names)} {plural(verb, names)} {words[must]} {base}"
+        for must, names in by_must.items()
+    )
+
+
+def plural(verb: str, names: Sequence[str]) -> str:
+    """Return the verb for one name or several.
+
+    >>> plural("is not", ["a"]), plural("is not", ["a", "b"])
+    ('is not', 'are not')
+    """
+    return verb if len(names) == 1 else verb.replace("is", "are", 1)
+
+
+def blind_sets(
+    base: str, controls: Sequence[Effect], comparisons: Sequence[Comparison]
+) -> Iterator[str]:
+    """Name the single sets that cannot be read, where there are too few for a test over sets."""
+    worse = [one.row for one in controls if one.must == "worse"]
+    mine = [one for one in comparisons if one.row in worse and one.difference is not None]
+    wrong: dict[str, list[str]] = {}
+    for one in mine:
+        if one.difference is not None and one.difference >= 0:
+            wrong.setdefault(one.column, []).append(f"'{one.row}'")
+    for column, rows in wrong.items():
+        yield (
+            f"{column} cannot be read: {', '.join(rows)} {plural('is', rows)} no worse than {base} "
+            "there."
         )
-    names = ", ".join(f"'{one.row}'" for one in controls)
-    are = "is" if len(controls) == 1 else "are"
-    return f"Controls: {names} {are} worse than {base}, as a control must be."
+    if mine and not wrong:
+        names = [f"'{row}'" for row in worse]
+        yield f"Controls: {', '.join(names)} {plural('is', names)} below {base} on each set."
 
 
 def over_sets_text(base: str, over: OverSets) -> str:

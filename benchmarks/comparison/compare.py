@@ -26,6 +26,7 @@ from contrastbench.benchmarks.comparison.statistics import (
 from contrastbench.benchmarks.records.experiment import ByData, Experiment
 from contrastbench.benchmarks.records.scored import folds_of, scored, scored_data
 from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.tables import controls
 from contrastbench.benchmarks.tables.entries import shown_value
 from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.losses.errors import UserError, unknown
@@ -77,6 +78,7 @@ class Comparison:
     verdict: str = "untested"
     why: str = ""  # it is untested
     failure: str = ""  # how seeds of the row failed; failed: all of them
+    control: str = ""  # the name of the control that the row is
 
     @property
     def same(self) -> bool:
@@ -113,14 +115,21 @@ def compare(
         if row is not base and table.runnable(row, column)
     ]
     comparisons = [one for one in comparisons if one.seeds or one.failure or one.why]
-    level = alpha / max(1, sum(one.t.p is not None for one in comparisons))
-    return decide([with_power(one, level) for one in comparisons], test, alpha)
+    contestants = [one for one in comparisons if not one.control]
+    others = [one for one in comparisons if one.control]
+    return [one for family in (contestants, others) for one in decided(family, test, alpha)]
+
+
+def decided(family: list[Comparison], test: str, alpha: float) -> list[Comparison]:
+    """Return the comparisons of one family with power and verdict, corrected among themselves."""
+    level = alpha / max(1, sum(one.t.p is not None for one in family))
+    return decide([with_power(one, level) for one in family], test, alpha)
 
 
 def baseline_row(table: Table, name: str | None = None) -> Row:
     """The row of that name.
 
-    By default the first with InfoNCE, or else the first that can be run.
+    By default the first with InfoNCE, or else the first that is trained, or can be run at all.
     """
     rows = {
         row.name: row
@@ -131,8 +140,9 @@ def baseline_row(table: Table, name: str | None = None) -> Row:
         raise UserError(f"table {table.name} has only quoted rows: there is nothing to compare")
     if name is not None and name not in rows:
         raise unknown(f"row of {table.name} that can be run", name, rows)
-    default = next((row.name for row in rows.values() if row.loss == "infonce"), next(iter(rows)))
-    return rows[name or default]
+    if name is not None:
+        return rows[name]
+    return controls.baseline(rows.values()) or next(iter(rows.values()))
 
 
 def runs(table: Table, row: Row, column: str, results: Path) -> Runs:
@@ -151,7 +161,7 @@ def compare_cell(
     seeds = tuple(sorted(mine.keys() & theirs.keys()))
     unpaired = len(mine.keys() ^ theirs.keys())
     about = row.name, column, ours.work[0].domain, ours.work[0].dataset
-    comparison = Comparison(*about, seeds, unpaired, failure=ours.failure)
+    comparison = Comparison(*about, seeds, unpaired, failure=ours.failure, control=row.control)
     if not seeds:
         return without_pairs(comparison, base, ours)
     if is_same(base, ours):

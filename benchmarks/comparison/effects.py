@@ -42,7 +42,17 @@ class Effect:
     holm_equal: float = 1.0
     detectable: float | None = None  # the effect found four times in five at the verdict's level
     verdict: str = "undecided"
-    control: bool = False  # it is no contestant
+    must: str = ""  # of a control, which is no contestant: how it has to come out
+
+    @property
+    def control(self) -> bool:
+        """Whether the row is no contestant."""
+        return bool(self.must)
+
+    @property
+    def came_out(self) -> bool:
+        """Whether a control is as it must be: by its verdict, or by its sign for `below`."""
+        return self.estimate < 0 if self.must == "below" else self.verdict == self.must
 
     @property
     def by_domain(self) -> dict[str, float]:
@@ -84,7 +94,7 @@ class OverSets:
 def over_sets(
     comparisons: Sequence[Comparison],
     untrained: Sequence[str],
-    controls: Sequence[str] = (),
+    controls: Mapping[str, str] | None = None,
     margin: float | None = None,
     alpha: float = ALPHA,
 ) -> OverSets:
@@ -94,10 +104,12 @@ def over_sets(
         comparisons: every row against the baseline in every column.
         untrained: rows without a training, such as the raw input: the baseline's gain is over the
             best of them.
-        controls: all rows that are no contestants; they have effects but no part in corrections.
+        controls: all rows that are no contestants, each with how it has to come out: `worse`,
+            `below` or `better`. They have effects but no part in corrections.
         margin: effects within it are equal; by default 10 % of the gain, or one point.
         alpha: the level of verdicts, over all rows together.
     """
+    controls = controls or {}
     gains, left_out = gains_of([one for one in comparisons if one.row in untrained])
     if margin is None:
         margin = MARGIN if gains else POINTS_MARGIN
@@ -110,11 +122,13 @@ def over_sets(
     tested = [one for one in some if one.row not in {*controls, *copies}]
     contestants = decided(tested, alpha)
     contestants += [replace(one, verdict=COPY) for one in some if one.row in copies]
-    others = [control(one, rows[one.row], alpha) for one in some if one.row in controls]
+    others = [
+        control(one, rows[one.row], controls[one.row], alpha) for one in some if one.row in controls
+    ]
     return OverSets([*contestants, *others], gains, left_out, margin, alpha)
 
 
-def control(one: Effect, mine: Sequence[Comparison], alpha: float) -> Effect:
+def control(one: Effect, mine: Sequence[Comparison], must: str, alpha: float) -> Effect:
     """Return a control with its verdict over all sets, also those on which training gains nothing.
 
     Only these sets can show that the comparison sees nothing at all.
@@ -122,9 +136,9 @@ def control(one: Effect, mine: Sequence[Comparison], alpha: float) -> Effect:
     everywhere, _ = effects_by_set(mine, {})
     e, weights = list(everywhere.values()), weights_of(everywhere)
     if signed_rank.smallest_p(len(e)) > alpha:
-        return replace(one, verdict=FEW, control=True)
+        return replace(one, verdict=FEW, must=must)
     p = signed_rank.p_value(e, weights)
-    return replace(verdict(replace(one, p=p), p, 1.0, alpha), control=True)
+    return replace(verdict(replace(one, p=p), p, 1.0, alpha), must=must)
 
 
 def gains_of(untrained: Sequence[Comparison]) -> tuple[dict[Set, float], list[Set]]:

@@ -6,7 +6,7 @@ from math import inf
 
 from contrastbench.benchmarks.comparison.statistics import ALPHA, Ranking, rank
 from contrastbench.benchmarks.tables.entries import Entry
-from contrastbench.benchmarks.tables.table import Table
+from contrastbench.benchmarks.tables.table import Row, Table
 
 FEWEST = 3  # methods that have ranks
 
@@ -81,12 +81,17 @@ def split(
     lines: Sequence[Sequence[Entry]],
 ) -> tuple[list[Sequence[Entry]], list[Sequence[Entry]]]:
     """Methods that fill half of the columns that are filled, and others; all if these are few."""
-    methods = [line for line in lines if not line[0].row.repeats and any(map(filled, line))]
+    methods = [line for line in lines if is_ranked(line[0].row) and any(map(filled, line))]
     columns = sum(any(map(filled, column)) for column in zip(*methods, strict=True))
     most = [line for line in methods if 2 * sum(map(filled, line)) >= columns]
     if len(most) < FEWEST:
         return methods, []
     return most, [line for line in methods if line not in most]
+
+
+def is_ranked(row: Row) -> bool:
+    """Whether a row is a method: no repetition on other data, and no control but the untrained."""
+    return not row.repeats and row.control in ("", "untrained")
 
 
 def filled(place: Entry) -> bool:

@@ -19,10 +19,10 @@ class Sight:
 
 
 def sights(comparisons: Iterable[Comparison]) -> list[Sight]:
-    """One for each column in which some method was tested."""
+    """Return one for each column in which some loss was tested; controls do not count."""
     by_column: dict[str, list[Comparison]] = {}
     for one in comparisons:
-        if one.detectable is not None:
+        if one.detectable is not None and not one.control:
             by_column.setdefault(one.column, []).append(one)
     return [sight(column, tested) for column, tested in by_column.items()]
 

@@ -30,10 +30,8 @@ def test_value_and_gradients_are_those_of_the_equation(seed: int) -> None:
     found = loss(same_class(z, None, labels))
     expected = equation_5(loss.weights, z, labels, loss.temperature)
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
-    pairs = zip(
-        *(torch.autograd.grad(x, [z, loss.weights]) for x in (found, expected)), strict=True
-    )
-    for a, b in pairs:
+    ours, theirs = (torch.autograd.grad(x, [z, loss.weights]) for x in (found, expected))
+    for a, b in zip(ours, theirs, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-12)
 
 

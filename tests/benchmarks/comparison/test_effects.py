@@ -15,6 +15,7 @@ from contrastbench.benchmarks.comparison.effects import (
 )
 from counts import times
 
+CONTROL = {"none": "worse"}
 SETS = [*[("graph", f"G{k}") for k in range(6)], *[("image", f"I{k}") for k in range(4)]]
 
 
@@ -90,20 +91,20 @@ def test_domains_count_alike() -> None:
     ],
 )
 def test_four_verdicts(differences: list[float], verdict: str) -> None:
-    found = over_sets([*untrained(), *lines("new", differences)], ["none"], ["none"])
+    found = over_sets([*untrained(), *lines("new", differences)], ["none"], CONTROL)
     assert of(found, "new").verdict == verdict
 
 
 def test_controls_have_no_part_in_corrections() -> None:
     rows = [*untrained(), *lines("a", [2.0 + k / 10 for k in range(10)])]
-    alone = of(over_sets(rows, ["none"], ["none"]), "a")
+    alone = of(over_sets(rows, ["none"], CONTROL), "a")
     assert alone.holm == alone.p
-    beside = of(over_sets([*rows, *lines("b", [1.0] * 10)], ["none"], ["none"]), "a")
+    beside = of(over_sets([*rows, *lines("b", [1.0] * 10)], ["none"], CONTROL), "a")
     assert beside.holm == pytest.approx(2 * alone.p)
 
 
 def test_five_sets_decide_nothing_and_say_so() -> None:
-    found = over_sets([*untrained()[:5], *lines("new", [3.0] * 10)[:5]], ["none"], ["none"])
+    found = over_sets([*untrained()[:5], *lines("new", [3.0] * 10)[:5]], ["none"], CONTROL)
     assert (of(found, "new").verdict, of(found, "new").detectable) == ("undecided", None)
 
 
@@ -113,7 +114,7 @@ def simulated(rng: np.random.Generator, shift: float, rows: int = 8) -> OverSets
     for k in range(rows):
         true = rng.normal(shift, 0.5, size=len(SETS))  # points
         found += lines(f"loss {k}", [float(t + rng.normal(0, 0.5)) for t in true])
-    return over_sets(found, ["none"], ["none"])
+    return over_sets(found, ["none"], CONTROL)
 
 
 def test_without_an_effect_one_family_in_twenty_has_a_verdict_at_most() -> None:
@@ -140,7 +141,7 @@ def test_the_answer_says_controls_verdicts_and_what_could_be_seen() -> None:
         *lines("good", [2.0 + k / 10 for k in range(10)]),
         *lines("same", [0.1, -0.1, 0.2, -0.2, 0.3, -0.3, 0.1, -0.1, 0.2, -0.2]),
     ]
-    text = over_sets_text("infonce", over_sets(rows, ["none"], ["none"]))
+    text = over_sets_text("infonce", over_sets(rows, ["none"], CONTROL))
     assert text.startswith(
         "Over 10 data sets better than infonce: good (+25 %); equal within 10 % of the training "
         "gain: same (+0 %). An effect of "
@@ -149,19 +150,47 @@ def test_the_answer_says_controls_verdicts_and_what_could_be_seen() -> None:
 
 def test_a_control_that_is_not_worse_makes_the_comparison_unreadable() -> None:
     blind = lines("none", [-3.0, 3.1, -2.0, 2.1, -1.0, 1.1, -3.2, 3.3, -2.2, 2.3])
-    found = over_sets([*blind, *lines("new", [1.0] * 10)], ["none"], ["none"])
-    assert controls_text("infonce", found) == (
+    found = over_sets([*blind, *lines("new", [1.0] * 10)], ["none"], CONTROL)
+    assert controls_text("infonce", found, blind) == (
         "This comparison cannot be read: 'none' is not worse than infonce, as a control must be."
     )
-    seeing = over_sets([*untrained(), *lines("new", [1.0] * 10)], ["none"], ["none"])
-    assert controls_text("infonce", seeing) == (
-        "Controls: 'none' is worse than infonce, as a control must be."
+    seeing = over_sets([*untrained(), *lines("new", [1.0] * 10)], ["none"], CONTROL)
+    assert controls_text("infonce", seeing, []) == "Controls: 'none' is worse than infonce."
+
+
+def test_each_control_has_to_come_out_in_its_own_way() -> None:
+    musts = {"none": "worse", "half": "below", "by class": "better", "network": "better"}
+    rows = [*untrained(), *lines("half", [-1.0] * 9 + [8.0]), *lines("by class", [3.0] * 10)]
+    rows += lines("network", [3.0, -3.1, 2.0, -2.1, 1.0, -1.1, 3.2, -3.3, 2.2, -2.3])
+    found = over_sets(rows, ["none"], musts)
+    assert [one.came_out for one in found.effects] == [True, True, True, False]
+    assert controls_text("infonce", found, rows) == (
+        "This comparison cannot be read: 'network' is not better than infonce, as a control "
+        "must be."
+    )
+    del musts["network"]
+    found = over_sets(rows[:-10], ["none"], musts)
+    assert controls_text("infonce", found, rows) == (
+        "Controls: 'none' is worse than infonce; 'half' is below infonce; "
+        "'by class' is better than infonce."
+    )
+
+
+def test_with_few_sets_each_set_is_judged_by_its_own_controls() -> None:
+    few = [line("none", SETS[0], -10.0), line("none", SETS[1], 0.5)]
+    found = over_sets([*few, *lines("new", [1.0] * 10)[:2]], ["none"], CONTROL)
+    assert controls_text("infonce", found, few) == (
+        "G1 cannot be read: 'none' is no worse than infonce there."
+    )
+    found = over_sets([few[0], *lines("new", [1.0] * 10)[:1]], ["none"], CONTROL)
+    assert controls_text("infonce", found, few[:1]) == (
+        "Controls: 'none' is below infonce on each set."
     )
 
 
 def test_a_control_is_judged_on_all_sets_not_on_those_where_training_gains() -> None:
     half = lines("none", [-10.0] * 5 + [10.0] * 5)
-    found = over_sets([*half, *lines("new", [1.0] * 10)], ["none"], ["none"])
+    found = over_sets([*half, *lines("new", [1.0] * 10)], ["none"], CONTROL)
     assert len(found.gains) == 5
     assert of(found, "none").verdict == "undecided"
 
@@ -169,7 +198,7 @@ def test_a_control_is_judged_on_all_sets_not_on_those_where_training_gains() -> 
 def test_a_copy_of_the_baseline_has_no_part_in_corrections() -> None:
     rows = [*untrained(), *lines("a", [2.0 + k / 10 for k in range(10)])]
     copy = [line("copy", where, None, why="the same as infonce by algebra") for where in SETS]
-    found = over_sets([*rows, *copy], ["none"], ["none"])
+    found = over_sets([*rows, *copy], ["none"], CONTROL)
     assert of(found, "a").holm == of(found, "a").p
     assert of(found, "copy").verdict == "the same loss"
     assert "copy" not in over_sets_text("infonce", found)
@@ -178,6 +207,8 @@ def test_a_copy_of_the_baseline_has_no_part_in_corrections() -> None:
 def test_a_control_that_failed_everywhere_is_not_judged() -> None:
     lost = [line("raw", where, None, verdict="failed") for where in SETS]
     found = over_sets(
-        [*untrained(), *lost, *lines("a", [1.0] * 10)], ["none", "raw"], ["none", "raw"]
+        [*untrained(), *lost, *lines("a", [1.0] * 10)],
+        ["none", "raw"],
+        {"none": "worse", "raw": "worse"},
     )
     assert of(found, "raw").verdict == "too few sets"

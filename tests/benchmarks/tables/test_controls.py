@@ -1,0 +1,121 @@
+"""Control rows of a sweep: which there are, their recipes, and the setting that they take."""
+
+from pathlib import Path
+
+import pytest
+
+from contrastbench.benchmarks.sweeps.plan import places
+from contrastbench.benchmarks.tables import selections
+from contrastbench.benchmarks.tables.controls import CONTROLS
+from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.table import Row, Setting, Table
+from contrastbench.losses.spec import LossSpec
+
+RESULTS = Path(__file__).parents[3] / "results"
+SWEEP = """\
+seeds: 0-1
+controls: true
+domains: {graph: {}, tabular: {}, image: {}, sentence: {}}
+losses: [adnce, {infonce: {temperature: 0.2}}]
+"""
+
+
+def sweep(folder: Path, text: str = SWEEP, name: str = "mine.yaml") -> Table:
+    path = folder / name
+    path.write_text(text)
+    return load(str(path))
+
+
+def row_of(table: Table, name: str) -> Row:
+    return next(row for row in table.rows if row.name == name)
+
+
+def column_in(table: Table, domain: str) -> str:
+    return next(name for name, column in table.columns.items() if column.domain == domain)
+
+
+def test_each_control_is_a_last_row_and_the_first_infonce_is_their_baseline(tmp_path: Path) -> None:
+    table = sweep(tmp_path)
+    assert [row.name for row in table.rows[2:]] == list(CONTROLS)
+    losses = [(row.loss, row.params) for row in table.rows[2:]]
+    tuned = ("infonce", {"temperature": 0.2})
+    assert losses == [("none", {}), ("none", {}), tuned, tuned, tuned, ("cross_entropy", {})]
+
+
+@pytest.mark.parametrize(
+    ("domain", "values"),
+    [
+        ("graph", ["raw", None, True, 10, "supervised", "supervised"]),
+        ("tabular", ["raw", None, True, 10, "supervised", "supervised"]),
+        ("image", ["raw", None, True, 12, "supervised", "supervised"]),
+        ("sentence", [None, None, True, 1, None, None]),
+    ],
+)
+def test_each_domain_has_those_that_its_recipe_allows(
+    tmp_path: Path, domain: str, values: list[object]
+) -> None:
+    table = sweep(tmp_path)
+    column = column_in(table, domain)
+    keys = ["encoder", "", "permuted", "epochs", "pairing", "pairing"]
+    for name, key, value in zip(CONTROLS, keys, values, strict=True):
+        row = row_of(table, name)
+        if key and value is None:
+            assert not table.runnable(row, column), name
+        else:
+            recipe = table.experiment(row, column).full_recipe
+            assert not key or getattr(recipe, key) == value, name
+
+
+def test_a_listed_none_is_the_untrained_control(tmp_path: Path) -> None:
+    table = sweep(tmp_path, SWEEP.replace("[adnce", "[none, adnce"))
+    assert row_of(table, "none").control == "untrained"
+    assert "untrained" not in [row.name for row in table.rows]
+
+
+def test_a_sweep_without_the_key_has_none(tmp_path: Path) -> None:
+    table = sweep(tmp_path, SWEEP.replace("controls: true\n", ""))
+    assert not any(row.control for row in table.rows)
+
+
+def test_a_file_that_extends_adds_controls_for_all_columns(tmp_path: Path) -> None:
+    sweep(tmp_path, "seeds: 0-1\ndomains: {graph: {}}\nlosses: [infonce, adnce]\n", "base.yaml")
+    table = sweep(tmp_path, "extends: base.yaml\ncontrols: true\ndomains: {tabular: {}}\n")
+    assert [row.name for row in table.rows[2:]] == list(CONTROLS)
+    assert list(row_of(table, "half the epochs").recipe_by_column) == list(table.columns)
+
+
+def test_a_loss_joins_before_the_controls(tmp_path: Path) -> None:
+    sweep(tmp_path)
+    table = load(str(tmp_path / "mine.yaml"), losses=[LossSpec("infonce", {})])
+    assert [row.name for row in table.rows[2:]] == ["infonce", *CONTROLS]
+    assert table.joined == ["infonce"]
+
+
+def test_a_control_has_no_trials_and_takes_what_its_baseline_chose(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = SWEEP.replace("controls", "tune: {trials: 4}\ncontrols").replace(
+        "{infonce: {temperature: 0.2}}", "infonce"
+    )
+    table = sweep(tmp_path, text)
+    column, row = column_in(table, "tabular"), row_of(table, "half the epochs")
+    assert selections.trials(table, row, column, tmp_path) == []
+    assert selections.is_open(table, row, column, tmp_path)
+    assert selections.choose(table, row, column, tmp_path) == "0 of 4 trials are done"
+    best = Setting({"temperature": 0.1}, "infonce", {"lr": 0.5})
+    monkeypatch.setattr(selections, "best_setting", lambda *_: best)
+    work = selections.choose(table, row, column, tmp_path)
+    assert (work.loss.params, work.recipe["lr"], work.recipe["epochs"]) == (best.params, 0.5, 10)
+    network = selections.choose(table, row_of(table, "cross entropy"), column, tmp_path)
+    assert (network.loss, network.recipe["lr"]) == (LossSpec("cross_entropy", {}), 0.5)
+
+
+def test_where_folds_choose_a_control_takes_what_most_of_them_chose() -> None:
+    table = selections.resolve(load("standard-1"), None, RESULTS)
+    row = row_of(table, "permuted positives")
+    assert table.experiment(row, "ENZYMES").loss == LossSpec("infonce", {"temperature": 0.61})
+
+
+def test_controls_are_places_of_a_plan(tmp_path: Path) -> None:
+    rows = {place.row.name for place in places(sweep(tmp_path), ["domain=image"])}
+    assert rows == {"adnce", "infonce (temperature=0.2)", *CONTROLS}
