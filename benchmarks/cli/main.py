@@ -7,7 +7,6 @@ import inspect
 import sys
 import warnings
 from collections.abc import Callable
-from importlib.metadata import version as installed
 from typing import Annotated, NoReturn
 
 import typer
@@ -16,6 +15,7 @@ from contrastbench.benchmarks.cli import analyse, check, data, perf, run, score,
 from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.running import launch
 from contrastbench.benchmarks.running.interruption import TERMINATED, end_on_sigterm
+from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.domains.reading import cause
 from contrastbench.losses.errors import UserError, is_out_of_memory, printable, tell
 
@@ -67,12 +67,12 @@ app.add_typer(analyse.app, name="analyse", short_help=analyse.app.info.help)
 def start(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", help="The installed version, and exit.")
+        bool, typer.Option("--version", help="The version, and exit.")
     ] = False,
 ) -> None:
     """What `bench` does without a command."""
     if version:
-        say(f"contrastbench {installed('contrastbench')}")
+        say(f"contrastbench {provenance().version or 'of an unknown version'}")
         raise typer.Exit
     if context.invoked_subcommand is None:
         show(context.get_help())

@@ -22,9 +22,10 @@ from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.running import ranks, tensorboard
 from contrastbench.benchmarks.running.devices import PeakMemory, open_device
-from contrastbench.benchmarks.running.environment import commit, environment
+from contrastbench.benchmarks.running.environment import environment
 from contrastbench.benchmarks.running.interruption import termination_kept
 from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.benchmarks.running.training import AnyDomain, Diverged, total, train
 from contrastbench.domains.base import Evaluation, Exports, PairsByClass
 from contrastbench.domains.reading import cause
@@ -95,7 +96,7 @@ def run_alone(
     data_hash: str | None,
 ) -> tuple[Record, Path]:
     """As `run`, where no other thread trains."""
-    commit()  # of the code that was loaded: its checkout may move on meanwhile
+    provenance()  # of the code that was loaded: its checkout may move on meanwhile
     cell, domain = prepare(experiment, seed, options, cores)
     check_same(cell, data_hash)
     if found := ranks.from_first(lambda: finished(cell, domain, options)):
