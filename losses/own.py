@@ -11,11 +11,12 @@ import sys
 import textwrap
 from collections.abc import Iterator, Mapping
 from functools import cache
-from os.path import isfile
+from os.path import commonpath, isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contrastbench.losses.errors import UserError, unknown, users_code
+from contrastbench.losses.expression import file_and_class, is_sum, split_sum, weighted
 from contrastbench.losses.source import Sources
 
 if TYPE_CHECKING:
@@ -145,6 +146,30 @@ def code_of_package(file: str) -> bytes:
 def first_code(file: str) -> bytes:
     """Return the contents of a file at the first call of this process."""
     return Path(file).read_bytes()
+
+
+def portable(name: str, sources: Sources) -> tuple[str, dict[str, str]]:
+    """Return the name of a user's own loss and its files, by paths within the folder of all.
+
+    Written to another folder they make the same loss: `own_code` sorts them by these paths. The
+    loss of a package has no files here, and nor has one whose files are not UTF-8.
+    """
+    folder = commonpath([path.parent for path in sources.contents]) if sources.contents else ""
+    try:
+        files = {
+            path.relative_to(folder).as_posix(): content.decode()
+            for path, content in sources.contents.items()
+        }
+    except UnicodeDecodeError:
+        files = {}
+
+    def within(term: str) -> str:
+        own = file_and_class(term)
+        return f"{own[0].absolute().relative_to(folder).as_posix()}:{own[1]}" if own else term
+
+    if not is_sum(name):
+        return within(name), files
+    return " + ".join(weighted(within(term), weight) for weight, term in split_sum(name)), files
 
 
 def source_files(kind: type) -> Iterator[str]:

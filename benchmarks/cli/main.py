@@ -66,9 +66,7 @@ app.add_typer(analyse.app, name="analyse", short_help=analyse.app.info.help)
 @app.callback(invoke_without_command=True)
 def start(
     context: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", help="The version, and exit.")
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", help="The version, and exit.")] = False,
 ) -> None:
     """What `bench` does without a command."""
     if version:

@@ -27,7 +27,7 @@ def environment(device: torch.device) -> dict[str, Any]:
 
 
 def circumstances(device: torch.device) -> Circumstances:
-    """Commit, versions, device and threads: where they are the same, equal numbers are promised.
+    """Commit, versions, device, model of the CPU and threads: all that equal numbers need.
 
     Of an accelerator also its memory and whether it was asked to be deterministic, without which
     nothing is promised.
@@ -39,6 +39,7 @@ def circumstances(device: torch.device) -> Circumstances:
         "commit": code.commit,
         "versions": {**versions, **devices.libraries(device)},
         "device": devices.device_name(device),
+        "cpu": devices.cpu_model(),
         **({"devices": of_ranks} if of_ranks else {}),
         "threads": torch.get_num_threads(),
         **devices.memory_gib(device),

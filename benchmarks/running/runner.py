@@ -18,6 +18,7 @@ from joblib import cpu_count
 from torch import nn
 
 from contrastbench.benchmarks.records import exports, files, reading, store
+from contrastbench.benchmarks.records.command import command
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.running import ranks, tensorboard
@@ -39,6 +40,8 @@ from contrastbench.losses.errors import (
     printable,
     tell,
 )
+from contrastbench.losses.own import portable
+from contrastbench.losses.spec import LossSpec
 
 # The generator that is seeded, the threads of torch and what can be imported are the process's.
 one_training = threading.RLock()
@@ -106,7 +109,7 @@ def run_alone(
         outcome = attempt(training.measure)
     if not ranks.is_first():
         return {**cell.identity, **outcome}, cell.path(options.results)
-    record, path = publish(cell, outcome, options.results, domain.device)
+    record, path = publish(cell, outcome, options, domain.device)
     if record["status"] in store.FINAL:
         training.checkpoint.unlink(missing_ok=True)
     return record, path
@@ -333,7 +336,7 @@ class NotWritten(UserError):
 
 
 def publish(
-    cell: Cell, outcome: Record, results: Path, device: torch.device
+    cell: Cell, outcome: Record, options: Options, device: torch.device
 ) -> tuple[Record, Path]:
     """The record as it stands after publishing: another runner's, if that was first.
 
@@ -345,11 +348,13 @@ def publish(
         **cell.identity,
         "key": cell.key,
         **outcome,
+        "command": command(cell.experiment, cell.seed, device_words(options, device)),
+        **own_loss(cell.experiment.loss),
         "environment": environment(device),
     }
-    path = cell.path(results)
+    path = cell.path(options.results)
     if record["status"] not in store.FINAL:
-        path = cell.path(results, f".{record['status']}-{time.time_ns()}")
+        path = cell.path(options.results, f".{record['status']}-{time.time_ns()}")
     try:
         store.publish(record, path)
     except OSError as error:
@@ -359,6 +364,25 @@ def publish(
             f"cannot write {path} ({error.strerror}): the record is printed above", record
         ) from None
     return reading.find(path) or record, path
+
+
+def device_words(options: Options, device: torch.device) -> list[str]:
+    """Return the words of `bench run` that say where the data lie and what computes."""
+    several = ranks.size() > 1
+    words = ["--device", device.type if several else str(device)]
+    words += ["--threads", str(torch.get_num_threads())]
+    words += ["--devices", str(ranks.size())] * several
+    words += ["--data-root", str(options.data_root)] if options.data_root else []
+    words += ["--no-deterministic"] * (not options.deterministic)
+    return words + ["--tf32"] * options.tf32
+
+
+def own_loss(loss: LossSpec) -> Record:
+    """Return the record's field on a user's own loss; nothing for a registered one."""
+    if not loss.code:
+        return {}
+    name, files = portable(loss.name, loss.sources)
+    return {"own_loss": {"name": name, "files": files}}
 
 
 @dataclass(frozen=True)
