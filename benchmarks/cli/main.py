@@ -11,7 +11,17 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from contrastbench.benchmarks.cli import analyse, check, data, perf, run, score, sweep, tables
+from contrastbench.benchmarks.cli import (
+    analyse,
+    check,
+    data,
+    perf,
+    reproduce,
+    run,
+    score,
+    sweep,
+    tables,
+)
 from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.running import launch
 from contrastbench.benchmarks.running.interruption import TERMINATED, end_on_sigterm
@@ -33,6 +43,7 @@ STOPPED = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
 KEEPING = (["run"], ["sweep"], ["merge"], ["pack"], ["data"], ["check-device"])  # as they go
 COMMANDS: dict[str, Callable[..., None]] = {
     "run": run.run,
+    "reproduce": reproduce.reproduce,
     "score": score.score,
     "sweep": sweep.sweep,
     "check": sweep.check,

@@ -122,7 +122,7 @@ def check_same(cell: Cell, data_hash: str | None) -> None:
             f"{cell.experiment.label}: a file was edited while the processes read it: run it again"
         )
     if data_hash not in (None, cell.data_hash):
-        raise UserError(
+        raise OtherData(
             f"{cell.experiment.dataset} was edited before seed {cell.seed} read it: "
             "run it again, so that all seeds have the same data"
         )
@@ -229,6 +229,10 @@ def check(options: Options, name: str, domain: AnyDomain, path: Path, finished: 
 
 class NoData(UserError):
     """The dataset cannot be had, or not by this recipe: no loss and no seed would change that."""
+
+
+class OtherData(UserError):
+    """The data are not those that were asked for."""
 
 
 class NoMemory(UserError):
