@@ -4,6 +4,7 @@ With the name and the parameters of the record they can be made again; the hash 
 an edited file from the one that was run.
 """
 
+import ast
 import hashlib
 import inspect
 import json
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 def class_in_file(path: Path, attribute: str, sources: Sources) -> Any:
     """A user's own loss class, from a file."""
     if not (sources.has(path) or isfile(path)):  # noqa: PTH113 - too long a name is none
-        raise UserError(f"no file {path}: give --loss as path/to/file.py:Class")
+        raise no_file(path)
     with users_code(f"import {path}"):
         module = sources.run(path)
     if not hasattr(module, attribute):
@@ -36,6 +37,23 @@ def class_in_file(path: Path, attribute: str, sources: Sources) -> Any:
             [k for k, v in vars(module).items() if isinstance(v, type)],
         )
     return checked_class(getattr(module, attribute), f"{attribute} in {path}")
+
+
+def lacks_class(path: Path) -> UserError:
+    """Return the error for a file of which no class is named; its code is not run."""
+    if not isfile(path):  # noqa: PTH113 - too long a name is none
+        return no_file(path)
+    with users_code(f"read {path}"):
+        tree = ast.parse(path.read_bytes())
+    names = [f"{path}:{node.name}" for node in tree.body if isinstance(node, ast.ClassDef)]
+    if not names:
+        return UserError(f"{path} has no class: write the loss as one, and give {path}:CLASS")
+    return UserError(f"{path} names no class: did you mean {' or '.join(names)}?")
+
+
+def no_file(path: Path) -> UserError:
+    """Return the error for the file of a loss that is not there."""
+    return UserError(f"no file {path}: give --loss as path/to/file.py:Class")
 
 
 def checked_class(candidate: Any, title: str) -> Any:

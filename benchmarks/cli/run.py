@@ -36,7 +36,7 @@ def run(
     loss: Loss,
     dataset: opt.Dataset = None,
     target: opt.Target = None,
-    seeds: Annotated[str, typer.Option(help="0-4 or 0,2,5.")] = "0",
+    seeds: Annotated[str, typer.Option("--seeds", "--seed", help="0-4 or 0,2,5.")] = "0",
     set_: opt.Set = None,
     recipe: opt.Recipe = None,
     tiny: opt.Tiny = False,
