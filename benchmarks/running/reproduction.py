@@ -159,7 +159,7 @@ def by_key(name: str, places: Sequence[Path]) -> Record:
 def named(name: str, results: Path) -> Iterator[Path]:
     """Yield the files of finished records whose key begins so, and whose seed is the given one."""
     key, _, seed = name.partition("-seed")
-    pattern = re.compile(f"{re.escape(key[:16])}[0-9a-f]*-seed{seed or '[0-9]+'}\\.json")
+    pattern = re.compile(f"{re.escape(key[:16])}[0-9a-f]*-seed{re.escape(seed) or '[0-9]+'}\\.json")
     for dataset in reading.datasets(results):
         there = reading.snapshot(dataset)
         for folder in {path.parent for path in there.files} | {

@@ -204,3 +204,13 @@ def test_a_gpus_settings_are_in_the_command() -> None:
     ]
     plain = ["--device", "cpu", "--threads", str(torch.get_num_threads())]
     assert device_words(Options(), torch.device("cpu")) == plain
+
+
+def test_several_devices_are_in_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    from contrastbench.benchmarks.running import runner
+    from contrastbench.benchmarks.running.options import Options
+
+    monkeypatch.setattr(runner.ranks, "size", lambda: 4)
+    words = runner.device_words(Options(), torch.device("cuda", 0))
+    threads = str(torch.get_num_threads())
+    assert words == ["--device", "cuda", "--threads", threads, "--devices", "4"]

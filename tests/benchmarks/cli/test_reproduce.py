@@ -134,6 +134,7 @@ def test_an_own_loss_is_run_from_its_record_once_it_is_trusted(bench, tmp_path: 
 MISTAKES = [
     (lambda record: "0" * 16, {}, "no record 0000000000000000 in results or "),
     (lambda record: record["key"], {}, "names 2 records: give one, such as "),
+    (lambda record: f"{record['key']}-seed(", {}, "-seed( in results or "),
     (lambda record: "nowhere/x-seed0.json", {}, "no record nowhere/x-seed0 in results or "),
     (name_of, {"loss_code": "0" * 64}, "is somebody's own, and the record has no file"),
     (name_of, {"protocol": "graphcl/0"}, "the record is of protocol graphcl/0, this version has"),
