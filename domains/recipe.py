@@ -130,8 +130,13 @@ class Recipe(BaseModel):
         """Hashes for the record in place of paths: equal data are equal wherever they lie."""
         return {}
 
-    def fetch(self, folder: Path | None, trained: bool) -> dict[str, str]:
+    def fetch(self, dataset: str, folder: Path | None, trained: bool) -> dict[str, str]:
         """Bring what it names besides the dataset into a data root, or into the cache; where.
+
+        Args:
+            dataset: the one that is trained and scored, which may need nothing else.
+            folder: the data root; None: the cache.
+            trained: whether there is a loss to train with.
 
         Raises:
             UserError: it cannot be had.

@@ -4,6 +4,7 @@ With the name and the parameters of the record they can be made again; the hash 
 an edited file from the one that was run.
 """
 
+import ast
 import hashlib
 import inspect
 import json
@@ -11,11 +12,12 @@ import sys
 import textwrap
 from collections.abc import Iterator, Mapping
 from functools import cache
-from os.path import isfile
+from os.path import commonpath, isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contrastbench.losses.errors import UserError, unknown, users_code
+from contrastbench.losses.expression import file_and_class, is_sum, split_sum, weighted
 from contrastbench.losses.source import Sources
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 def class_in_file(path: Path, attribute: str, sources: Sources) -> Any:
     """A user's own loss class, from a file."""
     if not (sources.has(path) or isfile(path)):  # noqa: PTH113 - too long a name is none
-        raise UserError(f"no file {path}: give --loss as path/to/file.py:Class")
+        raise no_file(path)
     with users_code(f"import {path}"):
         module = sources.run(path)
     if not hasattr(module, attribute):
@@ -35,6 +37,23 @@ def class_in_file(path: Path, attribute: str, sources: Sources) -> Any:
             [k for k, v in vars(module).items() if isinstance(v, type)],
         )
     return checked_class(getattr(module, attribute), f"{attribute} in {path}")
+
+
+def lacks_class(path: Path) -> UserError:
+    """Return the error for a file of which no class is named; its code is not run."""
+    if not isfile(path):  # noqa: PTH113 - too long a name is none
+        return no_file(path)
+    with users_code(f"read {path}"):
+        tree = ast.parse(path.read_bytes())
+    names = [f"{path}:{node.name}" for node in tree.body if isinstance(node, ast.ClassDef)]
+    if not names:
+        return UserError(f"{path} has no class: write the loss as one, and give {path}:CLASS")
+    return UserError(f"{path} names no class: did you mean {' or '.join(names)}?")
+
+
+def no_file(path: Path) -> UserError:
+    """Return the error for the file of a loss that is not there."""
+    return UserError(f"no file {path}: give --loss as path/to/file.py:Class")
 
 
 def checked_class(candidate: Any, title: str) -> Any:
@@ -145,6 +164,30 @@ def code_of_package(file: str) -> bytes:
 def first_code(file: str) -> bytes:
     """Return the contents of a file at the first call of this process."""
     return Path(file).read_bytes()
+
+
+def portable(name: str, sources: Sources) -> tuple[str, dict[str, str]]:
+    """Return the name of a user's own loss and its files, by paths within the folder of all.
+
+    Written to another folder they make the same loss: `own_code` sorts them by these paths. The
+    loss of a package has no files here, and nor has one whose files are not UTF-8.
+    """
+    folder = commonpath([path.parent for path in sources.contents]) if sources.contents else ""
+    try:
+        files = {
+            path.relative_to(folder).as_posix(): content.decode()
+            for path, content in sources.contents.items()
+        }
+    except UnicodeDecodeError:
+        files = {}
+
+    def within(term: str) -> str:
+        own = file_and_class(term)
+        return f"{own[0].absolute().relative_to(folder).as_posix()}:{own[1]}" if own else term
+
+    if not is_sum(name):
+        return within(name), files
+    return " + ".join(weighted(within(term), weight) for weight, term in split_sum(name)), files
 
 
 def source_files(kind: type) -> Iterator[str]:

@@ -29,7 +29,7 @@ from contrastbench.losses.expression import (
     weighted,
 )
 from contrastbench.losses.limits import Limits
-from contrastbench.losses.own import class_in_file, make
+from contrastbench.losses.own import class_in_file, lacks_class, make
 from contrastbench.losses.ranges import Range
 from contrastbench.losses.source import Sources
 
@@ -306,6 +306,8 @@ def loss_class(name: str, sources: Sources | None = None) -> Any:
         return getattr(importlib.import_module(f"contrastbench.losses.{module}"), attribute)
     if own := file_and_class(name):
         return class_in_file(*own, sources or Sources())
+    if name.endswith(".py"):
+        raise lacks_class(Path(name))
     known = losses()
     if name not in known:
         raise unknown("loss", name, [*known, *ALIASES])

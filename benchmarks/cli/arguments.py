@@ -4,26 +4,12 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import yaml
-
 from contrastbench.benchmarks.records import experiment
+from contrastbench.benchmarks.records.command import parse_value
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.tables.grid import twice
 from contrastbench.losses.errors import UserError, unknown
 from contrastbench.losses.spec import LossSpec
-
-
-def parse_value(text: str) -> Any:
-    """A number in any notation, else what YAML makes of it."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError):
-        return text
 
 
 def parse_pairs(

@@ -118,7 +118,7 @@ def fetched(what: str, data_root: Path | None) -> Iterator[str]:
         name, recipe, trained = (one.domain, one.dataset), one.full_recipe, one.trained
         asked[name] = partial(brought, one.domain, one.dataset, data_root)
         further = (*name, recipe.model_dump_json(), str(trained))
-        asked[further] = partial(recipe.fetch, data_root, trained)
+        asked[further] = partial(recipe.fetch, one.dataset, data_root, trained)
     told = set[str]()
     for ask in asked.values():
         try:

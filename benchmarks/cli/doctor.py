@@ -10,6 +10,7 @@ from packaging.requirements import Requirement
 
 from contrastbench.benchmarks.running.devices import driver
 from contrastbench.benchmarks.running.environment import installed
+from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.domains.download import cache_folder
 
 
@@ -19,7 +20,7 @@ def report() -> Iterator[str]:
     Versions, devices, folders, and a pip line for each extra that is not complete.
     """
     yield f"Python {platform.python_version()} on {platform.platform()}, {os.cpu_count()} CPUs"
-    yield f"contrastbench {importlib.metadata.version('contrastbench')}"
+    yield f"contrastbench {provenance().version or 'of an unknown version'}"
     yield from map(describe, requirements(extra=""))
     for extra in importlib.metadata.metadata("contrastbench").get_all("Provides-Extra") or []:
         missing = [r for r in requirements(extra) if installed(r.name) is None]

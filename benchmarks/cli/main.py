@@ -7,15 +7,25 @@ import inspect
 import sys
 import warnings
 from collections.abc import Callable
-from importlib.metadata import version as installed
 from typing import Annotated, NoReturn
 
 import typer
 
-from contrastbench.benchmarks.cli import analyse, check, data, perf, run, score, sweep, tables
+from contrastbench.benchmarks.cli import (
+    analyse,
+    check,
+    data,
+    perf,
+    reproduce,
+    run,
+    score,
+    sweep,
+    tables,
+)
 from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.running import launch
 from contrastbench.benchmarks.running.interruption import TERMINATED, end_on_sigterm
+from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.domains.reading import cause
 from contrastbench.losses.errors import UserError, is_out_of_memory, printable, tell
 
@@ -33,6 +43,7 @@ STOPPED = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
 KEEPING = (["run"], ["sweep"], ["merge"], ["pack"], ["data"], ["check-device"])  # as they go
 COMMANDS: dict[str, Callable[..., None]] = {
     "run": run.run,
+    "reproduce": reproduce.reproduce,
     "score": score.score,
     "sweep": sweep.sweep,
     "check": sweep.check,
@@ -66,13 +77,11 @@ app.add_typer(analyse.app, name="analyse", short_help=analyse.app.info.help)
 @app.callback(invoke_without_command=True)
 def start(
     context: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", help="The installed version, and exit.")
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", help="The version, and exit.")] = False,
 ) -> None:
     """What `bench` does without a command."""
     if version:
-        say(f"contrastbench {installed('contrastbench')}")
+        say(f"contrastbench {provenance().version or 'of an unknown version'}")
         raise typer.Exit
     if context.invoked_subcommand is None:
         show(context.get_help())

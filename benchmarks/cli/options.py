@@ -46,7 +46,10 @@ Only = Annotated[
     list[str] | None,
     typer.Option(help="KEY=VALUE of row, column, domain, dataset or loss; repeat it for more."),
 ]
-Seeds = Annotated[str | None, typer.Option(help="0-4 or 0,2,5; default: the file's, or 0-4.")]
+Seeds = Annotated[
+    str | None,
+    typer.Option("--seeds", "--seed", help="0-4 or 0,2,5; default: the file's, or 0-4."),
+]
 Selection = Annotated[
     str | None,
     typer.Option(

@@ -13,6 +13,7 @@ from contrastbench.benchmarks.cli.loading import loading
 from contrastbench.benchmarks.cli.output import give, say
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.seeds import parse_seeds
+from contrastbench.benchmarks.records.store import cell_of
 from contrastbench.benchmarks.running import channel, checked, launch
 from contrastbench.benchmarks.running.options import Options, check_data_root
 from contrastbench.domains.registry import check_needs
@@ -36,7 +37,7 @@ def run(
     loss: Loss,
     dataset: opt.Dataset = None,
     target: opt.Target = None,
-    seeds: Annotated[str, typer.Option(help="0-4 or 0,2,5.")] = "0",
+    seeds: Annotated[str, typer.Option("--seeds", "--seed", help="0-4 or 0,2,5.")] = "0",
     set_: opt.Set = None,
     recipe: opt.Recipe = None,
     tiny: opt.Tiny = False,
@@ -102,11 +103,6 @@ def run(
         say(summary(done))
     if any(record["status"] != "ok" for record in done):
         raise typer.Exit(1)
-
-
-def cell_of(record: "Record") -> tuple[str, int]:
-    """What tells a record from others of its experiment."""
-    return record["data_hash"], record["seed"]
 
 
 def describe(record: "Record", path: Path, kept: bool = False) -> str:

@@ -1,7 +1,7 @@
 """`bench table`, `audit`, `compare` and `report`: what records say, without torch."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,7 +9,10 @@ from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import parse_losses
 from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.records.moment import one_moment
-from contrastbench.losses.errors import UserError
+from contrastbench.losses.errors import UserError, tell
+
+if TYPE_CHECKING:
+    from contrastbench.benchmarks.tables.table import Table
 
 
 @one_moment()
@@ -49,6 +52,17 @@ def table(
         joined = load(name, losses=parse_losses(loss or [], {}))
         chosen = selections.resolve(joined, selection, results)
         show(formats.render(chosen, results, format_))
+        if smoke := smoke_tests(joined, results):
+            tell(f"{smoke} records of --tiny are left out: a smoke test fills no table")
+
+
+def smoke_tests(table: "Table", results: Path) -> int:
+    """Return how many results of a table's smoke test there are."""
+    from contrastbench.benchmarks.sweeps.plan import places
+
+    small = table.model_copy(update={"tiny": True})
+    experiments = {place.experiment.key: place.experiment for place in places(small)}
+    return sum(1 for one in experiments.values() for _ in one.finished(results))
 
 
 @one_moment()

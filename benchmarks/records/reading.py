@@ -25,7 +25,10 @@ from contrastbench.losses.errors import UserError
 
 T = TypeVar("T")
 TRIES = 100  # listings, while somebody packs
-INCIDENTAL = ("seconds", "peak_memory_mib", "environment", "details")  # of two runs of one cell
+INCIDENTAL = (  # of two runs of one cell
+    *("seconds", "peak_memory_mib", "environment", "details"),
+    *("command", "own_loss"),
+)
 
 
 class Found(NamedTuple):

@@ -71,6 +71,13 @@ class Details(TypedDict, total=False):
     error: str | None
 
 
+class OwnLoss(TypedDict):
+    """The name of a user's own loss, and the files that it is made from."""
+
+    name: Text
+    files: dict[str, str]
+
+
 class Fields(TypedDict):
     """A record."""
 
@@ -89,6 +96,8 @@ class Fields(TypedDict):
     main: NotRequired[Text]
     details: Details
     environment: Environment
+    command: NotRequired[str]
+    own_loss: NotRequired[OwnLoss]
     seconds: NotRequired[Amount]
     peak_memory_mib: NotRequired[Amount | None]
 

@@ -62,6 +62,11 @@ def key(record: Record) -> str:
     return digest({name: record[name] for name in IDENTITY})
 
 
+def cell_of(record: Record) -> tuple[str, int]:
+    """Return what tells a record from others of its experiment."""
+    return record["data_hash"], record["seed"]
+
+
 def path(results: Path, record: Record, suffix: str = "") -> Path:
     """Where the record stands; failed tries stand beside it with a suffix."""
     parent = folder(results, record["domain"], record["dataset"], record["loss"])

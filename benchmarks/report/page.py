@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -15,6 +14,7 @@ from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.report import contents, plots
 from contrastbench.benchmarks.report.differences import differences_plot
 from contrastbench.benchmarks.report.groups import data, failures, read_groups
+from contrastbench.benchmarks.running.provenance import provenance
 
 HERE = Path(__file__).parent
 
@@ -37,7 +37,7 @@ def render(names: Sequence[str], results: Path, folder: Path | None = None) -> t
             failures=failures(chosen),
             sensitivities=list(plots.sensitivities(chosen)),
             alpha=ALPHA,
-            version=version("contrastbench"),
+            version=provenance().version or "",
         )
     )
     return page, f"tables: {len(shown)}, experiments: {len(chosen)}, records: {statuses.total()}"

@@ -1,6 +1,6 @@
 """Which losses of a user's own have passed the battery, so that a run can say it of others.
 
-An empty file for each, named by the hash of its code.
+An empty file for each, named by the hash of its code; a registered loss has no hash and no file.
 """
 
 from contextlib import suppress
@@ -11,8 +11,13 @@ import platformdirs
 
 def note(code: str) -> None:
     """Remember that this code has passed; where that cannot be written, it is forgotten."""
+    if not code:
+        return
     with suppress(OSError):
-        place(code).parent.mkdir(parents=True, exist_ok=True)
+        folder = place(code).parent
+        if folder.is_file():  # early versions wrote this file for registered losses
+            folder.unlink()
+        folder.mkdir(parents=True, exist_ok=True)
         place(code).touch()
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import torch
 
-from contrastbench.losses.errors import UserError
+from contrastbench.losses.errors import UserError, printable
 
+CPUINFO = Path("/proc/cpuinfo")
 REPEATABLE = {  # read when CUDA's and the compiler's libraries start
     "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
     "TORCHINDUCTOR_DETERMINISTIC": "1",
@@ -85,6 +86,23 @@ def device_name(device: torch.device) -> str:
     if device.type == "cpu":
         return f"{platform.machine()} CPU, {torch.backends.cpu.get_cpu_capability()}"
     return device.type
+
+
+@cache
+def cpu_model() -> str | None:
+    """Return the name of the CPU's model; None where the system tells none.
+
+    Clouds hide the name behind a general one, so that family and model follow it on x86.
+    """
+    try:
+        text = CPUINFO.read_text(errors="replace")
+    except OSError:
+        return printable(platform.processor()) or None
+    lines = (line.partition(":") for line in text.partition("\n\n")[0].splitlines())
+    about = {name.strip(): value.strip() for name, _, value in lines}
+    name = about.get("model name") or about.get("CPU part") or platform.processor()
+    numbers = [f"{key} {about[key]}" for key in ("cpu family", "model", "stepping") if key in about]
+    return printable(", ".join([name, *numbers] if name else numbers)) or None
 
 
 def memory_gib(device: torch.device) -> dict[str, float]:

@@ -18,13 +18,15 @@ from joblib import cpu_count
 from torch import nn
 
 from contrastbench.benchmarks.records import exports, files, reading, store
+from contrastbench.benchmarks.records.command import command
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.running import ranks, tensorboard
 from contrastbench.benchmarks.running.devices import PeakMemory, open_device
-from contrastbench.benchmarks.running.environment import commit, environment
+from contrastbench.benchmarks.running.environment import environment
 from contrastbench.benchmarks.running.interruption import termination_kept
 from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.benchmarks.running.training import AnyDomain, Diverged, total, train
 from contrastbench.domains.base import Evaluation, Exports, PairsByClass
 from contrastbench.domains.reading import cause
@@ -38,6 +40,8 @@ from contrastbench.losses.errors import (
     printable,
     tell,
 )
+from contrastbench.losses.own import portable
+from contrastbench.losses.spec import LossSpec
 
 # The generator that is seeded, the threads of torch and what can be imported are the process's.
 one_training = threading.RLock()
@@ -95,7 +99,7 @@ def run_alone(
     data_hash: str | None,
 ) -> tuple[Record, Path]:
     """As `run`, where no other thread trains."""
-    commit()  # of the code that was loaded: its checkout may move on meanwhile
+    provenance()  # of the code that was loaded: its checkout may move on meanwhile
     cell, domain = prepare(experiment, seed, options, cores)
     check_same(cell, data_hash)
     if found := ranks.from_first(lambda: finished(cell, domain, options)):
@@ -105,7 +109,7 @@ def run_alone(
         outcome = attempt(training.measure)
     if not ranks.is_first():
         return {**cell.identity, **outcome}, cell.path(options.results)
-    record, path = publish(cell, outcome, options.results, domain.device)
+    record, path = publish(cell, outcome, options, domain.device)
     if record["status"] in store.FINAL:
         training.checkpoint.unlink(missing_ok=True)
     return record, path
@@ -118,7 +122,7 @@ def check_same(cell: Cell, data_hash: str | None) -> None:
             f"{cell.experiment.label}: a file was edited while the processes read it: run it again"
         )
     if data_hash not in (None, cell.data_hash):
-        raise UserError(
+        raise OtherData(
             f"{cell.experiment.dataset} was edited before seed {cell.seed} read it: "
             "run it again, so that all seeds have the same data"
         )
@@ -227,6 +231,10 @@ class NoData(UserError):
     """The dataset cannot be had, or not by this recipe: no loss and no seed would change that."""
 
 
+class OtherData(UserError):
+    """The data are not those that were asked for."""
+
+
 class NoMemory(UserError):
     """The dataset does not fit into memory now: beside fewer other processes it may."""
 
@@ -332,7 +340,7 @@ class NotWritten(UserError):
 
 
 def publish(
-    cell: Cell, outcome: Record, results: Path, device: torch.device
+    cell: Cell, outcome: Record, options: Options, device: torch.device
 ) -> tuple[Record, Path]:
     """The record as it stands after publishing: another runner's, if that was first.
 
@@ -344,11 +352,13 @@ def publish(
         **cell.identity,
         "key": cell.key,
         **outcome,
+        "command": command(cell.experiment, cell.seed, device_words(options, device)),
+        **own_loss(cell.experiment.loss),
         "environment": environment(device),
     }
-    path = cell.path(results)
+    path = cell.path(options.results)
     if record["status"] not in store.FINAL:
-        path = cell.path(results, f".{record['status']}-{time.time_ns()}")
+        path = cell.path(options.results, f".{record['status']}-{time.time_ns()}")
     try:
         store.publish(record, path)
     except OSError as error:
@@ -358,6 +368,25 @@ def publish(
             f"cannot write {path} ({error.strerror}): the record is printed above", record
         ) from None
     return reading.find(path) or record, path
+
+
+def device_words(options: Options, device: torch.device) -> list[str]:
+    """Return the words of `bench run` that say where the data lie and what computes."""
+    several = ranks.size() > 1
+    words = ["--device", device.type if several else str(device)]
+    words += ["--threads", str(torch.get_num_threads())]
+    words += ["--devices", str(ranks.size())] * several
+    words += ["--data-root", str(options.data_root)] if options.data_root else []
+    words += ["--no-deterministic"] * (not options.deterministic)
+    return words + ["--tf32"] * options.tf32
+
+
+def own_loss(loss: LossSpec) -> Record:
+    """Return the record's field on a user's own loss; nothing for a registered one."""
+    if not loss.code:
+        return {}
+    name, files = portable(loss.name, loss.sources)
+    return {"own_loss": {"name": name, "files": files}}
 
 
 @dataclass(frozen=True)

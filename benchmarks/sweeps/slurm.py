@@ -61,7 +61,6 @@ def script(
         "job-name": name,
         "array": f"0-{int(jobs) - 1}",
         "cpus-per-task": str(workers),
-        "time": "24:00:00",
         "output": f"{logs.absolute()}/%A_%a.log",
         "open-mode": "append",
         "signal": f"TERM@{SECONDS_TO_CHECKPOINT}",

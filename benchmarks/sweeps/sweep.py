@@ -58,18 +58,23 @@ def run(
         raise UserError(nested.advice(old))
     store.sweep(options.results)
     claims.sweep(options.results / "claims")
-    costs, tried, failures = Costs(options.results), set[tuple[str, int]](), list[Failure]()
+    costs, failures = Costs(options.results), list[Failure]()
+    tried, made = set[tuple[str, int]](), set[tuple[str, int]]()
     before = done(plan.tasks())
     while tasks := [task for task in to_run(plan.tasks()) if task.key not in tried]:
         tried |= {task.key for task in tasks}
-        failures += Sweep(tasks, options, jobs, costs, per_device, refused=refused).run()
+        sweep = Sweep(tasks, options, jobs, costs, per_device, refused=refused)
+        failures += sweep.run()
+        made |= sweep.made
     work = plan.tasks()
     failures += diverged(work, {failure.task.key for failure in failures})
     yield from ((line, True) for line in report(failures))
     after = done(work)
     missing = len(work) - len(after)
     without = f", {missing} without a result" if missing else ""
-    counts = f"{len(after & before)} done before, {len(after - before)} now"
+    new, others = (after - before) & made, after - before - made
+    counts = f"{len(after & before)} done before, {len(new)} now"
+    counts += f", {len(others)} by other sweeps" * bool(others)
     yield f"{len(work)} cells: {counts}{without}", missing > 0
 
 
@@ -127,6 +132,7 @@ class Sweep:
         )  # and whether another sweep's claim is waited for
         self.total = len(self.waiting)
         self.failures: list[Failure] = []
+        self.made = set[tuple[str, int]]()  # the keys of tasks that were run here
         self.refused = dict(refused or {})
         self.peaks: list[float] = []  # MiB of a cell's memory
         self.in_turn: set[str] = set()  # domains whose trainings take turns
@@ -181,6 +187,7 @@ class Sweep:
             self.peaks.append(reply["peak_memory_mib"] or 0.0)
         elif reply["status"] == "ok":
             self.costs.learn(task.experiment, reply["seconds"])
+            self.made |= {task.key} if reply["made"] else set()
             if reply.get("in_turn"):
                 self.in_turn.add(task.experiment.domain)
         else:

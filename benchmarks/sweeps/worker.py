@@ -20,6 +20,7 @@ from filelock import Timeout
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.files import host
+from contrastbench.benchmarks.records.store import cell_of
 from contrastbench.benchmarks.running.channel import private_channel
 from contrastbench.benchmarks.running.interruption import end_on_sigterm
 from contrastbench.benchmarks.running.options import Options
@@ -68,6 +69,7 @@ def answer(message: Message) -> Message:
         claims, turns = options.results / "claims", list[Path]()
         with claim(claims / f"{message['claim']}.lock", message["wait"]):
             turn = partial(take_turn, claims / turn_name(), turns)
+            before = {cell_of(record) for record in experiment.finished(options.results)}
             record, _ = run(experiment, message["seed"], options, message["cores"], turn)
     except Timeout:
         return {"status": "claimed"}
@@ -83,6 +85,7 @@ def answer(message: Message) -> Message:
         "status": record["status"],
         "error": record["details"].get("error"),
         "seconds": record.get("seconds"),
+        "made": cell_of(record) not in before,
         "in_turn": bool(turns),
     }
 

@@ -441,7 +441,7 @@ class ImageRecipe(Recipe):
             idle |= {"stem_init", "zero_init_residual"}
         return idle if self.local_crops else {*idle, "local_size"}
 
-    def fetch(self, folder: Path | None, trained: bool) -> dict[str, str]:
+    def fetch(self, dataset: str, folder: Path | None, trained: bool) -> dict[str, str]:
         """The sets of `score_on`; one that cannot be had keeps no other away."""
         from contrastbench.domains.registry import fetch
 

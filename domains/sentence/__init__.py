@@ -143,11 +143,12 @@ class SentenceRecipe(Recipe):
             hashes["corpus"] = f"sha256:{corpus_sentences(Path(self.corpus))[2][:16]}"
         return hashes
 
-    def fetch(self, folder: Path | None, trained: bool) -> dict[str, str]:
-        """The corpus that is trained on, and the checkpoint."""
+    def fetch(self, dataset: str, folder: Path | None, trained: bool) -> dict[str, str]:
+        """Bring the corpus that is trained on, and the checkpoint; `graded` has its own corpus."""
         from contrastbench.domains.registry import fetch
 
-        brought = {self.corpus: fetch("sentence", self.corpus, folder)} if trained else {}
+        corpora = [self.corpus] if trained and dataset != "graded" else []
+        brought = {corpus: fetch("sentence", corpus, folder) for corpus in corpora}
         source = self.encoder.rpartition(":")[2]
         if source == "tiny":
             return brought

@@ -5,13 +5,13 @@ One line for a mistake, exit code 2, no traceback, no record.
 
 import hashlib
 import json
+import re
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -24,6 +24,7 @@ from contrastbench.benchmarks.cli.arguments import parse_pairs
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.records.store import read
 from contrastbench.benchmarks.running import checked
+from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.domains.registry import DOMAINS, make_recipe
 from contrastbench.losses import UserError
 from contrastbench.losses.laws import CheckResult
@@ -516,8 +517,12 @@ def test_alone_it_shows_its_help(bench) -> None:
     assert "interrupt and repeat at will." in alone
 
 
-def test_the_version_is_the_installed_one(bench) -> None:
-    assert bench("--version")[1] == f"contrastbench {version('contrastbench')}\n"
+def test_the_version_is_that_of_the_code(bench) -> None:
+    version, commit = provenance()
+    assert bench("--version")[1] == f"contrastbench {version}\n"
+    assert bench("doctor")[1].splitlines()[1] == f"contrastbench {version}"
+    named = version and re.search(r"\+g([0-9a-f]+)", version)
+    assert not named or (commit and commit.startswith(named[1]))
 
 
 def test_recipes_are_listed_with_defaults_choices_and_presets(bench) -> None:

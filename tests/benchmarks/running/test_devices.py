@@ -98,9 +98,37 @@ def test_the_record_names_card_and_libraries(card: SimpleNamespace, as_before: N
 
 def test_a_cpus_record_says_nothing_of_cards() -> None:
     found = environment(torch.device("cpu"))
-    expected = {"python", "platform", "commit", "versions", "device", "threads"}
+    expected = {"python", "platform", "commit", "versions", "device", "threads", "cpu"}
     assert set(found) == expected
     assert not {"cuda", "cudnn", "driver"} & set(found["versions"])
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (
+            "processor\t: 0\ncpu family\t: 6\nmodel\t\t: 85\nmodel name\t: Xeon\x1b(R)\n"
+            "stepping\t: 7\n\nprocessor\t: 1\nmodel name\t: other\n",
+            "Xeon\\x1b(R), cpu family 6, model 85, stepping 7",
+        ),
+        ("processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n", "0xd0c"),
+        ("", "made"),
+        (None, "made"),
+    ],
+)
+def test_the_record_names_the_model_of_the_cpu(
+    text: str | None, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "cpuinfo"
+    if text is not None:
+        file.write_text(text)
+    monkeypatch.setattr(devices, "CPUINFO", file)
+    monkeypatch.setattr(devices.platform, "processor", lambda: "made")
+    devices.cpu_model.cache_clear()
+    try:
+        assert environment(torch.device("cpu"))["cpu"] == name
+    finally:
+        devices.cpu_model.cache_clear()
 
 
 @pytest.mark.parametrize("what", ["deterministic", "tf32", "memory", "cuda", "driver", "how many"])

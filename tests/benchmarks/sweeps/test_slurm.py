@@ -40,12 +40,12 @@ def test_a_job_runs_the_same_command_and_the_next_step_is_said(bench, sbatch) ->
         "#SBATCH --job-name=sweep-smoke",
         "#SBATCH --array=0-2",
         "#SBATCH --cpus-per-task=2",
-        "#SBATCH --time=1:30:00",
         f"#SBATCH --output={Path.cwd()}/results/slurm/%A_%a.log",
         "#SBATCH --open-mode=append",
         "#SBATCH --signal=TERM@90",
         "#SBATCH --requeue",
         "#SBATCH --gpus-per-node=a100:1",
+        "#SBATCH --time=1:30:00",
         "#SBATCH --comment='two words'",
     ]
     (command,) = [line for line in lines if line.startswith("srun")]
@@ -59,6 +59,7 @@ def test_printing_submits_nothing(bench, sbatch) -> None:
     code, said, _ = bench(*WORDS, "--slurm", "print=true")
     assert code == 0
     assert said.startswith("#!/bin/bash\n#SBATCH --job-name=sweep-smoke\n")
+    assert "--time" not in said, "the cluster's own limit holds unless another is asked for"
     assert not script.exists()
 
 

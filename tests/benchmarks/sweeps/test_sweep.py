@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from filelock import Timeout
 
+import stub_domain
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import runner
 from contrastbench.benchmarks.running.options import Options
@@ -62,7 +63,7 @@ def stub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Pat
                 r, loss = m["experiment"], m["experiment"]["loss"]["name"]
                 with open({str(notes)!r}, "a") as file:
                     file.write(f"{{os.getpid()}} {{r['dataset']}} {{loss}} {{m['seed']}}\\n")
-                ok = dict(status="ok", error=None, seconds=1.0)
+                ok = dict(status="ok", error=None, seconds=1.0, made=True)
         """
         code = textwrap.dedent(script) + textwrap.indent(textwrap.dedent(body), "    ")
         monkeypatch.setattr(process_module, "COMMAND", [sys.executable, "-c", code])
@@ -445,7 +446,7 @@ def test_more_jobs_spare_no_time_where_trainings_take_turns(
     waiting = tasks("infonce", "rince")
     found = Sweep(waiting, Options(tmp_path, device="cpu"), 2, Costs(tmp_path))
     assert found.outlook() == ""
-    reply = {"status": "ok", "seconds": 100 / len(waiting), "in_turn": in_turn}
+    reply = {"status": "ok", "seconds": 100 / len(waiting), "in_turn": in_turn, "made": True}
     for task in waiting:
         found.take(task, reply)
     assert found.outlook() == f"about {left} left"
@@ -631,3 +632,37 @@ def test_a_record_that_goes_meanwhile_makes_no_negative_count(tmp_path: Path) ->
     plan: Any = SimpleNamespace(outdated=list, tasks=lambda: next(found))
     lines = list(run_plan(plan, Options(tmp_path)))
     assert lines == [("2 cells: 1 done before, 0 now, 1 without a result", True)]
+
+
+def test_two_jobs_do_not_count_each_others_cells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One ends six of 24 cells itself, and finds 16 that another job has ended meanwhile."""
+    work = Experiment("graph", "motifs", LossSpec("infonce"), {})
+    missing = [Task(work, seed, "missing") for seed in range(24)]
+    after = [Task(work, seed, "done" if seed < 22 else "missing") for seed in range(24)]
+    found = iter([missing, missing, after, after])
+    plan: Any = SimpleNamespace(outdated=list, tasks=lambda: next(found))
+
+    def serve(self: Sweep) -> list[Failure]:
+        for task, _ in self.waiting:
+            made = task.seed < 6
+            reply = {"status": "ok", "seconds": 1.0, "made": made, "error": None}
+            if task.seed < 22:
+                self.take(task, reply)
+        return []
+
+    monkeypatch.setattr(Sweep, "run", serve)
+    lines = [line for line, _ in run_plan(plan, Options(tmp_path))]
+    counts = "0 done before, 6 now, 16 by other sweeps, 2 without a result"
+    assert lines[-1] == f"24 cells: {counts}"
+
+
+def test_a_worker_says_whether_it_made_the_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub_domain.install(monkeypatch)
+    (task,) = tasks("infonce", seeds=1)
+    message = worker_of(Options(tmp_path, device="cpu")).message(task, wait=False)
+    made = [worker.answer({**message, "cores": 1})["made"] for _ in range(2)]
+    assert made == [True, False]

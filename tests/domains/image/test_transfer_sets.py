@@ -303,7 +303,7 @@ def test_an_unknown_further_score_is_one_line(entry: str, message: str) -> None:
 def test_further_sets_are_fetched_or_named(tmp_path: Path) -> None:
     (tmp_path / "cifar-10-binary.tar.gz").touch()
     entries = ["knn", "transfer:DTD", "knn:CIFAR-10", "few-shot:folder:mine"]
-    found = make_recipe("image", {"score_on": entries}).fetch(tmp_path, True)
+    found = make_recipe("image", {"score_on": entries}).fetch("digits", tmp_path, True)
     assert found.pop("DTD").startswith(
         "MISSING DTD is not downloaded unhashed: get https://www.rob"
     )

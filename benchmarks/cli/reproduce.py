@@ -1,0 +1,129 @@
+"""`bench reproduce`: a record run again, its numbers beside the recorded ones."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
+
+import typer
+
+from contrastbench.benchmarks.cli import options as opt
+from contrastbench.benchmarks.cli.loading import loading
+from contrastbench.benchmarks.cli.output import say
+from contrastbench.benchmarks.records.merge import SHIPPED
+from contrastbench.benchmarks.running import reproduction
+from contrastbench.benchmarks.running.options import Options, check_data_root
+from contrastbench.benchmarks.running.reproduction import Difference, Outcome
+from contrastbench.domains.registry import check_needs
+from contrastbench.losses.errors import UserError
+
+
+def reproduce(
+    record: Annotated[str, typer.Argument(help="A record's file, or KEY-seedN as it is named.")],
+    results: opt.Results = Path("results"),
+    data_root: opt.DataRoot = None,
+    device: Annotated[
+        str | None, typer.Option(help="cpu, cuda, ... or auto; default: cpu for a CPU's record.")
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, max=1024, help="CPU threads; default: the record's.")
+    ] = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Run the Python that the record holds or names.")
+    ] = False,
+) -> None:
+    """Run a record again in a temporary folder, and say whether its numbers are the same.
+
+    A key is looked for in --results, then among the records that come with contrastbench.
+    Exit code 0: equal to the bit, or no further apart than two machines may be. 1: neither.
+
+    Example: bench reproduce results/runs/graph/MUTAG/adnce/KEY-seed0.json
+    """
+    check_data_root(data_root)
+    places = list(dict.fromkeys([results, SHIPPED]))
+    found = reproduction.find(record, places)
+    check_needs(found["domain"])
+    about = found["environment"]
+    chosen = device or ("cpu" if "CPU" in (about.get("device") or "CPU") else "auto")
+    with TemporaryDirectory(prefix="contrastbench-") as name:
+        folder = Path(name)
+        (folder / "loss").mkdir()
+        work = reproduction.experiment_of(found, folder / "loss", trust)
+        options = Options(
+            folder,
+            data_root,
+            chosen,
+            threads or about.get("threads"),
+            about.get("deterministic", True),
+            about.get("tf32", False),
+        )
+        with loading():
+            from contrastbench.benchmarks.running.runner import OtherData, run
+
+        try:
+            again, _ = run(work, found["seed"], options, data_hash=found["data_hash"])
+        except OtherData:
+            raise UserError(
+                f"{found['dataset']} here is not the data of the record ({found['data_hash'][:16]})"
+                ": name the folder that holds it with --data-root"
+            ) from None
+    outcome = Outcome(found, again, reproduction.spread_of(found, places))
+    for line in lines(outcome):
+        say(line)
+    if not (outcome.equal or outcome.within):
+        raise typer.Exit(1)
+
+
+def lines(outcome: Outcome) -> Iterator[str]:
+    """Yield the answer, the values that differ side by side, and the origin of the limits."""
+    record = outcome.record
+    title = f"{record['domain']} {record['dataset']} {record['loss']} seed {record['seed']}"
+    yield f"{title}: {answer(outcome)}"
+    if outcome.again["status"] not in ("ok", record["status"]):
+        yield f"  now {outcome.again['status']}: {outcome.again['details'].get('error')}"
+    if outcome.values:
+        yield f"  {'value':32} {'recorded':>22} {'again':>22} {'limit':>8}"
+        yield from map(row, outcome.values)
+        yield from limits(outcome)
+    if outcome.circumstances:
+        yield "made with:"
+        yield from map(change, outcome.circumstances)
+
+
+def answer(outcome: Outcome) -> str:
+    """Return the verdict."""
+    if outcome.equal:
+        return "equal to the bit"
+    if outcome.within:
+        return "within what two machines may differ by"
+    if outcome.promised:
+        return "NOT equal, though all is the same that equal numbers need"
+    return "NOT within what two machines may differ by"
+
+
+def row(value: Difference) -> str:
+    """Return the line of a value that differs."""
+    limit = "" if value.limit is None else f"{value.limit:.4g}"
+    return f"  {value.name:32} {shown(value.recorded):>22} {shown(value.again):>22} {limit:>8}"
+
+
+def change(value: Difference) -> str:
+    """Return the line of a circumstance that differs."""
+    return f"  {value.name}: {shown(value.recorded)}, now {shown(value.again)}"
+
+
+def limits(outcome: Outcome) -> Iterator[str]:
+    """Yield where the limits are from, if they count."""
+    spread, dataset = outcome.spread, outcome.record["dataset"]
+    if outcome.promised:
+        return
+    if spread.limits:
+        yield f"limit: {reproduction.FACTOR} standard deviations over seeds, as two seeds differ in"
+        yield f"95 % of cases; the median of {spread.cells} cells of {dataset}"
+    else:
+        yield f"no limit is known: no cell of {dataset} has {reproduction.FEWEST} seeds"
+
+
+def shown(value: Any) -> str:
+    """Return a value with all its digits."""
+    return "-" if value is None else str(value)

@@ -1,0 +1,61 @@
+"""The command that makes a record again; imports no torch."""
+
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+import yaml
+
+from contrastbench.benchmarks.records.experiment import Experiment
+
+LINE = float("inf")  # YAML never breaks the line
+
+
+def parse_value(text: str) -> Any:
+    """Return a number in any notation, else what YAML makes of the text."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError):
+        return text
+
+
+def written(value: Any) -> str:
+    """Return the text that `parse_value` reads as this value.
+
+    >>> written(0.001), written("cosine"), written("1e3"), written([10, 20]), written(None)
+    ('0.001', 'cosine', '"1e3"', '[10, 20]', 'null')
+    """
+    plain = dumped(value, None)
+    return plain if repr(parse_value(plain)) == repr(value) else dumped(value, '"')
+
+
+def dumped(value: Any, style: str | None) -> str:
+    """Return a value as YAML in one line, its texts in that style of quotes."""
+    text = yaml.safe_dump([value], default_flow_style=True, default_style=style, width=LINE)
+    return text.strip()[1:-1]
+
+
+def command(experiment: Experiment, seed: int, options: Sequence[str] = ()) -> str:
+    """Return the line for a shell that runs one seed of an experiment again.
+
+    It names every value, so that later defaults change nothing. The parameters of a user's own
+    loss are those that were given: its file has the others.
+
+    Args:
+        experiment: what was run.
+        seed: of everything that is drawn.
+        options: further words, such as those of the device.
+    """
+    loss = experiment.loss
+    words = ["--domain", experiment.domain, "--dataset", experiment.dataset, "--loss", loss.name]
+    for name, value in (loss.params if loss.code else loss.complete.params).items():
+        words += ["--set", f"{name}={written(value)}"]
+    for name, value in experiment.full_recipe.model_dump(mode="json").items():
+        words += ["--recipe", f"{name}={written(value)}"]
+    line = shlex.join(["bench", "run", *words, "--seeds", str(seed), *options])
+    return line.encode(errors="backslashreplace").decode()  # of paths that are no text

@@ -1,0 +1,272 @@
+"""A record run again, and how its numbers compare; imports torch only to run.
+
+On another machine sums are rounded otherwise, and a training makes much of a rounding: two machines
+differ at most as two seeds do. So the limit of a difference is ISO 5725's for two results, 2.8
+standard deviations: those over seeds, in the median of the cells of the same dataset.
+"""
+
+import re
+import shlex
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median, stdev
+from typing import Any, NamedTuple
+
+from contrastbench.benchmarks.records import reading, schema, store
+from contrastbench.benchmarks.records.command import parse_value
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.store import Record
+from contrastbench.losses.errors import UserError
+from contrastbench.losses.expression import file_and_class, is_sum, split_sum, weighted
+from contrastbench.losses.spec import NONE, LossSpec
+
+FACTOR = 2.8  # 1.96 times the square root of 2: 95 % of two results differ by less
+FEWEST = 3  # seeds of a cell whose deviation counts
+NUMBERS = ("validation", "folds", "inner", "loss_by_epoch", "dev_curve")  # of a record's details
+CIRCUMSTANCES = (  # equal numbers are promised where they are the same
+    *("commit", "versions", "device", "devices", "device_memory_gib", "cpu", "threads"),
+    *("deterministic", "tf32"),
+)
+
+
+class Spread(NamedTuple):
+    """The limits of differences by metric, and how many cells they are from."""
+
+    limits: dict[str, float]
+    cells: int
+
+
+class Difference(NamedTuple):
+    """A value that differs; None: one of the two has none."""
+
+    name: str
+    recorded: Any
+    again: Any
+    limit: float | None = None
+
+    @property
+    def within(self) -> bool:
+        """Whether two machines may differ by as much."""
+        pair = (self.recorded, self.again)
+        if self.limit is None or not all(isinstance(one, float | int) for one in pair):
+            return False
+        return abs(self.recorded - self.again) <= self.limit
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A record and the one that it was run again to."""
+
+    record: Record
+    again: Record
+    spread: Spread
+
+    @property
+    def values(self) -> list[Difference]:
+        """The values that differ: status, metrics, and numbers on the way to them."""
+        one, other = flat(self.record), flat(self.again)
+        names = [name for name in {**one, **other} if one.get(name) != other.get(name)]
+        limits = {f"metrics.{name}": limit for name, limit in self.spread.limits.items()}
+        return [Difference(n, one.get(n), other.get(n), limits.get(n)) for n in names]
+
+    @property
+    def circumstances(self) -> list[Difference]:
+        """What the two were made with, where it differs."""
+        one, other = surroundings(self.record), surroundings(self.again)
+        names = [name for name in {**one, **other} if one.get(name) != other.get(name)]
+        return [Difference(name, one.get(name), other.get(name)) for name in names]
+
+    @property
+    def promised(self) -> bool:
+        """Whether the two must be equal: nothing differs that may change a number."""
+        repeatable = self.again["environment"].get("deterministic", True)
+        return not self.circumstances and repeatable
+
+    @property
+    def equal(self) -> bool:
+        """Whether all numbers are the same to the bit."""
+        return not self.values
+
+    @property
+    def within(self) -> bool:
+        """Whether the metrics differ by no more than two machines may."""
+        scores = [one for one in self.values if one.name.partition(".")[0] != "details"]
+        return not self.promised and all(one.within for one in scores)
+
+
+def flat(record: Record) -> dict[str, Any]:
+    """Return status, metrics and the numbers of the details by name."""
+    details = {name: record["details"][name] for name in NUMBERS if name in record["details"]}
+    found = {f"metrics.{name}": value for name, value in record.get("metrics", {}).items()}
+    for name, value in details.items():
+        parts = value if isinstance(value, list) else [value]
+        several = {f"details.{name}.{i}": part for i, part in enumerate(parts)}
+        found |= several if isinstance(value, list) else {f"details.{name}": value}
+    return {"status": record["status"], **found}
+
+
+def surroundings(record: Record) -> dict[str, Any]:
+    """Return the circumstances of a record by name, each version by its own."""
+    about = record["environment"]
+    found = {name: about[name] for name in CIRCUMSTANCES if name in about}
+    versions = {f"versions.{k}": v for k, v in found.pop("versions", {}).items()}
+    return {**found, **versions}
+
+
+def find(name: str, places: Sequence[Path]) -> Record:
+    """Return the record of a file, or of KEY-seedN as files are named; KEY may be cut short.
+
+    Args:
+        name: of a file or of a record.
+        places: the folders of results in which a key is looked for.
+
+    Raises:
+        UserError: there is none, there are several, or it has no result.
+    """
+    found = of_file(Path(name)) if name.endswith(".json") else None
+    if found is None:
+        found = by_key(name.removesuffix(".json"), places)
+    if found["status"] not in store.FINAL:
+        raise UserError(f"{name} is {found['status']} and has no numbers: run its cell again")
+    return found
+
+
+def of_file(path: Path) -> Record | None:
+    """Return the record of a file, which may lie anywhere, or in a pack; None: there is none."""
+    if not path.is_file():
+        return reading.find(path)
+    record = store.read(path)
+    schema.check(record, path)
+    store.check_key(record, path)
+    return record
+
+
+def by_key(name: str, places: Sequence[Path]) -> Record:
+    """Return the one record of that name, from the first place that has any."""
+    for results in places:
+        found = list(named(name, results))
+        if len(found) > 1:
+            shown = ", ".join(sorted(path.stem for path in found)[:3])
+            raise UserError(f"{name} names {len(found)} records: give one, such as {shown}")
+        if found and (record := reading.find(found[0])):
+            return record
+    where = " or ".join(str(place) for place in places)
+    raise UserError(f"no record {name} in {where}: give its file, or KEY-seedN as files are named")
+
+
+def named(name: str, results: Path) -> Iterator[Path]:
+    """Yield the files of finished records whose key begins so, and whose seed is the given one."""
+    key, _, seed = name.partition("-seed")
+    pattern = re.compile(f"{re.escape(key[:16])}[0-9a-f]*-seed{re.escape(seed) or '[0-9]+'}\\.json")
+    for dataset in reading.datasets(results):
+        there = reading.snapshot(dataset)
+        for folder in {path.parent for path in there.files} | {
+            dataset / loss for pack in there.packs for loss in pack.folders
+        }:
+            yield from (folder / n for n in there.names(folder) if pattern.fullmatch(n))
+
+
+def experiment_of(record: Record, folder: Path, trusted: bool) -> Experiment:
+    """Return the experiment of a record.
+
+    Args:
+        record: what is run again.
+        folder: an empty one, for the files of a user's own loss.
+        trusted: whether Python that the record brings or names may run.
+
+    Raises:
+        UserError: this version, or this machine, cannot run the same.
+    """
+    check_trust(record, trusted)
+    words = shlex.split(record.get("command", ""))
+    recipe = {**record["recipe"], **given(words, "--recipe")}  # a record has hashes for paths
+    if own := record.get("own_loss"):
+        write(own["files"], folder)
+        loss = LossSpec(placed(own["name"], folder), given(words, "--set"))
+    else:
+        loss = LossSpec(record["loss"], {} if record["loss"] == NONE else record["params"])
+    work = Experiment(record["domain"], record["dataset"], loss, recipe)
+    here = work.full_recipe.protocol
+    if here != record["protocol"]:
+        raise UserError(
+            f"the record is of protocol {record['protocol']}, this version has {here}: "
+            f"run it at commit {record['environment'].get('commit') or 'of its time'}"
+        )
+    if not work.matches(record):
+        raise UserError(
+            "this version makes another experiment of the record: "
+            f"run it at commit {record['environment'].get('commit') or 'of its time'}"
+        )
+    return work
+
+
+def check_trust(record: Record, trusted: bool) -> None:
+    """Raise if a record needs Python of its own that is not trusted, or that it does not hold."""
+    if record["loss_code"] and "own_loss" not in record:
+        raise UserError(f"the loss {record['loss']} is somebody's own, and the record has no file")
+    own_data = record["dataset"].partition(":")[0].endswith(".py")
+    if (record["loss_code"] or own_data) and not trusted:
+        what = record["dataset"] if own_data else record["own_loss"]["name"]
+        raise UserError(f"the record runs Python of its own, {what}: read it, then give --trust")
+    if several := record["environment"].get("devices"):
+        raise UserError(f"it was trained on {len(several)} devices at once: run its command")
+
+
+def given(words: Sequence[str], option: str) -> dict[str, Any]:
+    """Return the values that a command gives by one of its options."""
+    pairs = [words[i + 1].partition("=") for i, word in enumerate(words[:-1]) if word == option]
+    return {key: parse_value(text) for key, _, text in pairs}
+
+
+def write(files: dict[str, str], folder: Path) -> None:
+    """Write the files of a record, none of them outside the folder."""
+    for name, text in files.items():
+        path = (folder / name).resolve()
+        if not path.is_relative_to(folder.resolve()):
+            raise UserError(f"the record has a file outside its folder: {name}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+
+
+def placed(name: str, folder: Path) -> str:
+    """Return the name of a user's own loss with its files in a folder."""
+
+    def within(term: str) -> str:
+        return str(folder / term) if file_and_class(term) else term
+
+    if not is_sum(name):
+        return within(name)
+    return " + ".join(weighted(within(term), weight) for weight, term in split_sum(name))
+
+
+def spread_of(record: Record, places: Sequence[Path]) -> Spread:
+    """Return the limits by the deviations over seeds of cells of the same dataset.
+
+    Trained cells count for a trained one, untrained ones for another.
+    """
+    cells: dict[str, dict[int, dict[str, float]]] = defaultdict(dict)
+    for results in places:
+        for one in of_dataset(record, results):
+            if one["status"] == "ok" and (one["loss"] == NONE) == (record["loss"] == NONE):
+                cells[one["key"]][one["seed"]] = one["metrics"]
+    repeated = [list(by_seed.values()) for by_seed in cells.values() if len(by_seed) >= FEWEST]
+    limits = {}
+    for name in record.get("metrics", {}):
+        deviations = [
+            stdev(metrics[name] for metrics in cell)
+            for cell in repeated
+            if all(name in metrics for metrics in cell)
+        ]
+        if deviations:
+            limits[name] = FACTOR * median(deviations)
+    return Spread(limits, len(repeated))
+
+
+def of_dataset(record: Record, results: Path) -> Iterator[Record]:
+    """Yield the records of a record's dataset."""
+    dataset = store.folder(results, record["domain"], record["dataset"], record["loss"]).parent
+    if dataset.is_dir():
+        for loss in reading.folders(dataset):
+            yield from reading.matching(loss, lambda *_: True)

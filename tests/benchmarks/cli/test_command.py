@@ -1,0 +1,216 @@
+"""A record's command makes the record again."""
+
+import json
+import random
+import shlex
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+import pytest
+import torch
+from typer.main import get_command
+
+import contrastbench as cb
+from contrastbench.benchmarks.cli import main as cli
+from contrastbench.benchmarks.cli.arguments import make_experiment, parse_pairs
+from contrastbench.benchmarks.records.command import command, parse_value, written
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.domains.recipe import Recipe
+from contrastbench.domains.registry import DOMAINS, declaration
+from contrastbench.losses import LOSSES, LossSpec, UserError
+from counts import dice, times
+from trainees import experiment
+
+MINE = """
+from helper import Base
+
+class Mine(Base):
+    def __init__(self, temperature=0.5, margin=0.1):
+        super().__init__(temperature)
+        self.margin = margin
+"""
+HELPER = "from contrastbench.losses.infonce import InfoNCE\nclass Base(InfoNCE):\n    pass\n"
+RUN = get_command(cli.app).commands["run"]  # type: ignore[attr-defined]
+ODD = ["1", "1e3", "1_0", "nan", "true", "null", "~", " x", "x ", "", "a=b", "[1]", "{a", "# x"]
+ODD += [
+    "a: b",
+    "it's",
+    '"q"',
+    "über",
+    "中",
+    "$HOME",
+    "`ls`",
+    "a\\b",
+    "٣",
+    "x" * 200,
+    "- x",
+    "\u2028",
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small() -> Any:
+    """Few and short trials of scorers."""
+    from contrastbench.domains.scoring import linear, logistic, svm
+    from contrastbench.domains.sentence import graded
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(graded, "PAIRS", 12)
+        patch.setattr(graded, "SENTENCES", 64)
+        patch.setattr(svm, "C_GRID", (1.0,))
+        patch.setattr(svm, "INNER_FOLDS", 2)
+        patch.setattr(logistic, "C_GRID", (1.0,))
+        patch.setattr(linear, "EPOCHS", 2)
+        yield
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_the_command_run_again_gives_the_same_record(bench, domain: str) -> None:
+    work = experiment(domain)
+    options = {"seeds": 3, "device": "cpu", "threads": 1, "results": "first"}
+    recipe = {**work.recipe, "limit": 64} if domain == "image" else work.recipe
+    values = {"params": work.loss.params, "recipe": recipe}
+    (record,) = cb.run(domain, work.loss.name, work.dataset, **values, **options)
+    words = shlex.split(record["command"])
+    code, out, err = bench(*words[1:], "--json", "--results", "again")
+    assert (words[0], code) == ("bench", 0), err
+    again = json.loads(out)
+    for name in ("key", "seed", "metrics", "params", "recipe", "command"):
+        assert again[name] == record[name]
+
+
+def test_the_command_of_own_loss_data_and_settings(bench, tmp_path: Path) -> None:
+    (tmp_path / "my losses").mkdir()
+    (tmp_path / "my losses" / "mine.py").write_text(MINE)
+    (tmp_path / "my losses" / "helper.py").write_text(HELPER)
+    rows = ["a,b,it's", *(f"{i},{i * i % 7},{i % 2}" for i in range(60))]
+    (tmp_path / "my data.csv").write_text("\n".join(rows))
+    words = ["--domain", "tabular", "--dataset", "csv:my data.csv", "--target", "it's"]
+    words += ["--loss", "infonce + 0.5*my losses/mine.py:Mine", "--set", "mine.margin=0.2"]
+    words += ["--tiny", "--recipe", "batch_size=8", "--recipe", "epochs=1", "--device", "cpu"]
+    code, out, err = bench("run", *words, "--json")
+    assert code == 0, err
+    record = json.loads(out)
+    again = json.loads(bench(*shlex.split(record["command"])[1:], "--json", "--results", "x")[1])
+    assert (again["key"], again["metrics"]) == (record["key"], record["metrics"])
+    assert record["own_loss"] == {
+        "name": "infonce + 0.5*mine.py:Mine",
+        "files": {"mine.py": MINE, "helper.py": HELPER},
+    }
+
+
+def test_the_command_is_no_part_of_the_key(bench) -> None:
+    words = ["run", "--domain", "graph", "--loss", "none", "--recipe", "limit=36", "--json"]
+    words += ["--recipe", "folds=2"]
+    words += ["--threads", "1"]
+    one = json.loads(bench(*words)[1])
+    other = json.loads(bench(*words, "--data-root", ".", "--results", "other")[1])
+    assert one["command"] != other["command"]
+    assert one["key"] == other["key"]
+    assert bench("merge", "other")[1] == "0 added, 1 equal, 0 unequal\n"
+
+
+@pytest.mark.parametrize("value", [*ODD, ODD, 1, 1.0, True, None, 1e-5, 5e-324, -3, [], [[1.0]]])
+def test_values_are_read_as_they_were_written(value: Any) -> None:
+    text = f"key={written(value)}"
+    (found,) = parse_pairs("--recipe", shlex.split(shlex.quote(text))).values()
+    assert repr(found) == repr(value)
+    assert repr(parse_value(written(value))) == repr(value)
+
+
+def test_any_experiment_is_that_of_its_command() -> None:
+    draw = dice("commands")
+    seen = set()
+    for _ in range(times(1000, least=100)):
+        work, seed = drawn(draw), draw.randrange(2**32)
+        found = parsed(command(work, seed))
+        assert found["experiment"].key == work.key
+        assert found["experiment"].full_recipe == work.full_recipe
+        assert found["experiment"].loss.complete == work.loss.complete
+        assert found["seeds"] == str(seed)
+        seen.add(work.key)
+    assert len(seen) >= times(1000, least=100) / 2, "most are different"
+
+
+def parsed(line: str) -> dict[str, Any]:
+    """The words of a command as `bench run` gets them, and the experiment they ask for."""
+    words = shlex.split(line)
+    assert words[:2] == ["bench", "run"]
+    given = RUN.make_context("run", words[2:]).params
+    loss = LossSpec(given["loss"], parse_pairs("--set", given["set_"]))
+    values = [given[name] for name in ("recipe", "tiny", "target")]
+    made = make_experiment(given["domain"], given["dataset"], loss, *values)
+    return {**given, "experiment": made}
+
+
+def drawn(draw: random.Random) -> Experiment:
+    """Any experiment whose recipe the domain accepts."""
+    while True:
+        domain = draw.choice(list(DOMAINS))
+        about = declaration(domain)
+        fields = list(about.recipe.model_fields)
+        recipe = {name: value_of(about.recipe, name, draw) for name in draw.sample(fields, 4)}
+        sources = [f"{one.kind}:{draw.choice(ODD)}x" for one in about.sources if not one.corpus]
+        dataset = draw.choice([about.default, *about.datasets, *sources])
+        work = Experiment(domain, dataset, loss(draw), recipe)
+        try:
+            make_experiment(domain, dataset, work.loss, None, False)
+            work.check()
+        except UserError:
+            continue
+        return work
+
+
+def loss(draw: random.Random) -> LossSpec:
+    """A loss or a sum, some of its parameters given."""
+    names = draw.sample(list(LOSSES), draw.choice([1, 1, 2]))
+    name = " + ".join(draw.choice(["", "0.5*", "1e-05*"]) * (len(names) > 1) + n for n in names)
+    defaults = LossSpec(name).complete.params
+    given = {
+        key: draw.uniform(0, 1) if type(value) in (int, float) else value
+        for key, value in defaults.items()
+        if draw.random() < 0.5
+    }
+    return LossSpec(name, given)
+
+
+def value_of(recipe: type[Recipe], name: str, draw: random.Random) -> Any:
+    """A value that may be one of that key."""
+    field = recipe.model_fields[name]
+    kinds = [field.annotation, *get_args(field.annotation)]
+    choices = [x for kind in kinds if get_origin(kind) is Literal for x in get_args(kind)]
+    by_kind = {
+        bool: [True, False],
+        int: [draw.randrange(1, 300)],
+        float: [draw.uniform(0, 1), 10 ** draw.uniform(-9, 3)],
+        str: ODD,
+        type(None): [None],
+    }
+    choices += [x for kind in kinds if kind in by_kind for x in by_kind[kind]]
+    if "tuple" in str(field.annotation):
+        choices += [[draw.randrange(1, 64) for _ in range(draw.randrange(4))]]
+    return draw.choice([*choices, field.default])
+
+
+def test_a_gpus_settings_are_in_the_command() -> None:
+    from contrastbench.benchmarks.running.options import Options
+    from contrastbench.benchmarks.running.runner import device_words
+
+    cuda = torch.device("cuda", 1)
+    root = Options(data_root=Path("the data"), deterministic=False, tf32=True)
+    assert device_words(root, cuda) == [
+        *("--device", "cuda:1", "--threads", str(torch.get_num_threads())),
+        *("--data-root", "the data", "--no-deterministic", "--tf32"),
+    ]
+    plain = ["--device", "cpu", "--threads", str(torch.get_num_threads())]
+    assert device_words(Options(), torch.device("cpu")) == plain
+
+
+def test_several_devices_are_in_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    from contrastbench.benchmarks.running import runner
+    from contrastbench.benchmarks.running.options import Options
+
+    monkeypatch.setattr(runner.ranks, "size", lambda: 4)
+    words = runner.device_words(Options(), torch.device("cuda", 0))
+    threads = str(torch.get_num_threads())
+    assert words == ["--device", "cuda", "--threads", threads, "--devices", "4"]

@@ -1,0 +1,84 @@
+"""Stops of a first day: each has a way on."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from contrastbench.benchmarks.running import checked
+from contrastbench.benchmarks.sweeps.plan import make_plan
+from made_records import made
+
+OWN = "class Base: pass\nclass Mine(Base): pass\nraise RuntimeError('it is not run')\n"
+SWEEP = """seeds: 0-1
+domains:
+  graph: {datasets: [motifs]}
+  sentence: {datasets: [graded]}
+losses: [infonce, none]
+"""
+
+
+def test_seed_is_another_name_of_seeds(bench) -> None:
+    words = ["--domain", "graph", "--loss", "none", "--tiny", "--json"]
+    out = bench("run", *words, "--seed", "3")[1]
+    assert json.loads(out)["seed"] == 3
+    for command in (["run", "--domain", "graph", "--loss", "none"], ["sweep", "smoke"]):
+        code, _, err = bench(*command, "--seed", "4-0")
+        assert (code, "--seeds '4-0': give distinct numbers" in err) == (2, True)
+    assert bench("plan", "smoke", "--tiny", "--seed", "0", "--only", "domain=graph")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (OWN, "my.py names no class: did you mean my.py:Base or my.py:Mine?"),
+        ("x = 1\n", "my.py has no class: write the loss as one, and give my.py:CLASS"),
+        ("class\n", "cannot read my.py (SyntaxError: invalid syntax"),
+        (None, "no file my.py: give --loss as path/to/file.py:Class"),
+    ],
+)
+@pytest.mark.parametrize("words", [["check-loss"], ["run", "--domain", "graph", "--loss"]])
+def test_a_file_without_its_class(bench, text: str | None, said: str, words: list[str]) -> None:
+    if text is not None:
+        Path("my.py").write_text(text)
+    for name in ("my.py", "infonce + my.py"):
+        code, out, err = bench(*words, name)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert said in err
+
+
+@pytest.mark.usefixtures("offline")
+def test_embedded_sets_need_no_download(bench) -> None:
+    Path("my.yaml").write_text(SWEEP)
+    code, out, _ = bench("data", "fetch", "--all", "my.yaml", "--data-root", "root")
+    assert (code, out.splitlines()) == (0, ["motifs: embedded", "graded: embedded"])
+    Path("my.yaml").write_text(SWEEP.replace("graded", "sts"))
+    code, out, _ = bench("data", "fetch", "--all", "my.yaml", "--data-root", "root")
+    assert (code, "wiki1m" in out) == (1, True)
+
+
+def test_a_table_says_that_smoke_tests_are_left_out(bench) -> None:
+    Path("my.yaml").write_text(SWEEP)
+    assert bench("table", "my.yaml")[2] == ""
+    plan = make_plan("my.yaml", ["domain=graph"], None, True, None, Path("results"))
+    for task in plan.tasks():
+        made(Path("results"), task.experiment, task.seed)
+    code, out, err = bench("table", "my.yaml")
+    assert (code, "50.0" in out) == (0, False)
+    assert err == "4 records of --tiny are left out: a smoke test fills no table\n"
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_check_of_a_registered_loss_leaves_room_for_others(
+    bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: bool
+) -> None:
+    monkeypatch.setattr(checked.platformdirs, "user_cache_dir", lambda _: tmp_path / "cache")
+    monkeypatch.setattr("contrastbench.losses.laws.check_loss", lambda *_, **__: [])
+    if broken:  # as an earlier version left it
+        (tmp_path / "cache").mkdir()
+        (tmp_path / "cache" / "checked").touch()
+    else:
+        assert bench("check-loss", "infonce")[0] == 0
+    assert not checked.is_noted("ab")
+    checked.note("ab")
+    assert checked.is_noted("ab")

@@ -1,0 +1,192 @@
+"""`bench reproduce`: a record run again, and what is said of its numbers."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import stub_domain
+from contrastbench.benchmarks.cli import reproduce as command
+from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.running import reproduction
+from made_records import add
+
+MINE = "from contrastbench.losses.infonce import InfoNCE\nclass Mine(InfoNCE):\n    pass\n"
+
+
+@pytest.fixture
+def stub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells of milliseconds, and no records but those of the test."""
+    stub_domain.install(monkeypatch)
+    monkeypatch.setattr(command, "SHIPPED", tmp_path / "shipped")
+
+
+def changed(record: Record, **values: Any) -> Path:
+    """Publish a record with other values in its place; its key stays."""
+    path = store.path(Path("results"), record)
+    path.unlink(missing_ok=True)
+    record = {name: value for name, value in record.items() if name != "sha256"}
+    store.publish({**record, **values}, path)
+    return path
+
+
+def name_of(record: Record) -> str:
+    return f"{record['key'][:16]}-seed{record['seed']}"
+
+
+def elsewhere(record: Record) -> Record:
+    """What a record of another machine says of it."""
+    return {**record["environment"], "cpu": "another"}
+
+
+@pytest.mark.usefixtures("stub")
+def test_the_same_numbers_are_equal_to_the_bit(bench) -> None:
+    record = stub_domain.cell(Path("results"))
+    file = str(store.path(Path("results"), record))
+    Path("sent.json").write_bytes(Path(file).read_bytes())
+    for name in (file, "sent.json", name_of(record), record["key"]):
+        assert bench("reproduce", name)[:2] == (
+            0,
+            "graph motifs infonce seed 0: equal to the bit\n",
+        )
+    files = sorted(path.name for path in Path("results").rglob("*.json"))
+    assert files == [Path(file).name], "nothing is added"
+
+
+@pytest.mark.usefixtures("stub")
+def test_where_nothing_differs_any_difference_is_too_much(bench) -> None:
+    record = stub_domain.cell(Path("results"))
+    for seed in (1, 2):
+        stub_domain.cell(Path("results"), seed=seed)
+    score = record["metrics"]["accuracy"]
+    changed(record, metrics={"accuracy": score + 1e-9})
+    code, out, _ = bench("reproduce", name_of(record))
+    assert (code, "NOT equal, though all is the same" in out) == (1, True)
+    assert [str(score + 1e-9), str(score)] == out.splitlines()[2].split()[1:3]
+
+
+@pytest.mark.usefixtures("stub")
+@pytest.mark.parametrize(("share", "code"), [(0.99, 0), (1.01, 1)])
+def test_machines_may_differ_as_seeds_do(bench, share: float, code: int) -> None:
+    results = Path("results")
+    records = [stub_domain.cell(results, seed=seed) for seed in range(5)]
+    scores = torch.tensor([one["metrics"]["accuracy"] for one in records], dtype=torch.float64)
+    for i, one in enumerate(records):  # all move, so the spread stays as it is
+        changed(one, metrics={"accuracy": scores[i].item() - share * 2.8 * scores.std().item()})
+    changed(
+        records[0],
+        metrics={"accuracy": scores[0].item() - share * 2.8 * scores.std().item()},
+        environment=elsewhere(records[0]),
+    )
+    found, out, _ = bench("reproduce", name_of(records[0]))
+    assert found == code, out
+    said = "within what two machines may differ by"
+    assert f"seed 0: {'NOT ' * code}{said}" in out
+    assert "the median of 1 cells of motifs" in out
+    assert "  cpu: another, now " in out
+
+
+@pytest.mark.usefixtures("stub")
+def test_without_seeds_no_limit_is_known(bench) -> None:
+    record = stub_domain.cell(Path("results"))
+    changed(record, metrics={"accuracy": 1.0}, environment=elsewhere(record))
+    code, out, _ = bench("reproduce", name_of(record))
+    assert code == 1
+    assert "no limit is known: no cell of motifs has 3 seeds" in out
+
+
+def test_the_limit_is_the_median_over_cells_that_were_trained(tmp_path: Path) -> None:
+    for loss, step in (("infonce", 1.0), ("adnce", 2.0), ("hcl", 9.0)):
+        for seed in range(3):
+            path = add(tmp_path, seed, 50 + step * seed, loss)
+    for seed in range(2):
+        add(tmp_path, seed, 50 + 20.0 * seed, "rince")  # too few seeds
+        add(tmp_path, seed, 50.0, "none", recipe={"epochs": 3})
+    spread = reproduction.spread_of(store.read(path), [tmp_path, tmp_path])
+    assert spread.limits == {"accuracy": pytest.approx(2.8 * 2.0)}
+    assert spread.cells == 3
+
+
+@pytest.mark.usefixtures("stub")
+def test_an_own_loss_is_run_from_its_record_once_it_is_trusted(bench, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    file = tmp_path / "a" / "mine.py"
+    file.write_text(MINE)
+    record = stub_domain.cell(Path("results"), "0.5*a/mine.py:Mine + infonce")
+    file.unlink()
+    code, out, err = bench("reproduce", name_of(record))
+    assert (code, out) == (2, "")
+    assert "Python of its own, 0.5*mine.py:Mine + infonce: read it, then give --trust" in err
+    code, out, err = bench("reproduce", name_of(record), "--trust")
+    assert (code, "equal to the bit" in out) == (0, True), err
+    other = {"name": "mine.py:Mine", "files": {"../mine.py": MINE}}
+    changed(record, own_loss=other)
+    code, _, err = bench("reproduce", name_of(record), "--trust")
+    assert (code, "a file outside its folder: ../mine.py" in err) == (2, True)
+    edited = {**record["own_loss"], "files": {"mine.py": MINE + "# edited\n"}}
+    changed(record, own_loss=edited)
+    code, _, err = bench("reproduce", name_of(record), "--trust")
+    assert (code, "this version makes another experiment of the record" in err) == (2, True)
+
+
+MISTAKES = [
+    (lambda record: "0" * 16, {}, "no record 0000000000000000 in results or "),
+    (lambda record: record["key"], {}, "names 2 records: give one, such as "),
+    (lambda record: f"{record['key']}-seed(", {}, "-seed( in results or "),
+    (lambda record: "nowhere/x-seed0.json", {}, "no record nowhere/x-seed0 in results or "),
+    (name_of, {"loss_code": "0" * 64}, "is somebody's own, and the record has no file"),
+    (name_of, {"protocol": "graphcl/0"}, "the record is of protocol graphcl/0, this version has"),
+    (name_of, {"data_hash": "1" * 64}, "motifs here is not the data of the record"),
+    (name_of, {"environment": {"devices": ["a", "b"]}}, "on 2 devices at once: run its command"),
+    (name_of, {"dataset": "my.py:load"}, "runs Python of its own, my.py:load: read it, then"),
+    (name_of, {"recipe": {"nonsense": 1}}, "unknown recipe key of domain graph 'nonsense'"),
+]
+
+
+@pytest.mark.usefixtures("stub")
+@pytest.mark.parametrize(("name", "values", "message"), MISTAKES)
+def test_a_mistake_is_one_line(bench, name: Any, values: Record, message: str) -> None:
+    results = Path("results")
+    record = stub_domain.cell(results)
+    stub_domain.cell(results, seed=1)
+    record = {key: value for key, value in record.items() if key not in ("sha256", "command")}
+    if values:
+        record |= values
+        record["key"] = store.key(record)
+        store.path(results, record).unlink(missing_ok=True)
+        store.publish(record, store.path(results, record))
+    code, out, err = bench("reproduce", name(record))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+
+
+@pytest.mark.usefixtures("stub")
+def test_a_record_older_than_commands_is_run_by_its_fields(bench) -> None:
+    record = stub_domain.cell(Path("results"))
+    del record["command"]
+    changed(record, environment={"device": "x86_64 CPU", "threads": 1})
+    code, out, _ = bench("reproduce", name_of(record))
+    assert (code, "equal to the bit" in out) == (0, True)
+    assert "  cpu: -, now " in out
+
+
+@pytest.mark.usefixtures("stub")
+def test_a_cell_that_fails_now_is_not_reproduced(bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = stub_domain.cell(Path("results"))
+
+    def fail(*_: Any) -> None:
+        raise RuntimeError("no more")
+
+    monkeypatch.setattr(stub_domain.Stub, "evaluate", fail)
+    code, out, _ = bench("reproduce", name_of(record))
+    assert code == 1
+    assert "now failed: RuntimeError('no more')" in out
+    assert "Traceback" not in out
+
+
+def test_a_paths_name_is_taken_from_the_command(tmp_path: Path) -> None:
+    words = "bench run --recipe corpus=my.txt --recipe epochs=1 --set mu=0.5"
+    assert reproduction.given(words.split(), "--recipe") == {"corpus": "my.txt", "epochs": 1}
+    assert reproduction.given(words.split(), "--set") == {"mu": 0.5}
