@@ -68,9 +68,7 @@ class Comparison:
     ratio: float = 0.0
     spread: float | None = None  # standard deviation of these differences, ddof 1
     half_width: float | None = None  # of the t-test's interval around the difference
-    detectable: float | None = None  # the smallest true difference that these would have found
-    seeds_needed: int | None = None  # to find one of the size that is seen; None: no number is
-    seeds_a_point: int | None = None  # to find one of a percent point
+    level: float = ALPHA  # of the verdict at the first step of Holm's correction
     wilcoxon: PValue = UNTESTED
     t: PValue = UNTESTED
     holm: float | None = None
@@ -82,6 +80,33 @@ class Comparison:
     def same(self) -> bool:
         """Whether the row is the baseline itself here."""
         return self.why.startswith("the same ")
+
+    @property
+    def detectable(self) -> float | None:
+        """Return the smallest true difference that the t-test finds four times in five.
+
+        Power takes longer than all tests together, so it is computed where it is shown.
+        """
+        if not self.spread or self.difference is None:
+            return None
+        return detectable(self.spread, self.n, self.ratio, self.level)
+
+    @property
+    def seeds_needed(self) -> int | None:
+        """Return how many seeds find a difference of the size that is seen; None: no number."""
+        return None if self.difference is None else self.seeds_to_find(self.difference)
+
+    @property
+    def seeds_a_point(self) -> int | None:
+        """Return how many seeds find a difference of one percent point; None: no number."""
+        return self.seeds_to_find(1.0)
+
+    def seeds_to_find(self, difference: float) -> int | None:
+        """Return how many seeds find a true difference four times in five; None: no number."""
+        if not self.spread or self.difference is None:
+            return None
+        per_seed = self.n // len(self.seeds)
+        return seeds_needed(difference, self.spread, per_seed, self.ratio, self.level)
 
 
 def compare(
@@ -114,7 +139,7 @@ def compare(
     ]
     comparisons = [one for one in comparisons if one.seeds or one.failure or one.why]
     level = alpha / max(1, sum(one.t.p is not None for one in comparisons))
-    return decide([with_power(one, level) for one in comparisons], test, alpha)
+    return decide([replace(one, level=level) for one in comparisons], test, alpha)
 
 
 def baseline_row(table: Table, name: str | None = None) -> Row:
@@ -244,20 +269,6 @@ def with_tests(
     if not spread:
         return comparison
     return replace(comparison, half_width=half_width(spread, len(splits), ratio, alpha))
-
-
-def with_power(comparison: Comparison, level: float) -> Comparison:
-    """Add what the t-test could have seen at the level of its verdict, the first step of Holm's."""
-    std, n, ratio = comparison.spread, comparison.n, comparison.ratio
-    if not std or comparison.difference is None:
-        return comparison
-    per_seed = n // len(comparison.seeds)
-    return replace(
-        comparison,
-        detectable=detectable(std, n, ratio, level),
-        seeds_needed=seeds_needed(comparison.difference, std, per_seed, ratio, level),
-        seeds_a_point=seeds_needed(1.0, std, per_seed, ratio, level),
-    )
 
 
 def differences_by_fold(a: Record, b: Record, metric: str) -> list[float]:

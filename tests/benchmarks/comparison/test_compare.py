@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from contrastbench.benchmarks.comparison import statistics
 from contrastbench.benchmarks.comparison.compare import (
     baseline_row,
     compare,
@@ -210,6 +211,17 @@ def test_what_could_have_been_seen_is_said(filled: Path) -> None:
     assert found.detectable == pytest.approx(detectable(stdev(folds), 6, 1.0))
     assert found.seeds_needed == seeds_needed(fmean(folds), stdev(folds), 2, 1.0)
     assert f"| {found.detectable:.1f} | no number |" in render(SMALL, filled, "md", every_test=True)
+
+
+def test_power_is_computed_only_where_it_is_shown(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    monkeypatch.setattr(statistics, "noncentrality", lambda *about: asked.append(about) or 3.0)
+    render(SMALL, filled, "md")
+    assert not asked
+    render(SMALL, filled, "md", every_test=True)
+    assert asked
 
 
 def test_the_size_of_an_effect_and_the_seeds_that_show_it_are_said(tmp_path: Path) -> None:
