@@ -31,6 +31,7 @@ from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.losses.errors import UserError, unknown
 
 TESTS = ("t", "wilcoxon")
+ON_SINGLE_SETS = "t"  # unless another test is asked for
 UNTESTED = PValue(None)
 SAME = 10.0**-DIGITS  # points: what quotients of equal counts may differ by
 SAME_RUNS = "the same runs"
@@ -110,7 +111,11 @@ class Comparison:
 
 
 def compare(
-    table: Table, results: Path, baseline: str | None = None, test: str = "t", alpha: float = ALPHA
+    table: Table,
+    results: Path,
+    baseline: str | None = None,
+    test: str | None = None,
+    alpha: float = ALPHA,
 ) -> list[Comparison]:
     """Every runnable row but the baseline, in every column where both have a shared seed.
 
@@ -119,7 +124,7 @@ def compare(
     Raises:
         UserError: no such row or test, alpha out of range, or nothing in the table can be run.
     """
-    if test not in TESTS:
+    if test is not None and test not in TESTS:
         raise unknown("test", test, TESTS)
     if not SMALLEST_ALPHA <= alpha < 1:
         raise UserError(
@@ -139,7 +144,7 @@ def compare(
     ]
     comparisons = [one for one in comparisons if one.seeds or one.failure or one.why]
     level = alpha / max(1, sum(one.t.p is not None for one in comparisons))
-    return decide([replace(one, level=level) for one in comparisons], test, alpha)
+    return decide([replace(one, level=level) for one in comparisons], test or ON_SINGLE_SETS, alpha)
 
 
 def baseline_row(table: Table, name: str | None = None) -> Row:

@@ -4,14 +4,17 @@ from collections.abc import Sequence
 
 from contrastbench.benchmarks.comparison.compare import Comparison
 from contrastbench.benchmarks.comparison.effects import OverSets, over_sets
+from contrastbench.benchmarks.comparison.set_tests import SET_TESTS
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.tables.table import Row, Table
 
 
-def over_sets_of(table: Table, comparisons: Sequence[Comparison], alpha: float = ALPHA) -> OverSets:
+def over_sets_of(
+    table: Table, comparisons: Sequence[Comparison], alpha: float = ALPHA, test: str | None = None
+) -> OverSets:
     """Return the effects of a table's rows over data sets, controls apart."""
     names = [row.name for row in table.rows if is_untrained(table, row)]
-    return over_sets(comparisons, names, names, alpha=alpha)
+    return over_sets(comparisons, names, names, alpha=alpha, test=SET_TESTS[test or "wilcoxon"])
 
 
 def is_untrained(table: Table, row: Row) -> bool:

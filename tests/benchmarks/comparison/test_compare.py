@@ -17,7 +17,7 @@ from contrastbench.benchmarks.comparison.compare import (
     differences_by_fold,
     redrawn,
 )
-from contrastbench.benchmarks.comparison.formats import render
+from contrastbench.benchmarks.comparison.formats import render, words
 from contrastbench.benchmarks.comparison.markdown import ranks_text
 from contrastbench.benchmarks.comparison.ranks import ranks
 from contrastbench.benchmarks.comparison.statistics import (
@@ -254,6 +254,22 @@ def test_the_answer_comes_first(tmp_path: Path) -> None:
     assert worse.startswith(
         "On single data sets worse than new: base (1 of 1 data set) (1 test, Holm).\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("test", "named"), [(None, "signed-rank"), ("wilcoxon", "signed-rank"), ("t", "t")]
+)
+def test_the_answer_names_the_test_over_sets(tmp_path: Path, test: str | None, named: str) -> None:
+    names = ("MUTAG", "DD", "NCI1", "PROTEINS", "COLLAB", "PTC_FM")
+    columns = {name: {"dataset": name} for name in names}
+    wide = Table(**{**SMALL.model_dump(exclude_defaults=True), "columns": columns})
+    for place, column in enumerate(columns):
+        for row, above in (("base", 0.0), ("new", 2.0 + place / 10)):
+            work = wide.experiment(next(r for r in wide.rows if r.name == row), column)
+            made(tmp_path, work, 0, metrics={"accuracy": 80.0 + above})
+    text = render(wide, tmp_path, "md", test=test)
+    assert text.startswith(f"Over 6 data sets ({named}-test, Holm) better".replace("k-t", "k t"))
+    assert words(wide, tmp_path, test=test) == text.splitlines()[0]
 
 
 def test_no_difference_is_said_first(filled: Path) -> None:

@@ -11,10 +11,11 @@ from contrastbench.benchmarks.comparison.effects import (
     effects_by_set,
     gains_of,
     over_sets,
-    weights_of,
 )
+from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, weights_of
 from counts import times
 
+BOTH = SET_TESTS["wilcoxon"], SET_TESTS["t"]
 SETS = [*[("graph", f"G{k}") for k in range(6)], *[("image", f"I{k}") for k in range(4)]]
 
 
@@ -142,9 +143,20 @@ def test_the_answer_says_controls_verdicts_and_what_could_be_seen() -> None:
     ]
     text = over_sets_text("infonce", over_sets(rows, ["none"], ["none"]))
     assert text.startswith(
-        "Over 10 data sets better than infonce: good (+25 %); equal within 10 % of the training "
-        "gain: same (+0 %). An effect of "
+        "Over 10 data sets (signed-rank test, Holm) better than infonce: good (+25 %); equal "
+        "within 10 % of the training gain: same (+0 %). An effect of "
     )
+
+
+def test_the_t_test_judges_over_sets_where_it_is_asked_for() -> None:
+    rows = [*untrained(), *lines("good", [2.0 + k / 10 for k in range(10)])]
+    found = over_sets(rows, ["none"], ["none"], test=SET_TESTS["t"])
+    by_set = of(found, "good").by_set
+    assert of(found, "good").p == SET_TESTS["t"].p_value(by_set) < 1e-6
+    assert over_sets_text("infonce", found).startswith("Over 10 data sets (t-test, Holm) better")
+    five = [*untrained()[:5], *lines("new", [3.0, 3.1, 3.2, 3.3, 3.0] * 2)[:5]]
+    verdicts = [of(over_sets(five, ["none"], ["none"], test=test), "new").verdict for test in BOTH]
+    assert verdicts == ["undecided", "better"], "five sets are too few for signed ranks"
 
 
 def test_a_control_that_is_not_worse_makes_the_comparison_unreadable() -> None:
