@@ -76,6 +76,7 @@ class Comparison:
     verdict: str = "untested"
     why: str = ""  # it is untested
     failure: str = ""  # how seeds of the row failed; failed: all of them
+    same_as: str = ""  # the row whose loss this is by algebra, so that both have the same cells
 
     @property
     def same(self) -> bool:
@@ -181,7 +182,9 @@ def compare_cell(
     seeds = tuple(sorted(mine.keys() & theirs.keys()))
     unpaired = len(mine.keys() ^ theirs.keys())
     about = row.name, column, ours.work[0].domain, ours.work[0].dataset
-    comparison = Comparison(*about, seeds, unpaired, failure=ours.failure)
+    comparison = Comparison(
+        *about, seeds, unpaired, failure=ours.failure, same_as=same_as(base, ours)
+    )
     if not seeds:
         return without_pairs(comparison, base, ours)
     if is_same(base, ours):
@@ -198,6 +201,13 @@ def compare_cell(
         return replace(comparison, why="other data or starting weights")
     metric = table.metric_of(column) or pairs[0][0]["main"]
     return with_tests(comparison, pairs, metric, alpha)
+
+
+def same_as(base: Runs, ours: Runs) -> str:
+    """Return the row whose loss this row's is by algebra: the baseline, or else the original."""
+    if is_same(base, ours):
+        return base.row
+    return ours.original if ours.original != ours.row else ""
 
 
 def is_same(base: Runs, ours: Runs) -> bool:

@@ -181,6 +181,7 @@ def as_dict(table: Table, base: str, comparison: Comparison) -> dict[str, Any]:
         "against": files.no_formula(base),
         "column": files.no_formula(comparison.column),
         "domain": comparison.domain,
+        "same_as": files.no_formula(comparison.same_as),
         "seeds": " ".join(map(str, comparison.seeds)),
         "unpaired": comparison.unpaired,
         "baseline_mean": rounded(comparison.baseline),
