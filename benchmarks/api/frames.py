@@ -72,7 +72,7 @@ def as_row(record: Record) -> dict[str, Any]:
 
 TEXTS = (  # columns of tables and comparisons
     *("table", "selection", "method", "against", "column", "domain", "loss", "quoted", "data"),
-    *("seeds", "same_as", "verdict", "why", "failure"),
+    *("seeds", "came_back", "came_back_trimmed", "same_as", "verdict", "why", "failure"),
 )
 
 

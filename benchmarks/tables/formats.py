@@ -9,6 +9,7 @@ from pathlib import Path
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.tables import catalogue, latex, selections
 from contrastbench.benchmarks.tables.apart import SHORT
+from contrastbench.benchmarks.tables.back import Back, back_text
 from contrastbench.benchmarks.tables.entries import (
     Entry,
     Value,
@@ -54,6 +55,7 @@ def markdown(table: Table, lines: list[list[Entry]]) -> str:
     ]
     foot = [
         legend(table),
+        *filter(None, [back_of(lines, table.decimals)]),
         f"Selection: {table.selection_label}.",
         *(["", *(f"- {line}" for line in table.choices), ""] if table.choices else []),
         *table.copies,
@@ -63,6 +65,12 @@ def markdown(table: Table, lines: list[list[Entry]]) -> str:
     return "\n".join(
         [f"### {cell(table.name)}: {cell(table.title)}", "", *as_table([header, *body]), "", *foot]
     )
+
+
+def back_of(lines: Sequence[Sequence[Entry]], decimals: int) -> str:
+    """Return which published values came back, in sentences; nothing where nothing tells."""
+    found = [entry.back for line in lines for entry in line]
+    return back_text([one for one in found if one], decimals)
 
 
 def as_table(lines: list[list[str]]) -> Iterator[str]:
@@ -88,7 +96,7 @@ def italic(entry: Entry, text: str) -> str:
 
 FIELDS = (
     "table selection method column loss quoted paper_mean paper_std paper_seeds "
-    "ours_mean ours_std ours_seeds difference data failure"
+    "ours_mean ours_std ours_seeds difference ours_trimmed came_back came_back_trimmed data failure"
 )
 
 
@@ -112,11 +120,20 @@ def comma_separated(table: Table, lines: list[list[Entry]]) -> str:
             [
                 *map(files.no_formula, texts),
                 *cells,
+                *back_cells(entry.back),
                 entry.data[:SHORT],
                 entry.failure,
             ]
         )
     return out.getvalue()
+
+
+def back_cells(back: Back | None) -> list[str]:
+    """Return our trimmed mean, and whether the published value came back by either rule."""
+    if back is None:
+        return ["", "", ""]
+    words = {True: "yes", False: "no"}
+    return [f"{back.trimmed.value:.4f}", words[back.by_mean], words[back.by_trimmed]]
 
 
 def for_papers(table: Table, lines: list[list[Entry]]) -> str:

@@ -12,7 +12,7 @@ from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.sweeps import plan
 from contrastbench.benchmarks.tables import formats
 from contrastbench.benchmarks.tables.catalogue import names
-from contrastbench.benchmarks.tables.entries import Entry, Value, entries
+from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.formats import render
 from contrastbench.benchmarks.tables.grid import settings
 from contrastbench.benchmarks.tables.load import load
@@ -599,20 +599,3 @@ def test_renyicls_tables_pretrain_on_both_parts_and_probe_plainly(name: str) -> 
             assert recipe.pretraining == "train+validation"
             expected = "plain" if about.dataset == "CoverType" else "pseudo_inverse"
             assert recipe.probe == expected
-
-
-@pytest.mark.parametrize(
-    ("ours", "seeds", "apart"),
-    [
-        (Value(80.0, 1.0, 5), 5, True),  # two standard errors are 1.26
-        (Value(81.0, 1.0, 5), 5, False),
-        (Value(80.0, None, 1), 5, False),
-        (Value(80.0, 1.0, 5), None, False),
-        (None, 5, False),
-    ],
-)
-def test_a_difference_is_apart_beyond_two_standard_errors(
-    ours: Value | None, seeds: int | None, apart: bool
-) -> None:
-    entry = Entry(Row(name="r"), "A", Value(82.0, 1.0), ours, True, seeds)
-    assert entry.apart is apart
