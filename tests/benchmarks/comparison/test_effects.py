@@ -12,7 +12,7 @@ from contrastbench.benchmarks.comparison.effects import (
     gains_of,
     over_sets,
 )
-from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, weights_of
+from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, SetTest, weights_of
 from counts import times
 
 BOTH = SET_TESTS["wilcoxon"], SET_TESTS["t"]
@@ -108,28 +108,32 @@ def test_five_sets_decide_nothing_and_say_so() -> None:
     assert (of(found, "new").verdict, of(found, "new").detectable) == ("undecided", None)
 
 
-def simulated(rng: np.random.Generator, shift: float, rows: int = 8) -> OverSets:
+def simulated(
+    rng: np.random.Generator, shift: float, test: SetTest = BOTH[0], rows: int = 8
+) -> OverSets:
     """Losses with an effect on each of ten sets, seen through the noise of seeds."""
     found = untrained()
     for k in range(rows):
         true = rng.normal(shift, 0.5, size=len(SETS))  # points
         found += lines(f"loss {k}", [float(t + rng.normal(0, 0.5)) for t in true])
-    return over_sets(found, ["none"], ["none"])
+    return over_sets(found, ["none"], ["none"], test=test)
 
 
-def test_without_an_effect_one_family_in_twenty_has_a_verdict_at_most() -> None:
+@pytest.mark.parametrize("test", BOTH, ids=lambda test: test.name)
+def test_without_an_effect_one_family_in_twenty_has_a_verdict_at_most(test: SetTest) -> None:
     rng, families = np.random.default_rng(0), times(400)
     wrong = [
-        any(one.verdict in ("better", "worse") for one in simulated(rng, 0).effects[:-1])
+        any(one.verdict in ("better", "worse") for one in simulated(rng, 0, test).effects[:-1])
         for _ in range(families)
     ]
     assert np.mean(wrong) <= 0.05 + 3 * (0.05 / families) ** 0.5
 
 
-def test_an_effect_beyond_the_margin_is_seldom_called_equal() -> None:
+@pytest.mark.parametrize("test", BOTH, ids=lambda test: test.name)
+def test_an_effect_beyond_the_margin_is_seldom_called_equal(test: SetTest) -> None:
     rng, families = np.random.default_rng(1), times(400)
     wrong = [
-        any(one.verdict == "equal" for one in simulated(rng, 1.0).effects[:-1])
+        any(one.verdict == "equal" for one in simulated(rng, 1.0, test).effects[:-1])
         for _ in range(families)
     ]
     assert np.mean(wrong) <= 0.05 + 3 * (0.05 / families) ** 0.5
