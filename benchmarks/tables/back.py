@@ -5,7 +5,8 @@ apart. The first takes our mean. A single outlying seed moves it, and widens its
 a large miss passes. The second takes the mean without the lowest and the highest fifth of the
 seeds, with the error of Yuen (Biometrika 61, 1974), which no single one of five seeds can move far.
 A median of five seeds with an error from their median deviation resists two outliers, but is less
-precise. A paper that prints no deviation has no error of its own: there ours alone counts.
+precise. A paper that prints no deviation, or not over how many runs, has no error that is known:
+there ours alone counts.
 """
 
 from collections.abc import Iterable, Sequence
@@ -60,7 +61,7 @@ class Back:
     mean: Centre
     trimmed: Centre
     printed: float
-    error: float | None  # of the printed value; None: the paper prints no deviation
+    error: float | None  # of the printed value; None: it is not known
 
     @property
     def by_mean(self) -> bool:
@@ -78,7 +79,10 @@ RULE = (
     "mean, and by the rule that no single outlier moves from our trimmed mean (a fifth of the "
     "seeds cut on each side; Yuen 1974)."
 )
-ALONE = "Where the paper prints no deviation our error alone counts, which misses more."
+ALONE = (
+    "Where the paper prints no deviation, or not over how many runs, our error alone counts, which "
+    "misses more."
+)
 
 
 def back_text(found: Sequence[Back], decimals: int) -> str:

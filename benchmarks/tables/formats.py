@@ -9,7 +9,7 @@ from pathlib import Path
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.tables import catalogue, latex, selections
 from contrastbench.benchmarks.tables.apart import SHORT
-from contrastbench.benchmarks.tables.back import Back, back_text
+from contrastbench.benchmarks.tables.back import back_text
 from contrastbench.benchmarks.tables.entries import (
     Entry,
     Value,
@@ -96,7 +96,8 @@ def italic(entry: Entry, text: str) -> str:
 
 FIELDS = (
     "table selection method column loss quoted paper_mean paper_std paper_seeds "
-    "ours_mean ours_std ours_seeds difference ours_trimmed came_back came_back_trimmed data failure"
+    "ours_mean ours_std ours_seeds difference data failure "
+    "ours_trimmed came_back came_back_trimmed"
 )
 
 
@@ -120,20 +121,20 @@ def comma_separated(table: Table, lines: list[list[Entry]]) -> str:
             [
                 *map(files.no_formula, texts),
                 *cells,
-                *back_cells(entry.back),
                 entry.data[:SHORT],
                 entry.failure,
+                *back_cells(entry),
             ]
         )
     return out.getvalue()
 
 
-def back_cells(back: Back | None) -> list[str]:
+def back_cells(entry: Entry) -> list[str]:
     """Return our trimmed mean, and whether the published value came back by either rule."""
-    if back is None:
-        return ["", "", ""]
-    words = {True: "yes", False: "no"}
-    return [f"{back.trimmed.value:.4f}", words[back.by_mean], words[back.by_trimmed]]
+    ours, back = entry.ours and entry.ours.trimmed, entry.back
+    verdicts = [back.by_mean, back.by_trimmed] if back else [None, None]
+    words = {True: "yes", False: "no", None: ""}
+    return [f"{ours.value:.4f}" if ours else "", *(words[verdict] for verdict in verdicts)]
 
 
 def for_papers(table: Table, lines: list[list[Entry]]) -> str:

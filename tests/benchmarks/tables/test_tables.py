@@ -289,9 +289,9 @@ def test_a_mean_says_its_seeds_and_its_difference(tmp_path: Path) -> None:
     lines = render(SMALL, tmp_path, "csv").splitlines()
     assert (
         "small,paper,ours,A,infonce,no,85.0000,0.5000,3,87.0000,1.4142,2,2.0000,000000000000,"
-        in lines
-    )
-    assert "small,paper,quoted,A,,yes,80.0000,1.0000,3,,,,,," in lines
+        ",87.0000,yes,yes"
+    ) in lines
+    assert "small,paper,quoted,A,,yes,80.0000,1.0000,3,,,,,,,,," in lines
     add(tmp_path, "A", 2, 87.0)
     assert "(3) / +2.0 |" in render(SMALL, tmp_path, "md"), "as many as the paper's need no words"
 
