@@ -72,7 +72,7 @@ def as_row(record: Record) -> dict[str, Any]:
 
 TEXTS = (  # columns of tables and comparisons
     *("table", "selection", "method", "against", "column", "domain", "loss", "quoted", "data"),
-    *("seeds", "verdict", "why", "failure"),
+    *("seeds", "came_back", "came_back_trimmed", "same_as", "verdict", "why", "failure"),
 )
 
 
@@ -106,20 +106,21 @@ def compare(
     *,
     baseline: str | None = None,
     losses: Sequence[str] = (),
-    test: str = "t",
+    test: str | None = None,
     alpha: float = 0.05,
     selection: str | None = None,
     results: str | Path = "results",
 ) -> "DataFrame":
     """A table's rows against a baseline row: paired tests over shared seeds and folds.
 
-    A row for each method and column, with the columns of `bench compare --format csv`.
+    A row for each method and column, with the columns of `bench compare --format csv`. The
+    verdicts over data sets are in words, as `attrs["answer"]` of the frame.
 
     Args:
         name: of a table, as in `table`.
         baseline: a row; the first with InfoNCE if it is left out.
         losses: as in `table`.
-        test: the test that Holm corrects: t or wilcoxon.
+        test: t or wilcoxon; by default wilcoxon (signed-rank) over data sets and t on single ones.
         alpha: wins and losses have a Holm p up to this.
         selection: as in `table`.
         results: as in `table`.
@@ -129,8 +130,10 @@ def compare(
     """
     with one_moment():
         chosen = resolved(name, losses, selection, Path(results))
-        text = comparisons.render(chosen, Path(results), "csv", baseline, test, alpha)
-        return as_frame(text)
+        asked = chosen, Path(results), baseline, test, alpha
+        frame = as_frame(comparisons.render(chosen, Path(results), "csv", baseline, test, alpha))
+        frame.attrs["answer"] = comparisons.words(*asked)
+        return frame
 
 
 def resolved(name: str, losses: Sequence[str], selection: str | None, results: Path) -> Table:

@@ -87,7 +87,12 @@ def compare(
     baseline: Annotated[
         str | None, typer.Option(help="A row; default: the first with InfoNCE.")
     ] = None,
-    test: Annotated[str, typer.Option(help="The test that Holm corrects: t or wilcoxon.")] = "t",
+    test: Annotated[
+        str | None,
+        typer.Option(
+            help="t or wilcoxon (signed-rank); default: wilcoxon over data sets, t on single ones."
+        ),
+    ] = None,
     alpha: Annotated[float, typer.Option(help="Wins and losses have a Holm p up to this.")] = 0.05,
     selection: opt.Selection = None,
     format_: Annotated[str, typer.Option("--format", help="md, csv or latex.")] = "md",

@@ -97,7 +97,7 @@ def over_sets_text(base: str, over: OverSets) -> str:
     )
     undecided = [one.row for one in rows if one.verdict == "undecided"]
     parts = [
-        f"Over {over.sets} data sets "
+        f"Over {over.sets} data sets ({over.test.name}, Holm) "
         + (
             f"better than {base}: {', '.join(better)}"
             if better

@@ -32,6 +32,7 @@ from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.losses.errors import UserError, unknown
 
 TESTS = ("t", "wilcoxon")
+ON_SINGLE_SETS = "t"  # unless another test is asked for
 UNTESTED = PValue(None)
 SAME = 10.0**-DIGITS  # points: what quotients of equal counts may differ by
 SAME_RUNS = "the same runs"
@@ -69,9 +70,7 @@ class Comparison:
     ratio: float = 0.0
     spread: float | None = None  # standard deviation of these differences, ddof 1
     half_width: float | None = None  # of the t-test's interval around the difference
-    detectable: float | None = None  # the smallest true difference that these would have found
-    seeds_needed: int | None = None  # to find one of the size that is seen; None: no number is
-    seeds_a_point: int | None = None  # to find one of a percent point
+    level: float = ALPHA  # of the verdict at the first step of Holm's correction
     wilcoxon: PValue = UNTESTED
     t: PValue = UNTESTED
     holm: float | None = None
@@ -79,15 +78,47 @@ class Comparison:
     why: str = ""  # it is untested
     failure: str = ""  # how seeds of the row failed; failed: all of them
     control: str = ""  # the name of the control that the row is
+    same_as: str = ""  # the row whose loss this is by algebra, so that both have the same cells
 
     @property
     def same(self) -> bool:
         """Whether the row is the baseline itself here."""
         return self.why.startswith("the same ")
 
+    @property
+    def detectable(self) -> float | None:
+        """Return the smallest true difference that the t-test finds four times in five.
+
+        Power takes longer than all tests together, so it is computed where it is shown.
+        """
+        if not self.spread or self.difference is None:
+            return None
+        return detectable(self.spread, self.n, self.ratio, self.level)
+
+    @property
+    def seeds_needed(self) -> int | None:
+        """Return how many seeds find a difference of the size that is seen; None: no number."""
+        return None if self.difference is None else self.seeds_to_find(self.difference)
+
+    @property
+    def seeds_a_point(self) -> int | None:
+        """Return how many seeds find a difference of one percent point; None: no number."""
+        return self.seeds_to_find(1.0)
+
+    def seeds_to_find(self, difference: float) -> int | None:
+        """Return how many seeds find a true difference four times in five; None: no number."""
+        if not self.spread or self.difference is None:
+            return None
+        per_seed = self.n // len(self.seeds)
+        return seeds_needed(difference, self.spread, per_seed, self.ratio, self.level)
+
 
 def compare(
-    table: Table, results: Path, baseline: str | None = None, test: str = "t", alpha: float = ALPHA
+    table: Table,
+    results: Path,
+    baseline: str | None = None,
+    test: str | None = None,
+    alpha: float = ALPHA,
 ) -> list[Comparison]:
     """Every runnable row but the baseline, in every column where both have a shared seed.
 
@@ -96,7 +127,7 @@ def compare(
     Raises:
         UserError: no such row or test, alpha out of range, or nothing in the table can be run.
     """
-    if test not in TESTS:
+    if test is not None and test not in TESTS:
         raise unknown("test", test, TESTS)
     if not SMALLEST_ALPHA <= alpha < 1:
         raise UserError(
@@ -120,10 +151,10 @@ def compare(
     return [one for family in (contestants, others) for one in decided(family, test, alpha)]
 
 
-def decided(family: list[Comparison], test: str, alpha: float) -> list[Comparison]:
-    """Return the comparisons of one family with power and verdict, corrected among themselves."""
+def decided(family: list[Comparison], test: str | None, alpha: float) -> list[Comparison]:
+    """Return the comparisons of one family with verdicts, corrected among themselves."""
     level = alpha / max(1, sum(one.t.p is not None for one in family))
-    return decide([with_power(one, level) for one in family], test, alpha)
+    return decide([replace(one, level=level) for one in family], test or ON_SINGLE_SETS, alpha)
 
 
 def baseline_row(table: Table, name: str | None = None) -> Row:
@@ -161,7 +192,14 @@ def compare_cell(
     seeds = tuple(sorted(mine.keys() & theirs.keys()))
     unpaired = len(mine.keys() ^ theirs.keys())
     about = row.name, column, ours.work[0].domain, ours.work[0].dataset
-    comparison = Comparison(*about, seeds, unpaired, failure=ours.failure, control=row.control)
+    comparison = Comparison(
+        *about,
+        seeds,
+        unpaired,
+        failure=ours.failure,
+        control=row.control,
+        same_as=same_as(base, ours),
+    )
     if not seeds:
         return without_pairs(comparison, base, ours)
     if is_same(base, ours):
@@ -178,6 +216,13 @@ def compare_cell(
         return replace(comparison, why="other data or starting weights")
     metric = table.metric_of(column) or pairs[0][0]["main"]
     return with_tests(comparison, pairs, metric, alpha)
+
+
+def same_as(base: Runs, ours: Runs) -> str:
+    """Return the row whose loss this row's is by algebra: the baseline, or else the original."""
+    if is_same(base, ours):
+        return base.row
+    return ours.original if ours.original != ours.row else ""
 
 
 def is_same(base: Runs, ours: Runs) -> bool:
@@ -254,20 +299,6 @@ def with_tests(
     if not spread:
         return comparison
     return replace(comparison, half_width=half_width(spread, len(splits), ratio, alpha))
-
-
-def with_power(comparison: Comparison, level: float) -> Comparison:
-    """Add what the t-test could have seen at the level of its verdict, the first step of Holm's."""
-    std, n, ratio = comparison.spread, comparison.n, comparison.ratio
-    if not std or comparison.difference is None:
-        return comparison
-    per_seed = n // len(comparison.seeds)
-    return replace(
-        comparison,
-        detectable=detectable(std, n, ratio, level),
-        seeds_needed=seeds_needed(comparison.difference, std, per_seed, ratio, level),
-        seeds_a_point=seeds_needed(1.0, std, per_seed, ratio, level),
-    )
 
 
 def differences_by_fold(a: Record, b: Record, metric: str) -> list[float]:

@@ -13,15 +13,15 @@ from statistics import fmean
 
 import numpy as np
 
-from contrastbench.benchmarks.comparison import signed_rank
 from contrastbench.benchmarks.comparison.compare import Comparison
+from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Set, SetTest, grouped
 from contrastbench.benchmarks.comparison.statistics import ALPHA, holm
 
-Set = tuple[str, str]  # domain and dataset: two columns of one set, such as two probes, are no two
 Gains = Mapping[Set, float]
 MARGIN = 10.0  # percent of the training gain: effects within it are equal for practice
 POINTS_MARGIN = 1.0  # percent points, where no control says what training gains
 LEAST_GAIN = 1.0  # percent points; a share of less is noise
+SIGNED_RANK = SET_TESTS["wilcoxon"]
 FEW = "too few sets"  # for any verdict
 COPY = "the same loss"  # as the baseline on each set, so there is nothing to test
 DEVIATIONS = 2.0  # standard errors that a gain exceeds
@@ -57,7 +57,7 @@ class Effect:
     @property
     def by_domain(self) -> dict[str, float]:
         """The mean effect over the sets of each domain."""
-        return {name: fmean(e) for name, e in grouped(self.by_set).items()}
+        return {name: fmean(effects) for name, effects in grouped(self.by_set).items()}
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,7 @@ class OverSets:
     left_out: list[Set] = field(default_factory=list)  # sets on which training gains too little
     margin: float = POINTS_MARGIN
     alpha: float = ALPHA
+    test: SetTest = SIGNED_RANK
 
     @property
     def unit(self) -> str:
@@ -83,7 +84,7 @@ class OverSets:
     @property
     def decides(self) -> bool:
         """Whether so many sets can give any verdict at all."""
-        return bool(self.effects) and signed_rank.smallest_p(self.sets) <= self.alpha
+        return any(self.test.smallest_p(one.by_set) <= self.alpha for one in self.effects)
 
     @property
     def contestants(self) -> list[Effect]:
@@ -97,6 +98,7 @@ def over_sets(
     controls: Mapping[str, str] | None = None,
     margin: float | None = None,
     alpha: float = ALPHA,
+    test: SetTest = SIGNED_RANK,
 ) -> OverSets:
     """Return the effect and verdict of each row over data sets.
 
@@ -108,6 +110,7 @@ def over_sets(
             `below` or `better`. They have effects but no part in corrections.
         margin: effects within it are equal; by default 10 % of the gain, or one point.
         alpha: the level of verdicts, over all rows together.
+        test: of one row's effects.
     """
     controls = controls or {}
     gains, left_out = gains_of([one for one in comparisons if one.row in untrained])
@@ -116,28 +119,31 @@ def over_sets(
     rows: dict[str, list[Comparison]] = {}
     for one in comparisons:
         rows.setdefault(one.row, []).append(one)
-    found = [effect(row, mine, gains, margin, alpha) for row, mine in rows.items()]
+    found = [effect(row, mine, gains, margin, alpha, test) for row, mine in rows.items()]
     some = [one for one in found if one is not None]
     copies = {row for row, mine in rows.items() if all(one.same for one in mine)}
     tested = [one for one in some if one.row not in {*controls, *copies}]
-    contestants = decided(tested, alpha)
+    contestants = decided(tested, alpha, test)
     contestants += [replace(one, verdict=COPY) for one in some if one.row in copies]
     others = [
-        control(one, rows[one.row], controls[one.row], alpha) for one in some if one.row in controls
+        control(one, rows[one.row], controls[one.row], alpha, test)
+        for one in some
+        if one.row in controls
     ]
-    return OverSets([*contestants, *others], gains, left_out, margin, alpha)
+    return OverSets([*contestants, *others], gains, left_out, margin, alpha, test)
 
 
-def control(one: Effect, mine: Sequence[Comparison], must: str, alpha: float) -> Effect:
+def control(
+    one: Effect, mine: Sequence[Comparison], must: str, alpha: float, test: SetTest
+) -> Effect:
     """Return a control with its verdict over all sets, also those on which training gains nothing.
 
     Only these sets can show that the comparison sees nothing at all.
     """
     everywhere, _ = effects_by_set(mine, {})
-    e, weights = list(everywhere.values()), weights_of(everywhere)
-    if signed_rank.smallest_p(len(e)) > alpha:
+    if not everywhere or test.smallest_p(everywhere) > alpha:
         return replace(one, verdict=FEW, must=must)
-    p = signed_rank.p_value(e, weights)
+    p = test.p_value(everywhere)
     return replace(verdict(replace(one, p=p), p, 1.0, alpha), must=must)
 
 
@@ -164,21 +170,25 @@ def standard_error(one: Comparison) -> float:
 
 
 def effect(
-    row: str, mine: Iterable[Comparison], gains: Gains, margin: float, alpha: float
+    row: str,
+    mine: Iterable[Comparison],
+    gains: Gains,
+    margin: float,
+    alpha: float,
+    test: SetTest,
 ) -> Effect | None:
     """Return one row's effect; None where it meets no set that counts."""
     by_set, failed = effects_by_set(mine, gains)
     if not by_set:
         return None
-    e, weights = list(by_set.values()), weights_of(by_set)
     return Effect(
         row,
         by_set,
         failed,
-        signed_rank.estimate(e, weights),
-        signed_rank.interval(e, weights, alpha),
-        signed_rank.p_value(e, weights),
-        signed_rank.p_equal(e, weights, margin),
+        test.estimate(by_set),
+        test.interval(by_set, alpha),
+        test.p_value(by_set),
+        test.p_equal(by_set, margin),
     )
 
 
@@ -205,31 +215,13 @@ def effects_by_set(mine: Iterable[Comparison], gains: Gains) -> tuple[dict[Set, 
     return {name: fmean(values) for name, values in found.items()}, len(failed)
 
 
-def weights_of(by_set: Mapping[Set, float]) -> tuple[float, ...]:
-    """Return a weight for each set, so that domains count alike.
-
-    >>> weights_of({("graph", "A"): 0.0, ("graph", "B"): 0.0, ("image", "C"): 0.0})
-    (0.25, 0.25, 0.5)
-    """
-    sizes = Counter(domain for domain, _ in by_set)
-    return tuple(1 / (len(sizes) * sizes[domain]) for domain, _ in by_set)
-
-
-def grouped(by_set: Mapping[Set, float]) -> dict[str, list[float]]:
-    """Return the effects of each domain."""
-    found: dict[str, list[float]] = {}
-    for (domain, _), value in by_set.items():
-        found.setdefault(domain, []).append(value)
-    return found
-
-
-def decided(found: Sequence[Effect], alpha: float) -> list[Effect]:
+def decided(found: Sequence[Effect], alpha: float, test: SetTest) -> list[Effect]:
     """Return the rows with verdicts, both families of tests corrected after Holm; best first."""
     different = holm([one.p for one in found])
     equal = holm([one.p_equal for one in found])
     level = alpha / max(1, len(found))
     seen = [
-        replace(verdict(one, p, q, alpha), detectable=detectable(one, level))
+        replace(verdict(one, p, q, alpha), detectable=test.detectable(one.by_set, level))
         for one, p, q in zip(found, different, equal, strict=True)
     ]
     return sorted(seen, key=lambda one: -one.estimate)
@@ -243,21 +235,6 @@ def verdict(one: Effect, p: float, p_equal: float, alpha: float) -> Effect:
     elif p_equal <= alpha:
         word = "equal"
     return replace(one, holm=p, holm_equal=p_equal, verdict=word)
-
-
-def detectable(one: Effect, level: float) -> float | None:
-    """Return the effect that so many sets with this spread show four times in five."""
-    weights = weights_of(one.by_set)
-    shift = signed_rank.detectable(weights, level)
-    return None if shift is None else shift * spread(one)
-
-
-def spread(one: Effect) -> float:
-    """Return the standard deviation of effects over sets, far outliers drawn in (Tukey 1977)."""
-    values = list(one.by_set.values())
-    low, high = np.quantile(values, [0.25, 0.75])
-    fence = 3 * (high - low) or np.inf
-    return float(np.std(np.clip(values, low - fence, high + fence), ddof=min(1, len(values) - 1)))
 
 
 def least_seen(found: Sequence[Effect]) -> float | None:

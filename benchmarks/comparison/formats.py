@@ -7,8 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from contrastbench.benchmarks.comparison.answer import answer
-from contrastbench.benchmarks.comparison.compare import Comparison, baseline_row, compare
+from contrastbench.benchmarks.comparison.compare import (
+    ON_SINGLE_SETS,
+    Comparison,
+    baseline_row,
+    compare,
+)
 from contrastbench.benchmarks.comparison.controls import over_sets_of
+from contrastbench.benchmarks.comparison.effects import OverSets
 from contrastbench.benchmarks.comparison.markdown import effect_lines, legend, markdown, ranked
 from contrastbench.benchmarks.comparison.numbers import p_text, rounded, signed
 from contrastbench.benchmarks.comparison.sight import sight_text, sights
@@ -29,31 +35,27 @@ def render(
     results: Path,
     format_: str,
     baseline: str | None = None,
-    test: str = "t",
+    test: str | None = None,
     alpha: float = ALPHA,
     every_test: bool = False,
 ) -> str:
     """The comparison as text: the answer with a line for each row, or every test as well.
+
+    Without a test named, the signed-rank test judges over data sets and the t-test on single ones.
 
     Raises:
         UserError: unknown format, row or test, or no two rows share a seed.
     """
     if format_ not in FORMATS:
         raise unknown("format", format_, FORMATS)
-    comparisons = compare(table, results, baseline, test, alpha)
-    base = baseline_row(table, baseline).name
-    if not comparisons:
-        raise UserError(
-            f"{table.name}: no row has a seed in common with {base} under {results}: run more, "
-            "bench merge --shipped (records that come with contrastbench), or --baseline"
-        )
+    base, comparisons = against(table, results, baseline, test, alpha)
     if format_ == "csv":
         return comma_separated(table, base, comparisons)
     if format_ == "latex":
         return for_papers(table, base, comparisons, test, alpha)
-    over = over_sets_of(table, comparisons, alpha)
+    over = over_sets_of(table, comparisons, alpha, test)
     lines = [
-        cell(" ".join([*settings(table, base), answer(base, comparisons, over, table.joined)])),
+        cell(sentences(table, base, comparisons, over)),
         "",
         f"### {cell(table.name)} against {cell(base)}",
         "",
@@ -64,10 +66,42 @@ def render(
         return "\n".join(
             [*lines, "bench compare with --all shows every test, power and ranks.", ""]
         )
-    tests = [*markdown(table, comparisons), "", legend(comparisons, test, alpha), ""]
+    single = test or ON_SINGLE_SETS
+    tests = [*markdown(table, comparisons), "", legend(comparisons, single, alpha), ""]
     sight = [cell(sight_text(sights(comparisons))), ""]
     rest = ranked(table, list(entries(table, results)), alpha)
     return "\n".join([*lines, *tests, *sight, *rest, ""])
+
+
+def words(
+    table: Table,
+    results: Path,
+    baseline: str | None = None,
+    test: str | None = None,
+    alpha: float = ALPHA,
+) -> str:
+    """Return the answer that comes before everything else."""
+    base, comparisons = against(table, results, baseline, test, alpha)
+    return sentences(table, base, comparisons, over_sets_of(table, comparisons, alpha, test))
+
+
+def against(
+    table: Table, results: Path, baseline: str | None, test: str | None, alpha: float
+) -> tuple[str, list[Comparison]]:
+    """Return the baseline's name and all comparisons with it, of which there is one at least."""
+    comparisons = compare(table, results, baseline, test, alpha)
+    base = baseline_row(table, baseline).name
+    if comparisons:
+        return base, comparisons
+    raise UserError(
+        f"{table.name}: no row has a seed in common with {base} under {results}: run more, "
+        "bench merge --shipped (records that come with contrastbench), or --baseline"
+    )
+
+
+def sentences(table: Table, base: str, comparisons: list[Comparison], over: OverSets) -> str:
+    """Return the settings that differ, and the answer."""
+    return " ".join([*settings(table, base), answer(base, comparisons, over, table.joined)])
 
 
 def settings(table: Table, base: str) -> Iterator[str]:
@@ -100,17 +134,17 @@ def temperatures(table: Table) -> dict[str, str]:
 
 
 def for_papers(
-    table: Table, base: str, comparisons: list[Comparison], test: str, alpha: float
+    table: Table, base: str, comparisons: list[Comparison], test: str | None, alpha: float
 ) -> str:
     """A table for LaTeX: differences with their intervals, wins and losses in bold."""
     interval = f"± half of the {100 * (1 - alpha):g} % interval of the corrected t-test"
     caption = latex.text(
-        f"{table.title}. Differences from {base} in percent points {interval}; p of the {test} "
-        f"test after Holm's correction. "
+        f"{table.title}. Differences from {base} in percent points {interval}; p of the "
+        f"{test or ON_SINGLE_SETS} test after Holm's correction. "
         + " ".join(
             [
                 *settings(table, base),
-                answer(base, comparisons, over_sets_of(table, comparisons, alpha)),
+                answer(base, comparisons, over_sets_of(table, comparisons, alpha, test)),
             ]
         )
     )
@@ -147,6 +181,7 @@ def as_dict(table: Table, base: str, comparison: Comparison) -> dict[str, Any]:
         "against": files.no_formula(base),
         "column": files.no_formula(comparison.column),
         "domain": comparison.domain,
+        "same_as": files.no_formula(comparison.same_as),
         "seeds": " ".join(map(str, comparison.seeds)),
         "unpaired": comparison.unpaired,
         "baseline_mean": rounded(comparison.baseline),

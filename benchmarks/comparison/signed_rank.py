@@ -21,6 +21,7 @@ DIGITS = 9  # accuracies are quotients: equal effects may differ in their last b
 TIE = 1e-6  # of the largest sum: sums that differ by less are equal
 TRIALS = 1000  # simulated samples behind the power
 SIMULATED = 2**12  # choices of signs for each of them
+BLOCK = 16  # samples whose sums stay in a processor's cache
 POWER = 0.8  # chance to notice an effect that is there
 
 
@@ -45,7 +46,7 @@ def shares_beyond(signed: Array, choices: Array) -> Array:
     null = sizes @ choices.T
     np.abs(null, out=null)
     least = np.abs(signed.sum(axis=1)) - TIE * sizes.sum(axis=1)
-    share: Array = (null >= least[:, None]).mean(axis=1)
+    share: Array = np.count_nonzero(null >= least[:, None], axis=1) / len(choices)
     return share
 
 
@@ -90,6 +91,8 @@ def interval(
 ) -> tuple[float, float]:
     """Return the shifts that the test does not reject; infinite where so few units reject none.
 
+    At a high level the test may reject every shift: then both ends are the estimate.
+
     >>> interval([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [1.0] * 6, 0.05)
     (1.0, 6.0)
     """
@@ -97,12 +100,27 @@ def interval(
     places = np.empty(2 * len(steps) + 1)
     places[1::2], places[2:-1:2] = steps, (steps[:-1] + steps[1:]) / 2
     places[0], places[-1] = steps[0] - 1, steps[-1] + 1
-    p = p_values(np.asarray(effects) - places[:, None], weights)
-    kept = np.flatnonzero(p > alpha)
-    first, last = kept[0], kept[-1]
+    samples = np.asarray(effects) - places[:, None]
+    first = first_kept(samples, weights, alpha)
+    if first is None:
+        middle = estimate(effects, weights)
+        return middle, middle
+    last = len(places) - 1 - (first_kept(samples[::-1], weights, alpha) or 0)
     low = steps[(first - 1) // 2] if first else -np.inf
     high = steps[last // 2] if last < len(places) - 1 else np.inf
     return float(low), float(high)
+
+
+def first_kept(samples: Array, weights: Sequence[float], alpha: float) -> int | None:
+    """Return the place of the first sample that the test does not reject, if there is one.
+
+    Blocks are tested one after the other: most samples lie behind it.
+    """
+    for start in range(0, len(samples), BLOCK):
+        kept = np.flatnonzero(p_values(samples[start : start + BLOCK], weights) > alpha)
+        if len(kept):
+            return start + int(kept[0])
+    return None
 
 
 def smallest_p(n: int) -> float:

@@ -30,6 +30,7 @@ from contrastbench.benchmarks.tables.entries import (
     entries,
     is_best,
 )
+from contrastbench.benchmarks.tables.formats import back_of
 from contrastbench.benchmarks.tables.load import load
 from contrastbench.benchmarks.tables.table import Table
 
@@ -75,6 +76,13 @@ class Shown:
         if self.compared:
             return over_sets_text(base, self.over) or by_set(base, self.compared, self.over)
         return "Nothing to compare yet."
+
+    @property
+    def back(self) -> str:
+        """Which published values came back, by both rules."""
+        return back_of(
+            [[place.entry for place in line] for line in self.lines], self.table.decimals
+        )
 
     @property
     def name(self) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.tables.back import Back, Centre, trimmed
 from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.losses.errors import unknown
 
@@ -19,6 +20,7 @@ class Value:
     std: float | None = None
     n: int | None = None
     printed: tuple[str, ...] = ()  # mean and deviation as a paper has them, letter by letter
+    trimmed: Centre | None = None  # mean without the lowest and the highest seeds
 
     def text(self, decimals: int, wanted: int | None = None) -> str:
         """For people, such as 75.1 ± 0.6 (5), or 75.1 (1 of 5) where more seeds are wanted."""
@@ -59,14 +61,15 @@ class Entry:
         return self.ours is None and bool(self.failure)
 
     @property
-    def apart(self) -> bool:
-        """Whether the difference exceeds two standard errors, which both spreads must tell."""
-        if not (self.ours and self.paper and self.ours.std is not None and self.ours.n):
-            return False
-        if self.paper.std is None or not self.seeds:
-            return False
-        error = sqrt(self.ours.std**2 / self.ours.n + self.paper.std**2 / self.seeds)
-        return abs(self.ours.mean - self.paper.mean) > 2 * error
+    def back(self) -> Back | None:
+        """Whether the paper's value came back, by both rules; None where nothing tells."""
+        if not (self.paper and self.ours and self.ours.n and self.ours.trimmed):
+            return None
+        mean = Centre(self.ours.mean, (self.ours.std or 0.0) / sqrt(self.ours.n))
+        told = self.paper.std is not None and self.seeds
+        error = (self.paper.std or 0.0) / sqrt(self.seeds or 1) if told else None
+        name = self.row.name
+        return Back(name, self.column, mean, self.ours.trimmed, self.paper.mean, error)
 
     def text(self, decimals: int) -> str:
         """The place's text.
@@ -177,4 +180,5 @@ def ours(table: Table, column: str, records: Sequence[Record]) -> Value | None:
     values = [shown_value(table, column, record) for record in records]
     if not values:
         return None
-    return Value(fmean(values), stdev(values) if len(values) > 1 else None, len(values))
+    std = stdev(values) if len(values) > 1 else None
+    return Value(fmean(values), std, len(values), trimmed=trimmed(values))

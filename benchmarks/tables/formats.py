@@ -9,6 +9,7 @@ from pathlib import Path
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.tables import catalogue, latex, selections
 from contrastbench.benchmarks.tables.apart import SHORT
+from contrastbench.benchmarks.tables.back import back_text
 from contrastbench.benchmarks.tables.entries import (
     Entry,
     Value,
@@ -54,6 +55,7 @@ def markdown(table: Table, lines: list[list[Entry]]) -> str:
     ]
     foot = [
         legend(table),
+        *filter(None, [back_of(lines, table.decimals)]),
         f"Selection: {table.selection_label}.",
         *(["", *(f"- {line}" for line in table.choices), ""] if table.choices else []),
         *table.copies,
@@ -63,6 +65,12 @@ def markdown(table: Table, lines: list[list[Entry]]) -> str:
     return "\n".join(
         [f"### {cell(table.name)}: {cell(table.title)}", "", *as_table([header, *body]), "", *foot]
     )
+
+
+def back_of(lines: Sequence[Sequence[Entry]], decimals: int) -> str:
+    """Return which published values came back, in sentences; nothing where nothing tells."""
+    found = [entry.back for line in lines for entry in line]
+    return back_text([one for one in found if one], decimals)
 
 
 def as_table(lines: list[list[str]]) -> Iterator[str]:
@@ -88,7 +96,8 @@ def italic(entry: Entry, text: str) -> str:
 
 FIELDS = (
     "table selection method column loss quoted paper_mean paper_std paper_seeds "
-    "ours_mean ours_std ours_seeds difference data failure"
+    "ours_mean ours_std ours_seeds difference data failure "
+    "ours_trimmed came_back came_back_trimmed"
 )
 
 
@@ -114,9 +123,18 @@ def comma_separated(table: Table, lines: list[list[Entry]]) -> str:
                 *cells,
                 entry.data[:SHORT],
                 entry.failure,
+                *back_cells(entry),
             ]
         )
     return out.getvalue()
+
+
+def back_cells(entry: Entry) -> list[str]:
+    """Return our trimmed mean, and whether the published value came back by either rule."""
+    ours, back = entry.ours and entry.ours.trimmed, entry.back
+    verdicts = [back.by_mean, back.by_trimmed] if back else [None, None]
+    words = {True: "yes", False: "no", None: ""}
+    return [f"{ours.value:.4f}" if ours else "", *(words[verdict] for verdict in verdicts)]
 
 
 def for_papers(table: Table, lines: list[list[Entry]]) -> str:

@@ -95,6 +95,7 @@ def test_tables_and_comparisons_are_what_the_command_line_says(tmp_path: Path) -
     frame = cb.compare(name, baseline="adnce", results=tmp_path)
     assert list(frame.p_t) == [float(row["p_t"]) for row in compared]
     assert list(frame.seeds) == ["0 1 2"]
+    assert frame.attrs["answer"] == comparisons.words(load(name), tmp_path, "adnce")
     assert "debiased" in list(cb.table(name, losses=["debiased"], results=tmp_path).method)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from contrastbench.benchmarks.comparison import statistics
 from contrastbench.benchmarks.comparison.compare import (
     baseline_row,
     compare,
@@ -16,7 +17,7 @@ from contrastbench.benchmarks.comparison.compare import (
     differences_by_fold,
     redrawn,
 )
-from contrastbench.benchmarks.comparison.formats import render
+from contrastbench.benchmarks.comparison.formats import render, words
 from contrastbench.benchmarks.comparison.markdown import ranks_text
 from contrastbench.benchmarks.comparison.ranks import ranks
 from contrastbench.benchmarks.comparison.statistics import (
@@ -212,6 +213,17 @@ def test_what_could_have_been_seen_is_said(filled: Path) -> None:
     assert f"| {found.detectable:.1f} | no number |" in render(SMALL, filled, "md", every_test=True)
 
 
+def test_power_is_computed_only_where_it_is_shown(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    monkeypatch.setattr(statistics, "noncentrality", lambda *about: asked.append(about) or 3.0)
+    render(SMALL, filled, "md")
+    assert not asked
+    render(SMALL, filled, "md", every_test=True)
+    assert asked
+
+
 def test_the_size_of_an_effect_and_the_seeds_that_show_it_are_said(tmp_path: Path) -> None:
     above = [1.0, -2.0, 0.0, 4.0]
     for seed, more in enumerate(above):
@@ -242,6 +254,22 @@ def test_the_answer_comes_first(tmp_path: Path) -> None:
     assert worse.startswith(
         "On single data sets worse than new: base (1 of 1 data set) (1 test, Holm).\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("test", "named"), [(None, "signed-rank"), ("wilcoxon", "signed-rank"), ("t", "t")]
+)
+def test_the_answer_names_the_test_over_sets(tmp_path: Path, test: str | None, named: str) -> None:
+    names = ("MUTAG", "DD", "NCI1", "PROTEINS", "COLLAB", "PTC_FM")
+    columns = {name: {"dataset": name} for name in names}
+    wide = Table(**{**SMALL.model_dump(exclude_defaults=True), "columns": columns})
+    for place, column in enumerate(columns):
+        for row, above in (("base", 0.0), ("new", 2.0 + place / 10)):
+            work = wide.experiment(next(r for r in wide.rows if r.name == row), column)
+            made(tmp_path, work, 0, metrics={"accuracy": 80.0 + above})
+    text = render(wide, tmp_path, "md", test=test)
+    assert text.startswith(f"Over 6 data sets ({named}-test, Holm) better".replace("k-t", "k t"))
+    assert words(wide, tmp_path, test=test) == text.splitlines()[0]
 
 
 def test_no_difference_is_said_first(filled: Path) -> None:

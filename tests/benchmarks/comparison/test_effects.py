@@ -11,11 +11,12 @@ from contrastbench.benchmarks.comparison.effects import (
     effects_by_set,
     gains_of,
     over_sets,
-    weights_of,
 )
+from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, SetTest, weights_of
 from counts import times
 
 CONTROL = {"none": "worse"}
+BOTH = SET_TESTS["wilcoxon"], SET_TESTS["t"]
 SETS = [*[("graph", f"G{k}") for k in range(6)], *[("image", f"I{k}") for k in range(4)]]
 
 
@@ -108,28 +109,32 @@ def test_five_sets_decide_nothing_and_say_so() -> None:
     assert (of(found, "new").verdict, of(found, "new").detectable) == ("undecided", None)
 
 
-def simulated(rng: np.random.Generator, shift: float, rows: int = 8) -> OverSets:
+def simulated(
+    rng: np.random.Generator, shift: float, test: SetTest = BOTH[0], rows: int = 8
+) -> OverSets:
     """Losses with an effect on each of ten sets, seen through the noise of seeds."""
     found = untrained()
     for k in range(rows):
         true = rng.normal(shift, 0.5, size=len(SETS))  # points
         found += lines(f"loss {k}", [float(t + rng.normal(0, 0.5)) for t in true])
-    return over_sets(found, ["none"], CONTROL)
+    return over_sets(found, ["none"], CONTROL, test=test)
 
 
-def test_without_an_effect_one_family_in_twenty_has_a_verdict_at_most() -> None:
+@pytest.mark.parametrize("test", BOTH, ids=lambda test: test.name)
+def test_without_an_effect_one_family_in_twenty_has_a_verdict_at_most(test: SetTest) -> None:
     rng, families = np.random.default_rng(0), times(400)
     wrong = [
-        any(one.verdict in ("better", "worse") for one in simulated(rng, 0).effects[:-1])
+        any(one.verdict in ("better", "worse") for one in simulated(rng, 0, test).effects[:-1])
         for _ in range(families)
     ]
     assert np.mean(wrong) <= 0.05 + 3 * (0.05 / families) ** 0.5
 
 
-def test_an_effect_beyond_the_margin_is_seldom_called_equal() -> None:
+@pytest.mark.parametrize("test", BOTH, ids=lambda test: test.name)
+def test_an_effect_beyond_the_margin_is_seldom_called_equal(test: SetTest) -> None:
     rng, families = np.random.default_rng(1), times(400)
     wrong = [
-        any(one.verdict == "equal" for one in simulated(rng, 1.0).effects[:-1])
+        any(one.verdict == "equal" for one in simulated(rng, 1.0, test).effects[:-1])
         for _ in range(families)
     ]
     assert np.mean(wrong) <= 0.05 + 3 * (0.05 / families) ** 0.5
@@ -143,9 +148,20 @@ def test_the_answer_says_controls_verdicts_and_what_could_be_seen() -> None:
     ]
     text = over_sets_text("infonce", over_sets(rows, ["none"], CONTROL))
     assert text.startswith(
-        "Over 10 data sets better than infonce: good (+25 %); equal within 10 % of the training "
-        "gain: same (+0 %). An effect of "
+        "Over 10 data sets (signed-rank test, Holm) better than infonce: good (+25 %); equal "
+        "within 10 % of the training gain: same (+0 %). An effect of "
     )
+
+
+def test_the_t_test_judges_over_sets_where_it_is_asked_for() -> None:
+    rows = [*untrained(), *lines("good", [2.0 + k / 10 for k in range(10)])]
+    found = over_sets(rows, ["none"], CONTROL, test=SET_TESTS["t"])
+    by_set = of(found, "good").by_set
+    assert of(found, "good").p == SET_TESTS["t"].p_value(by_set) < 1e-6
+    assert over_sets_text("infonce", found).startswith("Over 10 data sets (t-test, Holm) better")
+    five = [*untrained()[:5], *lines("new", [3.0, 3.1, 3.2, 3.3, 3.0] * 2)[:5]]
+    verdicts = [of(over_sets(five, ["none"], CONTROL, test=test), "new").verdict for test in BOTH]
+    assert verdicts == ["undecided", "better"], "five sets are too few for signed ranks"
 
 
 def test_a_control_that_is_not_worse_makes_the_comparison_unreadable() -> None:

@@ -7,14 +7,15 @@ from contrastbench.benchmarks.comparison.sight import Sight, sight_text, sights
 
 
 def test_what_a_column_can_see_is_the_median_over_its_methods() -> None:
-    powers = [(1.0, 7), (2.0, 20), (4.0, None)]
+    about = {"difference": 0.5, "n": 3, "ratio": 0.1}
     tested = [
-        Comparison(f"m{i}", "A", "graph", "MUTAG", (0, 1, 2), detectable=d, seeds_a_point=n)
-        for i, (d, n) in enumerate(powers)
+        Comparison(f"m{i}", "A", "graph", "MUTAG", (0, 1, 2), spread=spread, **about)
+        for i, spread in enumerate((0.5, 1.0, 4.0))
     ]
+    seen = tested[1].detectable, tested[1].seeds_a_point
     untested = Comparison("other", "A", "graph", "MUTAG", (0,))
-    assert sights([*tested, untested]) == [Sight("A", 3, 2.0, 20)]
+    assert sights([*tested, untested]) == [Sight("A", 3, *seen)]
     assert sights([untested]) == []
     assert sight_text([]) == ""
-    assert sights(tested[2:]) == [Sight("A", 3, 4.0, inf)]
+    assert sights(tested[2:]) == [Sight("A", 3, tested[2].detectable, inf)]
     assert "No number of seeds is enough for one point on A." in sight_text(sights(tested[2:]))

@@ -74,6 +74,13 @@ def test_the_interval_holds_the_shifts_that_the_test_keeps() -> None:
                 assert p_value(shifted, weights) <= 0.1
 
 
+def test_an_interval_at_a_level_that_rejects_every_shift_is_the_estimate() -> None:
+    effects, weights = [0.0, 1.0, 2.0, -1.0, 0.3], [0.1, 0.25, 0.05, 0.1, 0.25]
+    middle = estimate(effects, weights)
+    assert p_value([e - middle for e in effects], weights) < 0.9999
+    assert interval(effects, weights, 0.9999) == (middle, middle)
+
+
 def test_few_units_reject_nothing() -> None:
     assert interval([1.0, 2.0, 3.0], [1.0] * 3, 0.05) == (-np.inf, np.inf)
     assert detectable((1.0,) * 3, 0.05) is None

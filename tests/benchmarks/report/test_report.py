@@ -97,9 +97,9 @@ def test_a_table_shows_ours_the_papers_and_what_went_wrong(filled: Path) -> None
         '<span class="ours">81.0</span><span class="std"> ± 1.0</span><span class="n"> n = 3</span>'
         in text
     )
-    assert (
-        '<span class="label">paper</span> 85.0 ± 0.5 <span class="difference">−4.0</span>' in text
-    )
+    paper = '<span class="label">paper</span> 85.0 ± 0.5'
+    assert f'{paper} <span class="difference down">−4.0</span>' in text, "it did not come back"
+    assert "By mean and trimmed mean: " in text
     assert "diverged (1 of 5), failed (1 of 5)</span>" in text
     assert "20 records of 6 experiments: 18 ok, 1 diverged, 1 failed" in text
     assert 'class="badge">quoted</span>' in text

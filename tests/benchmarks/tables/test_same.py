@@ -1,9 +1,12 @@
 """Rows of a sweep that are one loss by algebra run once, say so, and are counted once."""
 
+import csv
+import io
 from pathlib import Path
 
 import pytest
 
+from contrastbench.benchmarks.comparison import formats as comparisons
 from contrastbench.benchmarks.comparison.compare import compare
 from contrastbench.benchmarks.sweeps import plan
 from contrastbench.benchmarks.tables import selections, staged
@@ -106,6 +109,17 @@ def test_it_is_shown_and_counted_once(load, tmp_path: Path) -> None:
     assert found["adnce"].holm == {one.row: one for one in compare(without, tmp_path)}["adnce"].holm
     against = {one.row: one.why for one in compare(table, tmp_path, "debiased (tau_plus=0)")}
     assert against["infonce"] == "the same as debiased (tau_plus=0) by algebra"
+    assert same_in_csv(table, tmp_path, "infonce") == {"debiased (tau_plus=0)": "infonce"}
+    assert same_in_csv(table, tmp_path, "adnce") == {"debiased (tau_plus=0)": "infonce"}
+    assert same_in_csv(table, tmp_path, "debiased (tau_plus=0)") == {
+        "infonce": "debiased (tau_plus=0)"
+    }
+
+
+def same_in_csv(table: Table, results: Path, baseline: str) -> dict[str, str]:
+    """Return the rows that a comparison's CSV says to be the same loss as another row."""
+    lines = csv.DictReader(io.StringIO(comparisons.render(table, results, "csv", baseline)))
+    return {line["method"]: line["same_as"] for line in lines if line["same_as"]}
 
 
 def test_a_search_that_ends_at_the_baseline_differs_by_nothing(load, tmp_path: Path) -> None:
