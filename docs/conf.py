@@ -38,7 +38,7 @@ def add_sections(app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Sphinx calls this."""
+    """Connect our handlers; Sphinx calls this function."""
     app.connect("source-read", add_sections)
 
 

@@ -93,7 +93,7 @@ def text(x: float, y: float, words: str, kind: str = "") -> str:
 
 
 def box(name: str, place: Place) -> str:
-    """Draw a loss."""
+    """Draw the box of a loss."""
     size = f'width="{BOX}" height="{place.rows * ROW - 12}" rx="5"'
     frame = f'<rect x="{place.left:g}" y="{place.top + 6:g}" {size}/>'
     return f'{frame}\n<text x="{place.left + 10:g}" y="{place.middle + 5:g}">{name}</text>'

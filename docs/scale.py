@@ -71,7 +71,7 @@ class Cell(NamedTuple):
 
 
 def main(tflops: float) -> None:
-    """Write the file."""
+    """Write the page docs/scale.md."""
     tables: dict[str, dict[str, Experiment]] = {}
     seeds: dict[str, int] = {}
     quoted = []

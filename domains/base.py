@@ -92,7 +92,7 @@ class Domain(ABC, Generic[RecipeT, ModelT, BatchT]):
 
     @abstractmethod
     def contrasts(self, model: ModelT, batch: BatchT) -> Sequence[Contrast]:
-        """Who meets whom in a batch."""
+        """Pair the views of a batch: return its contrasts."""
 
     @abstractmethod
     def evaluate(self, model: ModelT) -> Evaluation:

@@ -38,11 +38,11 @@ class Shared(_BatchNorm):
 
 
 class BatchNorm1d(Shared, nn.BatchNorm1d):
-    """Of rows of features."""
+    """Batch normalisation of rows of features."""
 
 
 class BatchNorm2d(Shared, nn.BatchNorm2d):
-    """Of images."""
+    """Batch normalisation of images."""
 
 
 class Normalise(torch.autograd.Function):

@@ -56,7 +56,7 @@ class Source:
 
     @property
     def usage(self) -> str:
-        """As it is written.
+        """Return the source as users write it.
 
         >>> Source("csv", "FILE", "a table").usage
         'csv:FILE'

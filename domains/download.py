@@ -105,12 +105,12 @@ class Bounded:
         self.file.write(data)
 
     def flush(self) -> None:
-        """As of the file."""
+        """Flush the file underneath."""
         self.file.flush()
 
 
 def bounded(download: Callable[..., None], url: str, path: str, pooch: object) -> None:
-    """As pooch's downloader does it, up to the largest size."""
+    """Download like pooch's downloader, but only up to the largest size."""
     with Path(path).open("wb") as file:
         download(url, Bounded(file, LARGEST), pooch)
 
@@ -157,7 +157,7 @@ def whereabouts(dataset: Dataset, data_root: Path | None) -> str:
 
 
 def size(path: Path) -> str:
-    """Of a file; a folder's is not counted.
+    """Return the size of a file for people; a folder's size is not counted.
 
     >>> size(Path("/"))
     'a folder'
@@ -183,6 +183,6 @@ def state(dataset: Dataset, data_root: Path | None = None) -> str:
 
 
 def sha256(path: Path) -> str:
-    """Of a file's bytes."""
+    """Return the sha256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

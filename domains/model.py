@@ -19,7 +19,7 @@ def layer(inputs: int, outputs: int, batch_norm: bool) -> list[nn.Module]:
 
 
 def head(inputs: int, hidden: int, outputs: int, batch_norm: bool = True) -> nn.Sequential:
-    """A two-layer head."""
+    """Make a head of two layers."""
     return nn.Sequential(*layer(inputs, hidden, batch_norm), nn.Linear(hidden, outputs))
 
 
@@ -70,7 +70,7 @@ class ContrastiveModel(nn.Module):
 
     @property
     def online(self) -> nn.Sequential:
-        """Encoder and projection."""
+        """Return the encoder and the projector as one network."""
         return nn.Sequential(self.encoder, self.projector)
 
     def features(self, x: Tensor) -> Tensor:

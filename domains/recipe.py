@@ -97,7 +97,7 @@ class Recipe(BaseModel):
 
     @property
     def pairing_facts(self) -> Pairing | None:
-        """Who stands in the denominator of its contrasts; None where a domain does not say.
+        """Return facts about the denominators of this recipe's contrasts; None if they are unknown.
 
         It tells which losses are the same here.
         """

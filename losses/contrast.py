@@ -1,4 +1,4 @@
-"""Who meets whom: the pairings that turn embeddings of views into anchors, positives and keys."""
+"""Pairings turn the embeddings of views into anchors, positives and keys."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Decoupled contrastive learning."""
+"""The decoupled contrastive loss."""
 
 from torch import Tensor
 

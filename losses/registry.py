@@ -121,7 +121,7 @@ class Term:
         return describe_source(self.name) if self.registered else describe_class(self.factory)
 
     def make(self, params: Mapping[str, Any]) -> "Loss":
-        """The loss."""
+        """Make the loss of this term."""
         return make(self.name, self.factory, params)
 
 
@@ -157,7 +157,7 @@ def get_loss(name: str, **params: Any) -> "Loss":
 
 
 def make_loss(name: str, params: Mapping[str, Any], sources: Sources) -> "Loss":
-    """As `get_loss`, from a user's files as they were first read."""
+    """Make a loss like `get_loss`, from a user's files as they were first read."""
     if name in ALIASES:
         resolve_alias(name)
     terms = read(name, sources)

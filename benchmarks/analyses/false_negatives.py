@@ -195,7 +195,7 @@ def relative(points: Sequence[Point], point: Point) -> float | None:
 
 
 def numbers(values: Iterable[float | None]) -> list[float]:
-    """Those that are there."""
+    """Return the values that are not None."""
     return [value for value in values if value is not None]
 
 

@@ -105,7 +105,7 @@ def square(values: tuple[Any, Any], by_seed: dict[int, Record], seeds: Sequence[
 
 
 def mean_and_std(scores: Sequence[float]) -> tuple[float | None, float | None]:
-    """Nothing of nothing."""
+    """Return mean and standard deviation of the scores, or (None, None) without scores."""
     return mean_std(scores) if scores else (None, None)
 
 

@@ -69,7 +69,7 @@ def weights(loss: Loss) -> tuple[Tensor, Tensor]:
 
 
 def scaled(pull: Tensor) -> Tensor:
-    """Of mean size 1; zeros stay zeros."""
+    """Divide a pull by the mean of its absolute values; an all-zero pull stays zero."""
     size = pull.abs().mean()
     return pull / size if size > 0 else pull
 

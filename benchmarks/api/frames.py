@@ -55,7 +55,7 @@ LAST = ("seconds", "peak_memory_mib", "device", "commit", "version", "data_hash"
 
 
 def as_row(record: Record) -> dict[str, Any]:
-    """A record, flat."""
+    """Flatten a record into one row of columns."""
     metrics, environment = record.get("metrics", {}), record["environment"]
     made = {
         "score": metrics.get(record.get("main")),
@@ -149,7 +149,7 @@ def as_frame(text: str) -> "DataFrame":
 
 
 def with_pandas() -> ModuleType:
-    """The module.
+    """Import and return pandas.
 
     Raises:
         UserError: it is not installed.

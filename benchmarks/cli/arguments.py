@@ -73,7 +73,7 @@ def parse_numbers(option: str, text: str, high: float = float("inf")) -> list[fl
 
 
 def parse_grid(pairs: Iterable[str]) -> dict[str, list[Any]]:
-    """Values by key.
+    """Return the values of each KEY=VALUE,VALUE pair by key.
 
     >>> parse_grid(["d_pos=1,2", "d_neg=1"])
     {'d_pos': [1, 2], 'd_neg': [1]}

@@ -14,7 +14,7 @@ from contrastbench.domains.download import cache_folder
 
 
 def report() -> Iterator[str]:
-    """Lines for people.
+    """Yield the lines that `bench doctor` prints.
 
     Versions, devices, folders, and a pip line for each extra that is not complete.
     """

@@ -43,7 +43,7 @@ def domains() -> Iterator[str]:
 
 
 def datasets(domain: str | None = None) -> Iterator[str]:
-    """Name, domain, summary."""
+    """Yield a line for each dataset: its name, domain and summary."""
     for name, about in chosen(domain).items():
         for dataset in about.datasets.values():
             yield f"{dataset.name:20} {name:9} {dataset.summary}"
@@ -132,7 +132,7 @@ def tables(results: Path) -> Iterator[str]:
 
 
 def hours_text(hours: float) -> str:
-    """Whole hours.
+    """Format a number of hours as a whole number.
 
     >>> hours_text(5091.35), hours_text(0.004)
     ('5,091', '<1')

@@ -23,5 +23,5 @@ def loading() -> Iterator[None]:
 
 
 def say() -> None:
-    """The line."""
+    """Print that torch is being loaded."""
     tell("loading torch ...")

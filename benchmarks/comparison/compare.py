@@ -227,7 +227,7 @@ def with_means(comparison: Comparison, values: Sequence[tuple[float, float]]) ->
 def with_tests(
     comparison: Comparison, pairs: list[tuple[Record, Record]], metric: str, alpha: float
 ) -> Comparison:
-    """Both tests.
+    """Add the tests over seeds and over folds to a comparison.
 
     Folds of one seed are the same samples for every loss, those of two seeds are not.
 

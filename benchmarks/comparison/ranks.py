@@ -34,7 +34,7 @@ class Ranks:
         return " ".join(self.missing_parts())
 
     def missing_parts(self) -> Iterator[str]:
-        """Columns and rows."""
+        """Yield a sentence each on the columns left out and the rows without a rank."""
         if self.left_out:
             yield f"Left out, as not every method has run: {', '.join(self.left_out)}."
         if self.unranked:
@@ -95,5 +95,5 @@ def filled(place: Entry) -> bool:
 
 
 def row_of(line: Sequence[Entry]) -> str:
-    """A line's method."""
+    """Return the name of a line's method."""
     return line[0].row.name

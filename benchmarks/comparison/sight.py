@@ -28,7 +28,7 @@ def sights(comparisons: Iterable[Comparison]) -> list[Sight]:
 
 
 def sight(column: str, tested: Sequence[Comparison]) -> Sight:
-    """One column's."""
+    """Summarise how small a difference the comparisons in one column can detect."""
     seeds = max(len(one.seeds) for one in tested)
     smallest = median(one.detectable for one in tested if one.detectable is not None)
     points = (inf if one.seeds_a_point is None else one.seeds_a_point for one in tested)

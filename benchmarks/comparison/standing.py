@@ -11,7 +11,7 @@ from contrastbench.benchmarks.tables.table import Table
 
 @dataclass(frozen=True)
 class Standing:
-    """One method's."""
+    """The rank and the gain of one method over all columns."""
 
     row: str
     rank: float  # mean over the columns; 1 is best

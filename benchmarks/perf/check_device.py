@@ -65,7 +65,7 @@ class Work:
     small: bool = False  # sizes for a test of the checks themselves
 
     def size(self, small: int, cpu: int, cuda: int) -> int:
-        """By what there is to compute with."""
+        """Choose a size for a small check, a CPU or a CUDA device."""
         return small if self.small else cuda if self.device.type == "cuda" else cpu
 
     @property
@@ -165,7 +165,7 @@ def distance(name: str, title: str, dtype: torch.dtype, device: torch.device) ->
 
 
 def pair(title: str, views: Sequence[Tensor]) -> Contrast:
-    """Who meets whom, classes on the views' device."""
+    """Pair the views by the named pairing, with labels on the views' device."""
     if title != "same_class":
         return PAIRINGS[title](views)
     labels = torch.arange(len(views[0]), device=views[0].device) % 10

@@ -1,4 +1,4 @@
-"""`bench perf image`.
+"""Measure image training for `bench perf image`.
 
 Views against torchvision's and timm's on one Pillow image after the other, a training step, and how
 much of the decoding of files (`--only folder:PATH`) is done while a step computes.

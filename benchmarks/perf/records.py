@@ -1,4 +1,4 @@
-"""`bench perf records`.
+"""Measure record reading for `bench perf records`.
 
 How long tables, plans, comparisons and merges take over thousands of records, loose and packed.
 
@@ -62,7 +62,7 @@ finally:
 
 
 class Made(NamedTuple):
-    """A made-up record."""
+    """A made-up record with its checksum and its bytes."""
 
     record: Record
     checksum: str

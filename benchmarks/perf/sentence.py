@@ -1,4 +1,4 @@
-"""`bench perf sentence`.
+"""Measure sentence encoding for `bench perf sentence`.
 
 The whole STS suite encoded here and by sentence-transformers, side by side in one run.
 

@@ -356,7 +356,7 @@ def cast(func: Any, types: Callable[[list[Tensor]], torch.dtype], *args: Any, **
 
 
 def lowered(operands: list[Tensor]) -> torch.dtype:
-    """Autocast's type."""
+    """Return the type that autocast lowers operands to."""
     return torch.get_autocast_dtype(NAME)
 
 

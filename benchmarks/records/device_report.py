@@ -46,7 +46,7 @@ class DeviceReport:
         return re.sub(r"[^a-z0-9]+", "-", self.device["name"].lower()).strip("-")
 
     def write(self, path: Path) -> None:
-        """Replace the file.
+        """Write the report, replacing an older one.
 
         Raises:
             UserError: it cannot be written.
@@ -64,7 +64,7 @@ def place(results: Path, name: str) -> Path:
 
 
 def read(path: Path) -> DeviceReport:
-    """A device's report.
+    """Read a device's report.
 
     Raises:
         UserError: there is none, or the file holds something else.

@@ -87,13 +87,13 @@ class Experiment:
         return self.matches_key(record["key"], lambda: record)
 
     def matches_key(self, key: str, identity: Callable[[], Record]) -> bool:
-        """As `matches` says, of a record with that key, whose identity is asked for once."""
+        """Return whether a record with that key matches; its identity is read once per key."""
         if key not in self.compared:
             self.compared[key] = self.compare(identity())
         return self.compared[key]
 
     def compare(self, record: Record) -> bool:
-        """As `matches` says."""
+        """Compare a record's identity with this experiment."""
         if record["loss"] != self.loss.complete.name:
             return False
         params = {**self.default_params, **record["params"]}

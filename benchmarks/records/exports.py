@@ -53,7 +53,7 @@ def same_cell(found: Record, record: Record) -> bool:
 
 
 def defaults(record: Record) -> dict[str, dict[str, Any]]:
-    """Of the loss's parameters and the recipe; a user's own loss may not be at hand."""
+    """Return the default parameters and recipe; a user's own loss has no known parameters."""
     params = {} if record["loss_code"] else LossSpec(record["loss"]).complete.params
     return {"params": params, "recipe": make_recipe(record["domain"], {}).model_dump(mode="json")}
 

@@ -16,7 +16,7 @@ AT_ONCE = 32  # files that wait for the disk
 
 
 def host() -> str:
-    """Whose process numbers these are: the machine's name, and which of its containers."""
+    """Return a name for this machine and container, within which process numbers are unique."""
     try:
         processes = Path("/proc/self/ns/pid").readlink()
     except OSError:

@@ -42,7 +42,7 @@ class Source(NamedTuple):
 
     @property
     def record(self) -> Record:
-        """What its bytes say, checked."""
+        """Return the record after checking its bytes."""
         return store.checked(self.data(), self.path, self.where)
 
 

@@ -83,7 +83,7 @@ class Row(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its file's."""
+        """Return the record's file name."""
         return f"{self.key[:16]}-seed{self.seed}.json"
 
 
@@ -110,7 +110,7 @@ def write(path: Path, dictionary: bytes, rows: Iterable[tuple[Row, Record]]) -> 
 
 
 def insert(base: sqlite3.Connection, rows: Iterable[tuple[Row, Record]]) -> None:
-    """Fill the tables."""
+    """Insert rows and their identities into the tables of a pack."""
     recipes: dict[str, int] = {}
     cell, last = 0, ("", "")
     for row, identity in rows:
@@ -271,7 +271,7 @@ class Pack:
 
     @cached_property
     def recipes(self) -> dict[int, Record]:
-        """Recipes by number."""
+        """Return all recipes of the pack by number."""
         return {
             number: json.loads(text) for number, text in self.select("SELECT * FROM recipes", ())
         }
@@ -283,13 +283,13 @@ class Pack:
 
     @cached_property
     def count(self) -> int:
-        """Of its records."""
+        """Return the number of records in the pack."""
         ((count,),) = self.select("SELECT count(*) FROM records", ())
         return int(count)
 
     @property
     def folders(self) -> list[str]:
-        """Those of its losses."""
+        """Return the folders of the losses in the pack."""
         found = self.select("SELECT DISTINCT folder FROM cells ORDER BY folder", ())
         return [folder for (folder,) in found]
 
@@ -366,7 +366,7 @@ class Pack:
         return self.data(row)
 
     def data(self, row: Row) -> bytes:
-        """A record's file."""
+        """Return the bytes of a record's file."""
         with self.readable():
             return inflated(row.deflated, self.dictionary)
 

@@ -93,7 +93,7 @@ class Snapshot(NamedTuple):
 
     @property
     def files(self) -> list[Path]:
-        """The loose ones."""
+        """Return the paths of the records that are in no pack."""
         return [folder / name for folder, names in self.loose.items() for name in sorted(names)]
 
     def names(self, folder: Path) -> set[str]:
@@ -152,7 +152,7 @@ def seconds(dataset: Path) -> list[tuple[Record, list[float]]]:
 
 
 def seconds_in(folder: Path) -> Iterator[tuple[Record, list[float]]]:
-    """Those of a loss; a record that is there twice counts once."""
+    """Yield each cell of a loss's folder with its seconds; a record stored twice counts once."""
     seen = set[str]()
     for name, about in loose_identities(folder):
         if about["status"] == "ok":
@@ -179,7 +179,7 @@ def loose_identities(folder: Path) -> Iterator[tuple[str, Record]]:
 
 
 def listed(folder: Path, matches: Matches) -> list[Found]:
-    """What `matching` reads."""
+    """List the records of a folder that match."""
 
     def read() -> list[Found]:
         names = loose(folder)

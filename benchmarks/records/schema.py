@@ -72,7 +72,7 @@ class Details(TypedDict, total=False):
 
 
 class Fields(TypedDict):
-    """A record."""
+    """The fields of a record."""
 
     domain: Text
     dataset: Text

@@ -55,7 +55,7 @@ def scored_data(record: Record) -> str:
 
 
 def early_test_part(record: Record) -> TestPart:
-    """Of a record before 0.2: tables had test parts of their own where they were downloaded."""
+    """Guess the test part of a record before 0.2, when only downloaded tables had a fixed one."""
     known = declaration(record["domain"]).datasets.get(record["dataset"])
     return "redrawn" if "rows" in record["details"] and not (known and known.url) else "fixed"
 

@@ -1,4 +1,4 @@
-"""Records.
+"""Store records of finished cells.
 
 One immutable JSON file for each finished cell, published atomically and never overwritten.
 """
@@ -121,7 +121,7 @@ def add(record: Record, path: Path) -> bool:
 
 
 def as_bytes(record: Record) -> bytes:
-    """A record's file."""
+    """Serialise a record with its checksum as the bytes of its file."""
     text = json.dumps(
         record | {"sha256": digest(record)},
         indent=1,
@@ -240,7 +240,7 @@ def verified(path: Path) -> Record:
 
 
 def file_of(path: Path) -> bytes:
-    """A file's bytes.
+    """Read the bytes of a record's file.
 
     Raises:
         MissingFile: there is none.

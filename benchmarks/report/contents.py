@@ -70,7 +70,7 @@ class Shown:
 
     @property
     def headline(self) -> str:
-        """What it says, in a sentence: over data sets where there are enough of them."""
+        """Return the table's result in a sentence, over data sets where there are enough."""
         base = self.baseline or ""
         if self.compared:
             return over_sets_text(base, self.over) or by_set(base, self.compared, self.over)

@@ -157,7 +157,7 @@ def thinned(points: Sequence[Sequence[float]]) -> list[list[float | None]]:
 
 
 def rounded(value: float | None) -> float | None:
-    """Five significant digits.
+    """Round a value to five significant digits.
 
     >>> rounded(87.77777777)
     87.778

@@ -71,7 +71,7 @@ class Sensitivity:
 
     @property
     def title(self) -> str:
-        """What it shows."""
+        """Return the title of the plot."""
         seeds = ", tuning seeds" if self.tuning else ""
         return f"{self.loss} on {self.dataset}: {self.metric} against {self.setting}{seeds}"
 
@@ -165,7 +165,7 @@ class Drawing(NamedTuple):
             return svg(self.figure, self.words)
 
     def save(self, folder: Path, name: str) -> None:
-        """As files for papers and slides: NAME.svg and NAME.pdf."""
+        """Save the figure for papers and slides, as NAME.svg and NAME.pdf."""
         stem = re.sub(r"[^\w.+-]+", "-", name).strip("-")
         for suffix in ("svg", "pdf"):
             with matplotlib.rc_context({**RC, "pdf.fonttype": 42}):

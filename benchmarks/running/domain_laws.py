@@ -58,7 +58,7 @@ class Subject:
 
     @property
     def about(self) -> Declaration:
-        """What it says of itself."""
+        """Return the domain's declaration."""
         return declaration(self.experiment.domain)
 
     def open(self, seed: int = 0, dataset: str | None = None) -> AnyDomain:
@@ -425,7 +425,7 @@ def check_folds(evaluation: Evaluation, nested: bool) -> None:
 
 
 def data_hashes(domain: AnyDomain) -> tuple[str, str]:
-    """Of a run that trains, and of one that does not."""
+    """Return the data hashes of a run that trains and of one that does not."""
     return domain.data_hash(trained=True), domain.data_hash(trained=False)
 
 

@@ -54,7 +54,7 @@ class LARS(optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        """One step."""
+        """Update the parameters by one step."""
         for group in self.param_groups:
             for weight in (p for p in group["params"] if p.grad is not None):
                 state = self.state[weight]

@@ -47,7 +47,7 @@ def neighbours() -> int:
 
 
 def own_device(name: str) -> str:
-    """Of several ranks each has a device of its own; one computes on what the name says."""
+    """Return this rank's device: with several ranks, each has its own."""
     if size() == 1:
         return name
     kind = choose_device(name)
@@ -76,7 +76,7 @@ class FirstFailed(Exception):
 
 
 def largest(*numbers: int) -> list[int]:
-    """Of each number the largest that any rank has; no device is asked."""
+    """Return the maximum of each number over all ranks, without using a device."""
     if size() == 1:
         return [*numbers]
     found = torch.tensor(numbers)
@@ -86,7 +86,7 @@ def largest(*numbers: int) -> list[int]:
 
 
 def from_all(value: T) -> list[T]:
-    """Every rank's value."""
+    """Gather the values of all ranks."""
     if size() == 1:
         return [value]
     values: list[Any] = [None] * size()

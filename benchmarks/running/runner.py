@@ -94,7 +94,7 @@ def run_alone(
     turn: Callable[[], AbstractContextManager[None]],
     data_hash: str | None,
 ) -> tuple[Record, Path]:
-    """As `run`, where no other thread trains."""
+    """Train and score like `run`; the caller ensures that no other thread trains."""
     commit()  # of the code that was loaded: its checkout may move on meanwhile
     cell, domain = prepare(experiment, seed, options, cores)
     check_same(cell, data_hash)

@@ -79,7 +79,7 @@ class History:
 
     @property
     def details(self) -> dict[str, Any]:
-        """For the record."""
+        """Return the details that go into the record."""
         details = {"loss_by_epoch": self.loss_by_epoch, **self.stretches}
         if not self.dev_curve:
             return details
@@ -293,7 +293,7 @@ class Run:
         self.history.losses = []
 
     def collect(self) -> None:
-        """Losses become numbers."""
+        """Move the losses from the device into the history as numbers."""
         values = torch.stack(self.values).tolist() if self.values else []
         self.history.losses += values
         self.values = []
@@ -372,7 +372,7 @@ class Run:
 
     @property
     def state_tensors(self) -> checkpoints.Tensors:
-        """Those of the model and the loss."""
+        """Return the state tensors of the model and the loss."""
         tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
         return tensors | {f"loss.{name}": t for name, t in self.loss.state_dict().items()}
 

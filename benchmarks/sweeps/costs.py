@@ -115,7 +115,7 @@ def differences(one: Recipe, other: Recipe) -> int:
 
 
 def duration(seconds: float) -> str:
-    """For people.
+    """Format seconds for people.
 
     >>> duration(4000), duration(75), duration(3.2)
     ('1 h 07 min', '1 min 15 s', '3 s')

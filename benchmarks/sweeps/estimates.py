@@ -20,7 +20,7 @@ class Throughput(NamedTuple):
 
 
 def throughput(name: str, results: Path, tflops: float | None = None) -> Throughput:
-    """That of a named device: a number of the user's, or what `bench check-device` measured.
+    """Return a device's throughput, as the user gave it or as `bench check-device` measured it.
 
     A training step's rate is taken before that of a large matrix product.
 

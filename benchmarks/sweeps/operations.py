@@ -100,7 +100,7 @@ class Operations(NamedTuple):
 
     @property
     def all(self) -> float:
-        """Of training and evaluation."""
+        """Return the operations of training and evaluation together."""
         return self.training + self.evaluation
 
 
@@ -180,9 +180,10 @@ def stand_in(domain: str, kind: type[Recipe], values: str) -> Sample:
 
 
 def few_by_class(recipe: Any) -> dict[str, Any]:
-    """Of two images both may be of one class, which leaves no negatives; a balanced batch has two.
+    """Return settings under which a batch of a few images has negatives.
 
-    In a balanced one each image is seen once, in the others twice.
+    Two images may be of one class, which leaves no negatives; a balanced batch has two classes and
+    sees each image once, other pairings see it twice.
     """
     if recipe.pairing == "balanced":
         return {"batch_size": 2 * (1 + recipe.positives)}
@@ -221,7 +222,7 @@ def counted(work: Callable[[], Any]) -> float:
 
 
 def product(one: Tensor, other: Tensor, *_: Any, **__: Any) -> int:
-    """Those of a matrix product; a sparse one is of its entries, and not of its shape."""
+    """Count the operations of a matrix product; a sparse one counts its stored entries."""
     if other.layout != torch.strided:
         return 2 * one.shape[0] * int(other._nnz())
     entries = one.numel() if one.layout == torch.strided else int(one._nnz())

@@ -28,7 +28,7 @@ class Place:
     experiment: Experiment
 
     def label(self, key: str) -> str:
-        """What --only compares."""
+        """Return the value that `--only KEY=VALUE` compares."""
         own = {"row": self.row.name, "column": self.column}
         own["loss"] = self.row.loss or ""
         return own[key] if key in own else str(getattr(self.experiment, key))

@@ -109,7 +109,7 @@ class Worker:
         return (words.decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
 
     def end(self) -> None:
-        """Let it end."""
+        """Wait until the process ends."""
         self.process.communicate()
         self.errors.close()
 

@@ -35,7 +35,7 @@ exit "$code"
 def script(
     words: Sequence[str], name: str, logs: Path, workers: int, settings: Mapping[str, str]
 ) -> str:
-    """What sbatch gets.
+    """Return the batch script for sbatch.
 
     Args:
         words: what each job runs, behind `bench`.

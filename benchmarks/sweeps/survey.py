@@ -43,7 +43,7 @@ def survey(work: Iterable[tuple[Experiment, Sequence[int]]], results: Path) -> I
 
 
 def told_apart(work: Iterable[Experiment]) -> dict[str, str]:
-    """Of experiments that share a label, what their recipes differ in; by the experiment's key.
+    """Return what the recipes of experiments with one label differ in, by the experiment's key.
 
     >>> from contrastbench.losses.spec import LossSpec
     >>> recipes = {"encoder": "raw"}, {"encoder": "gin"}

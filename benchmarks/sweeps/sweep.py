@@ -234,7 +234,7 @@ class Sweep:
         return None if error is None else {"status": "refused", "no_data": False, "error": error}
 
     def noted(self, task: Task, reply: Reply) -> Reply:
-        """The reply.
+        """Return the reply after noting what it means for other tasks.
 
         A refusal holds for other tasks too, and a record that no disk took is printed.
         """
@@ -277,7 +277,7 @@ def outcome(task: Task, reply: Reply) -> str:
 
 
 def label(task: Task) -> str:
-    """For people."""
+    """Return a task's name for people."""
     return f"{task.label}, seed {task.seed}"
 
 

@@ -102,7 +102,7 @@ def own(results: Path) -> list[str]:
 
 
 def yaml_files(folder: Path) -> list[Path]:
-    """Those of a folder, by name; hidden ones are other programs'."""
+    """Return the YAML files of a folder by name, without hidden files."""
     found = (path for path in folder.glob("*.y*ml") if path.suffix in ENDINGS)
     return sorted(path for path in found if not path.name.startswith("."))
 

@@ -69,7 +69,7 @@ class Entry:
         return abs(self.ours.mean - self.paper.mean) > 2 * error
 
     def text(self, decimals: int) -> str:
-        """The place's text.
+        """Return the text of the place.
 
         Paper / ours / difference, or the paper's value alone where it is quoted.
         """
@@ -96,7 +96,7 @@ def entries(table: Table, results: Path) -> Iterator[list[Entry]]:
 
 
 def entry(table: Table, row: Row, column: str, results: Path) -> Entry:
-    """One place."""
+    """Fill one place of a table."""
     run = table.runnable(row, column)
     records = list(table.records(row, column, results).values()) if run else []
     paper, mine = published(row, column), ours(table, column, records)
@@ -122,7 +122,7 @@ def is_best(entry: Entry, best: float | None, decimals: int) -> bool:
 
 
 def published(row: Row, column: str) -> Value | None:
-    """The paper's value."""
+    """Return the value that the paper prints for a row in a column."""
     if column not in row.paper:
         return None
     mean, *std = row.paper[column]
@@ -130,7 +130,7 @@ def published(row: Row, column: str) -> Value | None:
 
 
 def average(table: Table, row: Row, line: list[Entry]) -> Entry:
-    """The last column.
+    """Return the average over the columns, for the last column.
 
     Ours only if no column is missing or failed, with the seeds of the column that has fewest.
     """

@@ -114,7 +114,7 @@ def rounded(value: float) -> float:
 
 
 def distinct(drawn: list[Params], fixed: Params) -> list[Params]:
-    """Those that differ, once what is not named is as it is otherwise."""
+    """Return the points that still differ once they are combined with the fixed parameters."""
     found: list[Params] = []
     for point in drawn:
         if all({**fixed, **point} != {**fixed, **other} for other in found):

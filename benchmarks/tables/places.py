@@ -24,7 +24,7 @@ class Place:
 
     @property
     def names(self) -> tuple[str, str]:
-        """Row and column."""
+        """Return the names of row and column."""
         return self.row.name, self.column
 
     @cached_property
@@ -98,7 +98,7 @@ class Place:
 
     @cached_property
     def statements(self) -> list[Statement]:
-        """Those that hold here; a row of further data has those of the row that it repeats."""
+        """Return the statements that hold here; a repeated row has those of its original."""
         row = self.row.repeats or self.row.name
         place = row, self.column, self.work.domain, self.work.dataset
         return [s for s in self.table.protocol.facts if s.holds(*place)]

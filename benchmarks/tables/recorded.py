@@ -89,7 +89,7 @@ def others(place: Place, results: Path) -> Iterator[Note]:
 
 
 def pairs(values: dict[str, Any]) -> str:
-    """Values by key."""
+    """Format values with their keys."""
     return ", ".join(f"{key} {shown(value)}" for key, value in values.items())
 
 

@@ -463,7 +463,7 @@ def fold_text(chosen: dict[str, Any]) -> str:
 
 
 def pairs(params: dict[str, Any]) -> str:
-    """Parameters for people.
+    """Format parameters for people.
 
     >>> pairs({"mu": 0.7, "sigma": 1.0})
     'mu=0.7, sigma=1.0'

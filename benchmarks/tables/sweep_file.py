@@ -65,7 +65,7 @@ class Part(Strict):
 
 
 class SweepFile(Strict):
-    """The file's keys."""
+    """The keys of a sweep file."""
 
     title: str = ""
     source: str = "records"

@@ -117,7 +117,7 @@ class Tune(Strict):
 
 
 class Table(Strict):
-    """A published table."""
+    """A published table or a sweep file."""
 
     name: ByProgram[str] = ""
     title: str

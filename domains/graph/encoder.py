@@ -93,7 +93,7 @@ def pooled(x: Tensor, graphs: Graphs) -> Tensor:
 
 
 def mlp(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
-    """Linear, ReLU, linear."""
+    """Make a network of two linear layers with a ReLU between them."""
     net = nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, outputs))
     for layer in net:
         if isinstance(layer, nn.Linear):

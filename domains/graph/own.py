@@ -35,7 +35,7 @@ Loaded = tuple[Graphs, str, dict[str, Any]]  # graphs, the sha256 of their conte
 
 
 class Item(NamedTuple):
-    """One graph."""
+    """One graph as a user's reader returns it."""
 
     edges: Tensor  # (2, edges) numbers of its nodes
     x: Tensor  # (nodes, features)
@@ -62,7 +62,7 @@ def code_state(file: str, data_root: Path | None) -> str:
 
 @lru_cache(maxsize=1)
 def load_unchanged(source: Source, what: str, data_root: Path | None, state: str) -> Loaded:
-    """As `load`; the last one stays in memory for the next seed, unless it was changed since."""
+    """Load like `load`, from memory if the source has not changed since the last seed."""
     with own.opened(source, what if source.kind == own.PYTHON else f"{source.kind}:{what}"):
         graphs, notes = both_ways(READERS[source.kind](what, data_root))
         return graphs, content_hash(graphs), notes

@@ -465,7 +465,7 @@ class ImageRecipe(Recipe):
 
     @property
     def raw(self) -> dict[str, Any] | None:
-        """The pixels."""
+        """Return the recipe that scores raw pixels."""
         return {"encoder": "raw"}
 
     @property

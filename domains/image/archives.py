@@ -30,7 +30,7 @@ class Members:
     data_root: Path | None
 
     def read(self, names: Sequence[str]) -> dict[str, bytes]:
-        """The files' bytes.
+        """Return the bytes of the named files.
 
         Raises:
             UserError: one is missing, or the archive is damaged.
@@ -73,7 +73,7 @@ class Bounded(gzip.GzipFile):
         self.left = WHOLE
 
     def read(self, size: int | None = -1) -> bytes:
-        """The next bytes.
+        """Return the next bytes.
 
         Raises:
             ValueError: they are too many.

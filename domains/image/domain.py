@@ -197,7 +197,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 
     @property
     def dim(self) -> int:
-        """That of the last layer."""
+        """Return the dimensions of the embeddings, those of the projector's last layer."""
         return self.recipe.projection[-1]
 
     def classes(self, batch: Batch) -> Tensor:

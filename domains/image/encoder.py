@@ -62,7 +62,7 @@ class ResNet(nn.Sequential):
 
 
 def stem(channels: int, small: bool) -> list[nn.Module]:
-    """The first layers."""
+    """Make the first layers of a ResNet."""
     first = (
         nn.Conv2d(3, channels, 3, 1, 1, bias=False)
         if small

@@ -52,7 +52,7 @@ def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Enc
 
 
 def exported(folder: Path, device: torch.device) -> Encoder:
-    """What `export` wrote."""
+    """Load an encoder that `export` wrote."""
     weights, config = read(folder, "image")
     with reading(folder, AGAIN):
         recipe = ImageRecipe(**config["recipe"])

@@ -79,17 +79,17 @@ class Preprocessing:
 
 
 def adam(parameters: Iterable[nn.Parameter], lr: float) -> torch.optim.Optimizer:
-    """As in the linear.py of DCL, HCL, ADNCE and AttentionNCE."""
+    """Make Adam as linear.py of DCL, HCL, ADNCE and AttentionNCE does."""
     return torch.optim.Adam(parameters, lr, weight_decay=1e-6, fused=True)
 
 
 def sgd(parameters: Iterable[nn.Parameter], lr: float) -> torch.optim.Optimizer:
-    """As in RényiCL's appendix, with the momentum of its main_lincls.py."""
+    """Make SGD as in RényiCL's appendix, with the momentum of its main_lincls.py."""
     return torch.optim.SGD(parameters, lr, momentum=0.9, fused=True)
 
 
 def nesterov(parameters: Iterable[nn.Parameter], lr: float) -> torch.optim.Optimizer:
-    """As in SimCLR's appendix."""
+    """Make Nesterov SGD as in SimCLR's appendix."""
     return torch.optim.SGD(parameters, lr, momentum=0.9, nesterov=True, fused=True)
 
 

@@ -55,7 +55,7 @@ BY_OPERATION = tuple(zip(*map(numbers, (*OPERATIONS, None)), strict=True))  # a 
 
 
 def apply(images: Tensor, draws: Draws, fill: tuple[float, float, float]) -> Tensor:
-    """As `randaugment.apply`; sums of resampled neighbours may be cut to another whole number."""
+    """Augment like `randaugment.apply`; sums of resampled neighbours may round differently."""
     n, _, height, width = images.shape
     layers = len(draws.operation)
     if n > 1 and 16 * layers * n * height * width > TAPS:

@@ -46,7 +46,7 @@ def load_unchanged(
     whole: bool,
     state: str,
 ) -> Loaded:
-    """As `load`; the last one is kept for the next seed, unless it was changed since."""
+    """Load like `load`, from memory if the source has not changed since the last seed."""
     with own.opened(source, f"{source.kind}:{what}"):
         return READERS[source.kind](what, size, data_root, device, whole)
 

@@ -86,7 +86,7 @@ def pair(policy: Policy) -> tuple[Policy, Policy]:
 
 
 def policies(recipe: ImageRecipe) -> list[Policy]:
-    """Of the two views of a batch, of further positives and of local crops.
+    """Return the policies of a batch's two views, of further positives and of local crops.
 
     With local crops nothing is erased, and RandAugment is that of the two whole views alone
     (RényiCL's appendix B.3); local crops have the second view's blur, but are not solarised, as in

@@ -194,7 +194,7 @@ def bilinear(images: Tensor, source: Tensor) -> Tensor:
 
 
 def bicubic(images: Tensor, source: Tensor) -> Tensor:
-    """As `bilinear`, from 16 pixels by Keys's (1981) weights with a = -1; PyTorch has -0.75."""
+    """Resample like `bilinear`, from 16 pixels by Keys's (1981) weights with a = -1."""
     n, colours, height, width = images.shape
     before = source.floor()
     right = source - before

@@ -114,7 +114,7 @@ def voc(root: Path) -> Found:
 
 
 def lines(path: Path) -> list[str]:
-    """Of a text file, without empty ones."""
+    """Return the non-empty lines of a text file."""
     return [line for line in path.read_text().splitlines() if line.strip()]
 
 
@@ -133,7 +133,7 @@ SETS = {
 
 
 def scoring(name: str) -> Scoring:
-    """That of a declared set, or of any other."""
+    """Return how a data set is scored; an undeclared one has the default."""
     return SETS[name].scoring if name in SETS else Scoring()
 
 

@@ -73,7 +73,7 @@ def solarise(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
 
 
 def augment_more(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
-    """RandAugment."""
+    """Apply RandAugment to a batch."""
     way = None if x.device.type == "cpu" else masked.apply
     return randaugment(x, *(policy.randaugment or (0, 0.0)), policy.fill, rng, way)
 

@@ -26,7 +26,7 @@ INNER_FOLDS = 5
 
 @dataclass(frozen=True)
 class FoldScores:
-    """Of each held-out fold: accuracy in percent, the C chosen, the accuracy that chose it."""
+    """The scores of each held-out fold, in percent, with the C chosen on its training part."""
 
     accuracy: list[float]
     c: list[float]
@@ -34,7 +34,7 @@ class FoldScores:
 
     @property
     def mean(self) -> float:
-        """Mean over folds."""
+        """Return the mean accuracy over the folds."""
         return float(np.mean(self.accuracy))
 
     @property
@@ -200,7 +200,7 @@ def linear_fold(x: Array, y: Array, validation: Array, test: Array, seed: int) -
 
 
 def linear_svm(c: float, seed: int) -> "Pipeline":
-    """On standardised columns."""
+    """Make a linear SVM on standardised columns."""
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import LinearSVC

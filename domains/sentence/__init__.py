@@ -98,12 +98,12 @@ class SentenceRecipe(Recipe):
 
     @property
     def pairing_facts(self) -> Pairing:
-        """SimCSE's pairing."""
+        """Return the facts about SimCSE's pairing."""
         return WHOLE_ROW
 
     @property
     def max_grad_norm(self) -> float | None:
-        """As SimCSE's trainer."""
+        """Return the largest gradient norm, the one of SimCSE's trainer."""
         return 1.0
 
     @property
@@ -128,7 +128,7 @@ class SentenceRecipe(Recipe):
         return super().idle(trained) | (set() if self.pooler.startswith("cls") else {"head"})
 
     def contents(self, data_root: Path | None, trained: bool) -> dict[str, str]:
-        """Of a checkpoint and a training corpus, unless of the data root or the hub."""
+        """Hash the files of the checkpoint and the training corpus that are the user's own."""
         hashes: dict[str, str] = {}
         kind, colon, source = self.encoder.rpartition(":")
         if source != "tiny" and is_path(source, data_root):

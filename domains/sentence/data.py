@@ -90,7 +90,7 @@ class TextFiles:
         self.archive = Archive(root) if root.is_file() else None
 
     def read(self, name: str) -> bytes:
-        """A file's bytes."""
+        """Return the bytes of a file."""
         return self.archive.read(name) if self.archive else contents(self.root / name)
 
     def lines(self, name: str, encoding: str = "utf-8-sig") -> list[str]:

@@ -205,7 +205,7 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         return full + (rest > 1)
 
     def contrasts(self, model: SentenceModel, batch: Batch) -> list[Contrast]:
-        """SimCSE's pairing."""
+        """Pair the sentences of a batch as SimCSE does."""
         tokenizer = self.checkpoint.tokenizer
         ids = tokenizer(batch.sentences, truncation=True, max_length=self.recipe.max_length)[
             "input_ids"

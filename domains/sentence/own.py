@@ -36,7 +36,7 @@ class Scored(NamedTuple):
 
 
 def load(source: Source, what: str, data_root: Path | None) -> Scored:
-    """A user's pairs.
+    """Load a user's own pairs of sentences.
 
     Raises:
         UserError: they cannot be read, or are too few to rank.

@@ -225,7 +225,7 @@ def check_rows(rows: int, features: int, recipe: TabularRecipe) -> None:
 
 @torch.no_grad()
 def embed(encoder: nn.Module, rows: Labelled) -> Labelled:
-    """The rows' embeddings.
+    """Return the embeddings of the rows.
 
     Raises:
         UserError: they are not finite.

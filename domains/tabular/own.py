@@ -51,7 +51,7 @@ def load_unchanged(
     data_root: Path | None,
     state: str,
 ) -> tuple[Table, str]:
-    """As `load`; the last one is kept for the next seed, unless it was changed since."""
+    """Load like `load`, from memory if the source has not changed since the last seed."""
     name = f"{source.kind}:{what}"
     with own.opened(source, name, NO_TABLE):
         frames = READERS[source.kind](what, data_root)
@@ -235,7 +235,7 @@ def read_openml(what: str, data_root: Path | None) -> Frames:
 
 
 def fetch(what: str, folder: Path) -> Frames:
-    """As `read_openml`, kept in a folder by scikit-learn.
+    """Read like `read_openml`, keeping the files in a folder by scikit-learn.
 
     Raises:
         UserError: it is not there, and OpenML cannot be reached; or the md5 is another.

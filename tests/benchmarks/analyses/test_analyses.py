@@ -1,4 +1,4 @@
-"""Analyses.
+"""Tests of the analyses.
 
 Their formulas against plain loops, what they write, and a user's mistakes in one line.
 """

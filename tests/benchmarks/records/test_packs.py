@@ -455,7 +455,7 @@ def test_invalid_records_stay_or_become_loose_files(results: Path) -> None:
 
 
 def both_ways(results: Path) -> None:
-    """By what cells are of, and all."""
+    """Read the records of one experiment, and all records."""
     Experiment("graph", "MUTAG", LossSpec("adnce"), {}).records(results)
     records(results)
 

@@ -315,7 +315,7 @@ def test_large_whole_numbers_are_classes_where_they_are_exact(tmp_path: Path) ->
 
 @pytest.mark.parametrize("start", [0, 100])
 def test_row_numbers_of_sorted_rows_are_named(start: int, tmp_path: Path) -> None:
-    """As `to_csv` writes them, of a table that was shuffled since or not."""
+    """Row numbers written by `to_csv` are named, also from a table shuffled afterwards."""
     note = "columns of row numbers that tell the class, as rows were sorted by it"
     table = frame(30).assign(a=[k % 7 for k in range(30)]).sort_values("y", ignore_index=True)
     table.index += start
