@@ -17,13 +17,15 @@ ACTIONS = ("list", "fetch", "verify")
 
 @one_moment()
 def list_(
-    what: Annotated[str, typer.Argument(help="losses, domains, datasets, recipes or tables.")],
+    what: Annotated[
+        str, typer.Argument(help="List: losses, domains, datasets, recipes or tables.")
+    ],
     domain: Annotated[
-        str | None, typer.Argument(help="Datasets or recipes of this domain alone.")
+        str | None, typer.Argument(help="Domain whose datasets or recipes are listed.")
     ] = None,
     results: opt.Results = Path("results"),
 ) -> None:
-    """What there is to choose from.
+    """List losses, domains, datasets, recipes or tables.
 
     Example: bench list recipes graph
     """
@@ -45,18 +47,19 @@ def list_(
 
 
 def data(
-    action: Annotated[str, typer.Argument(help="list, fetch or verify.")],
+    action: Annotated[str, typer.Argument(help="Action: list, fetch or verify.")],
     name: Annotated[
-        str | None, typer.Argument(help="A dataset, or KIND:WHAT of a network; verify: or all.")
+        str | None, typer.Argument(help="Data set to fetch or verify, or KIND:WHAT to fetch.")
     ] = None,
     all_: Annotated[
-        str | None, typer.Option("--all", help="Fetch what a table or a sweep file needs.")
+        str | None, typer.Option("--all", help="Fetch what this table or sweep file needs.")
     ] = None,
     data_root: opt.DataRoot = None,
 ) -> None:
-    """Datasets: where they are, and their downloads.
+    """List datasets, download them, or verify them.
 
-    Exit code 1: a file is damaged, is another one than declared, or could not be fetched.
+    Without a name, verify checks all datasets. Exit code 1: a file is damaged, differs from the
+    declared one, or could not be fetched.
 
     Example: bench data fetch --all my.yaml --data-root DIR
     """
@@ -137,7 +140,7 @@ def brought(domain: str, dataset: str, data_root: Path | None) -> dict[str, str]
 
 
 def doctor() -> None:
-    """Versions, devices, what is missing and the line that adds it.
+    """Show versions, devices, and how to install what is missing.
 
     Example: bench doctor
     """

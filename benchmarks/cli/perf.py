@@ -24,17 +24,17 @@ PARTS = (
 
 
 def perf(
-    part: Annotated[str, typer.Argument(help=f"{', '.join(PARTS)}.")],
+    part: Annotated[str, typer.Argument(help=f"Benchmark: {', '.join(PARTS)}.")],
     only: Annotated[
         str | None,
         typer.Option(
-            help="Losses, datasets, encoders or numbers of records, by commas; default: a few."
+            help="Losses, datasets, encoders or numbers of records between commas; default: a few."
         ),
     ] = None,
     data_root: opt.DataRoot = None,
     device: opt.Device = "cpu",
 ) -> None:
-    """Times and ratios measured side by side in one run, on a CPU or on --device cuda.
+    """Measure times and ratios side by side in one run.
 
     Example: bench perf losses --only infonce,adnce
     """

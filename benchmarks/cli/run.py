@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Loss = Annotated[
     str,
     typer.Option(
-        help="A registered loss, file.py:Class, a sum of these, or none: the untrained encoder."
+        help="Registered loss, file.py:Class, sum of these, or none for the untrained encoder."
     ),
 ]
 
@@ -36,32 +36,31 @@ def run(
     loss: Loss,
     dataset: opt.Dataset = None,
     target: opt.Target = None,
-    seeds: Annotated[str, typer.Option(help="0-4 or 0,2,5.")] = "0",
+    seeds: Annotated[str, typer.Option(help="Seeds, such as 0-4 or 0,2,5.")] = "0",
     set_: opt.Set = None,
     recipe: opt.Recipe = None,
     tiny: opt.Tiny = False,
     json_: Annotated[
-        bool, typer.Option("--json", help="Each record as one line on standard output.")
+        bool, typer.Option("--json", help="Print each record as one line on standard output.")
     ] = False,
     results: opt.Results = Path("results"),
     data_root: opt.DataRoot = None,
     device: opt.Device = "auto",
     devices: Annotated[
-        int, typer.Option(min=1, help="Train on so many at once; with cpu in so many processes.")
+        int, typer.Option(min=1, help="Number of devices to train on; on cpu: of processes.")
     ] = 1,
     threads: opt.Threads = None,
     deterministic: opt.Deterministic = True,
     tf32: opt.TF32 = False,
-    export: Annotated[
-        Path | None, typer.Option(help="A new folder for the trained encoder.")
-    ] = None,
+    export: Annotated[Path | None, typer.Option(help="New folder for the trained encoder.")] = None,
     tensorboard: Annotated[
-        Path | None, typer.Option(help="A folder for scalars that TensorBoard reads.")
+        Path | None, typer.Option(help="Folder for scalars that TensorBoard reads.")
     ] = None,
 ) -> None:
-    """Train a loss in a domain, score it by the field's protocol, and keep a record for each seed.
+    """Train a loss in a domain, score it, and record each seed.
 
-    A finished cell is not run again.
+    The score follows the protocol of the field. A finished cell is not run again.
+
     Example: bench run --domain graph --loss adnce --dataset MUTAG --seeds 0-4
     """
     output = channel.private_channel() if json_ else sys.stdout

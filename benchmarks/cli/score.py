@@ -20,11 +20,10 @@ def score(
     encoder: Annotated[
         str,
         typer.Option(
-            help="What bench run --export wrote, the record of such a run, torchvision:resnet50 "
-            "or pretrainedmodels:bn_inception."
+            help="Folder that --export wrote, its record, or a name such as torchvision:resnet50."
         ),
     ],
-    by: Annotated[str, typer.Option(help="A protocol of its domain, for images such as transfer.")],
+    by: Annotated[str, typer.Option(help="Protocol of the domain, such as transfer for images.")],
     domain: opt.Domain = "image",
     dataset: opt.Dataset = None,
     seed: Annotated[
@@ -32,15 +31,18 @@ def score(
         typer.Option(
             min=0,
             max=SEEDS - 1,
-            help="Of parts, folds and episodes that are drawn; default: that of the "
-            "training, whose test part the encoder has not seen; of images 0.",
+            help="Seed of drawn parts, folds and episodes; default: the seed of the "
+            "training; 0 for images.",
         ),
     ] = None,
     target: opt.Target = None,
     data_root: opt.DataRoot = None,
     device: opt.Device = "auto",
 ) -> None:
-    """An encoder on a set of its domain, yours or torchvision's, as one line of JSON.
+    """Score an encoder on a data set, and print the result as JSON.
+
+    The encoder is yours, torchvision:NAME, or pretrainedmodels:bn_inception. The default seed is
+    the seed of its training, whose test part it has not seen.
 
     Images: linear, knn, transfer, few-shot, few-shot-all, retrieval, semi-supervised.
     Graphs: svm, linear-svm. Tables: linear, plain, pseudo_inverse, logistic, boosting.

@@ -27,7 +27,7 @@ class Control:
     Args:
         must: how it comes out against the baseline where a comparison can be read. `worse` and
             `better` are verdicts; `below` asks for the sign alone.
-        recipe: gives the values over the baseline's recipe; None: the recipe allows no such control.
+        recipe: gives the values over the baseline's recipe; None: it allows no such control.
         loss: the name of its loss; None: the baseline's.
     """
 

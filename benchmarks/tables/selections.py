@@ -119,7 +119,7 @@ def resolve_row(table: Table, row: Row, results: Path) -> Row:
 
 
 def resolve_control(table: Table, row: Row, results: Path) -> Row:
-    """Return a control with the setting of its baseline in each column, or why there is none yet."""
+    """Return a control with the setting of its baseline in each column, or why it has none yet."""
     if row.loss == NONE:
         return row
     found = {column: setting_of_control(table, row, column, results) for column in columns_of(row)}

@@ -389,7 +389,7 @@ class ImageRecipe(Recipe):
 
     @property
     def neighbours_temperature(self) -> float:
-        """Of the neighbours' votes; the default where it is that of a loss which nobody named."""
+        """Return the temperature of the neighbours' votes, or the default if it names a loss."""
         own = self.knn_temperature
         return TEMPERATURE if isinstance(own, str) else own
 

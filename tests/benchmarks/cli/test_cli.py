@@ -513,7 +513,7 @@ def test_alone_it_shows_its_help(bench) -> None:
     assert code == 0
     assert all(bench(word)[1] == alone for word in ("-h", "--help"))
     assert "..." not in alone.split("Commands:")[1], "no summary is cut"
-    assert "interrupt and repeat at will." in alone
+    assert "Run every missing cell of a table or of a sweep file.\n" in alone
 
 
 def test_the_version_is_the_installed_one(bench) -> None:
@@ -544,10 +544,13 @@ def test_every_help_has_an_example(bench, name: str) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["run", "--loss", "adnce"], "Missing option '--domain': graph, image, sentence, tabular"),
-        (["run", "--domain", "graph"], "Missing option '--loss': A registered loss, file.py:Class"),
-        (["compare"], "Missing argument 'NAME': A table (bench list tables), or a YAML file."),
-        (["list"], "Missing argument 'WHAT': losses, domains, datasets, recipes or tables."),
+        (
+            ["run", "--loss", "adnce"],
+            "Missing option '--domain': Domain: graph, image, sentence, tabular",
+        ),
+        (["run", "--domain", "graph"], "Missing option '--loss': Registered loss, file.py:Class"),
+        (["compare"], "Missing argument 'NAME': Table (bench list tables) or YAML file."),
+        (["list"], "Missing argument 'WHAT': List: losses, domains, datasets, recipes or tables."),
     ],
 )
 def test_what_is_missing_is_named_with_its_choices(bench, words: list[str], message: str) -> None:
