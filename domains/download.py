@@ -68,7 +68,9 @@ def fetch(dataset: Dataset, folder: Path | None = None) -> Path:
     fix = f"put {name} into a folder and name it with --data-root (or CONTRASTBENCH_DATA)"
     known = known_sha256(dataset) or (hub_sha256(dataset, fix) if dataset.revision else "")
     if not known:
-        raise UserError(f"{dataset.name} is not downloaded unhashed: get {dataset.url}, {fix}")
+        raise UserError(
+            f"{dataset.name} has no known hash and is not downloaded: get {dataset.url}, {fix}"
+        )
     download = partial(bounded, pooch.HTTPDownloader(progressbar=True))
     try:
         path = pooch.retrieve(

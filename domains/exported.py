@@ -36,7 +36,9 @@ def read(folder: Path, domain: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
         UserError: there are none, they are of another domain, or the folder is damaged.
     """
     if not (folder / CONFIG).is_file():
-        raise UserError(f"{folder} is no encoder: give a folder that bench run --export wrote")
+        raise UserError(
+            f"{folder} holds no exported encoder: give a folder that bench run --export wrote"
+        )
     with reading(folder, AGAIN):
         config = json.loads(contents(folder / CONFIG))
         if config["domain"] != domain:

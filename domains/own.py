@@ -47,9 +47,11 @@ def parse(name: str, sources: Iterable[Source]) -> tuple[Source, str] | None:
     if kind not in known:
         raise unknown("kind of data", kind, known)
     if known[kind].corpus:
-        raise UserError(f"{name} is to train on, not to score: give --recipe corpus={name}")
+        raise UserError(
+            f"{name} is training text and cannot be scored: give it as --recipe corpus={name}"
+        )
     if not what:
-        raise UserError(f"{name} names nothing: give {known[kind].usage}")
+        raise UserError(f"{name} has nothing after the colon: give {known[kind].usage}")
     return known[kind], what
 
 
@@ -122,7 +124,7 @@ def files(what: str, data_root: Path | None, most: int = 2) -> list[Path]:
         return [find(what, data_root)]
     found = [find(name, data_root) for name in what.split(",")]
     if len(found) > most:
-        raise UserError(f"{what} are {len(found)} files: give {most} at most")
+        raise UserError(f"{what} names {len(found)} files: give at most {most}")
     return found
 
 

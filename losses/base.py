@@ -27,13 +27,11 @@ T = TypeVar("T")
 FINITE_HOLE = -1e15
 
 TAKES = (
-    "takes a Contrast, which says who meets whom: give loss(both_views(z1, z2)) as SimCLR pairs "
-    "embeddings, other_view as GraphCL, whole_row as SimCSE, query_key as MoCo v3, or same_class "
+    "takes a Contrast, which pairs anchors with positives and negatives: "
+    "give loss(both_views(z1, z2)) as SimCLR pairs embeddings, other_view as GraphCL, whole_row as SimCSE, query_key as MoCo v3, or same_class "
     "(contrastbench.losses)"
 )
-NO_NEGATIVES = (
-    "an anchor has no negatives: a contrastive batch needs at least two different samples"
-)
+NO_NEGATIVES = "an anchor has no negatives: put at least two different samples into each batch"
 
 
 @dataclass(frozen=True)

@@ -196,7 +196,7 @@ def read(name: str, sources: Sources | None = None) -> dict[str, Term]:
     names = [term.name for term in terms]
     double = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if double is not None:
-        raise UserError(f"{double} is twice in the loss {name!r}: add its weights")
+        raise UserError(f"{double} is twice in the loss {name!r}: write it once, with one weight")
     return dict(zip(prefixes(term.title for term in terms), terms, strict=True))
 
 

@@ -144,7 +144,7 @@ def trained(loss: Loss, train: Labelled, seed: int, epochs: int) -> Embedding:
             loss(same_class(network(train.x[rows]), None, train.y[rows])).backward()
             optimizer.step()
     if not bool(network(train.x).isfinite().all()):
-        raise UserError(f"{loss.name} diverged: give it another parameter with --set")
+        raise UserError(f"{loss.name} diverged: change one of its parameters with --set")
     return lambda x: unit(network(x).detach())
 
 

@@ -134,7 +134,9 @@ def measure(
 def classed(contrast: Contrast, classes: Tensor) -> ClassedContrast:
     """The contrast with the classes of its samples, whose numbers in the batch are its ids."""
     if bool((classes < 0).any()):
-        raise UserError("some training samples have no class: false negatives cannot be told")
+        raise UserError(
+            "some training samples have no class: false negatives need a labelled dataset"
+        )
     same = classes[contrast.anchor_id].unsqueeze(1) == classes[contrast.key_id]
     return ClassedContrast(**vars(contrast), same_class=same)
 

@@ -72,7 +72,7 @@ def pairs(grid: Grid) -> list[tuple[Any, Any]]:
 def check(work: Experiment, grid: Grid) -> None:
     """Raise unless the grid is of two parameters of the loss that are not fixed."""
     if len(grid) != 2:
-        raise UserError(f"a heatmap has two --grid KEY=V1,V2,..., got {len(grid)}")
+        raise UserError(f"a heatmap needs two options --grid KEY=V1,V2,..., got {len(grid)}")
     for key in grid:
         if key not in LossSpec(work.loss.name).complete.params:
             raise unknown(

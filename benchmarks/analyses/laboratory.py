@@ -63,8 +63,7 @@ class Laboratory:
         """
         if not isinstance(self.domain, HasClasses):
             raise UserError(
-                "this analysis needs classes, which this domain has not: try graph, image or "
-                "tabular"
+                "this analysis needs classes, but this domain has none: use graph, image or tabular"
             )
         return self.domain
 
@@ -84,7 +83,7 @@ def open_laboratory(experiment: Experiment, seed: int, options: Options) -> Labo
     domain = open_domain(experiment, seed, options.data_root, device)
     if domain.steps() == 0:
         raise UserError(
-            f"{experiment.dataset} has no full batch of {recipe.batch_size}: "
+            f"{experiment.dataset} has fewer samples than one batch of {recipe.batch_size}: "
             "give a smaller --recipe batch_size"
         )
     torch.set_num_threads(options.threads or min(domain.threads, cpu_count()))
@@ -95,5 +94,5 @@ def made(loss: LossSpec) -> Loss:
     """The loss that trains; "none" does not."""
     found = loss.make()
     if found is None:
-        raise UserError("none trains nothing: name a loss (bench list losses)")
+        raise UserError("the loss none trains nothing: name another loss (bench list losses)")
     return found

@@ -121,7 +121,7 @@ def estimator(method: LossSpec) -> Estimator:
     """
     params = method.complete.params
     if "temperature" in method.params:
-        raise UserError("a critic finds its own scale: leave the temperature out of the loss")
+        raise UserError("the critic learns its own scale: leave the temperature out of the loss")
     scale = {"temperature": 1.0} if "temperature" in params else {}
     loss = made(LossSpec(method.name, {**method.params, **scale}))
     score_losses.check(loss)
@@ -133,9 +133,9 @@ def estimator(method: LossSpec) -> Estimator:
         )
     alpha, gamma = params.get("alpha", 0.0), params.get("gamma")
     if alpha == 1:
-        raise UserError("alpha = 1 leaves nothing to tell apart: give a smaller alpha")
+        raise UserError("alpha = 1 leaves no negatives to compare with: give a smaller alpha")
     if loss.divergence == "renyi" and gamma is None:
-        raise UserError(f"a Rényi divergence has an order: give {loss.name} a parameter gamma")
+        raise UserError(f"a Rényi divergence needs an order: give {loss.name} a parameter gamma")
     check_nothing(loss)
     return Estimator(method.label, loss, alpha, gamma if loss.divergence == "renyi" else None)
 

@@ -14,7 +14,7 @@ def check(loss: Loss) -> None:
     """Raise unless the loss, or each term of a sum, is a formula of scores."""
     for _, part in summands(loss):
         if not isinstance(part, ScoreLoss):
-            raise UserError(f"{part.name} is no loss of scores: it needs embeddings")
+            raise UserError(f"{part.name} does not depend on scores alone: choose another loss")
 
 
 def hole(loss: Loss) -> float:

@@ -116,7 +116,7 @@ def false_negatives(
     )
     (method,) = losses([loss], set_)
     if "temperature" in method.params:
-        raise UserError("the temperature is --temperatures: leave it out of the loss")
+        raise UserError("the temperature is given by --temperatures: leave it out of the loss")
     options = Options(Path("results"), data_root, device, threads)
     laboratory, folder = begin(
         "false-negatives", (domain, dataset, recipe, tiny), seed, out, options
@@ -360,7 +360,7 @@ def mutual_information(
 def losses(texts: Sequence[str], set_: Iterable[str] | None) -> list[LossSpec]:
     """The losses with their parameters; the untrained encoder is none of them."""
     if "none" in texts:
-        raise UserError("--loss none trains nothing: name a loss (bench list losses)")
+        raise UserError("--loss none trains nothing: name another loss (bench list losses)")
     return parse_losses(texts, parse_pairs("--set", set_))
 
 

@@ -41,7 +41,7 @@ def list_(
     if what not in lists:
         raise unknown("list", what, lists)
     if domain and what not in ("datasets", "recipes"):
-        raise UserError(f"bench list {what} is of all domains: leave {domain} out")
+        raise UserError(f"bench list {what} takes no domain: leave {domain} out")
     for line in lists[what]():
         show(line)
 
@@ -85,7 +85,9 @@ def lines(
     if name is not None and name not in known and ":" not in name:
         raise unknown("dataset", name, known)
     if whole is not None and (action != "fetch" or name is not None):
-        raise UserError("--all names what is fetched: bench data fetch --all SWEEP")
+        raise UserError(
+            "--all works only with fetch and without a dataset: use bench data fetch --all SWEEP"
+        )
     if data_root is not None and action == "fetch":
         data_root.mkdir(parents=True, exist_ok=True)
     if action == "list":

@@ -67,7 +67,7 @@ def run(
     check_data_root(data_root)
     numbers, spec = parse_seeds(seeds), LossSpec(loss, parse_pairs("--set", set_))
     if export is not None and len(numbers) > 1:
-        raise UserError(f"--export takes the encoder of one seed, got --seeds {seeds}")
+        raise UserError(f"--export needs exactly one seed, got --seeds {seeds}")
     experiment = make_experiment(domain, dataset, spec, recipe, tiny, target)
     experiment.check()  # mistakes are named before torch is imported
     check_needs(domain)

@@ -51,13 +51,13 @@ def score(
     """
     about = declaration(domain)
     if not about.protocols:
-        raise UserError(f"domain {domain} scores no encoder but its own: bench run does")
+        raise UserError(f"domain {domain} cannot score other encoders: use bench run")
     if by not in about.protocols:
         raise unknown("protocol", by, about.protocols)
     dataset = dataset or about.default
     check_dataset(domain, dataset)
     if target is not None and "target" not in about.recipe.model_fields:
-        raise UserError(f"--target names a column of a table: domain {domain} has none")
+        raise UserError(f"domain {domain} has no target column: leave --target out")
     check_needs(domain)
     check_data_root(data_root)
     opened = str(exports.of_record(Path(encoder))) if encoder.endswith(".json") else encoder

@@ -58,9 +58,7 @@ def sweep(
     from contrastbench.benchmarks.sweeps.sweep import run
 
     if jobs and jobs_per_device:
-        raise UserError(
-            "--jobs is of all devices, --jobs-per-device of each: leave one of them out"
-        )
+        raise UserError("--jobs and --jobs-per-device exclude each other: leave one of them out")
     check_data_root(data_root)
     workers, per_device = jobs_per_device or jobs or 1, jobs_per_device is not None
     joining = parse_losses(loss or [], {})
@@ -189,7 +187,7 @@ def plan(
         known = throughput(device, results, tflops)
         costs = Estimates(results, known)
     elif tflops is not None:
-        raise UserError("--tflops is of a device: name it with --device")
+        raise UserError("--tflops needs the name of the device: give --device too")
     for line in lines(made, costs):
         say(line)
     if device is not None:

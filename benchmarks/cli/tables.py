@@ -38,7 +38,7 @@ def table(
 
     if all_ and (name or loss or selection or format_ != "md"):
         given = name or "--selection, --format and --loss"
-        raise UserError(f"--all writes every table: leave {given} out, or --all")
+        raise UserError(f"--all writes every table as it is: leave out {given} or --all")
     if all_:
         for path in formats.write_all(results):
             say(path)

@@ -128,7 +128,7 @@ def baseline_row(table: Table, name: str | None = None) -> Row:
         if any(table.runnable(row, column) for column in table.columns)
     }
     if not rows:
-        raise UserError(f"table {table.name} has only quoted rows: there is nothing to compare")
+        raise UserError(f"table {table.name} has only quoted rows: choose another table")
     if name is not None and name not in rows:
         raise unknown(f"row of {table.name} that can be run", name, rows)
     default = next((row.name for row in rows.values() if row.loss == "infonce"), next(iter(rows)))

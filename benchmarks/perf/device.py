@@ -47,7 +47,7 @@ def report(
         UserError: an unknown loss, or a device.
     """
     if device.type != "cpu":
-        raise UserError("bench perf device counts on the CPU: leave --device out")
+        raise UserError("bench perf device runs only on the CPU: leave --device out")
     for name in losses:
         complete(name, {})  # an unknown one is named at once
     shadow()

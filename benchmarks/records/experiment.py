@@ -200,7 +200,7 @@ def make_experiment(
     values = {**(about.tiny if tiny else {}), **recipe}
     if target is not None:
         if "target" not in about.recipe.model_fields:
-            raise UserError(f"--target names a column of a table: domain {domain} has none")
+            raise UserError(f"domain {domain} has no target column: leave --target out")
         values["target"] = target
     dataset = dataset or about.default
     check_dataset(domain, dataset)

@@ -32,7 +32,7 @@ def of_record(path: Path) -> Path:
     """
     whole = path.absolute()
     if len(whole.parents) < DEPTH or (record := reading.find(whole)) is None:
-        raise UserError(f"no record {path}: bench run prints where they are")
+        raise UserError(f"the record {path} does not exist: give a path that bench run has printed")
     folder = whole.parents[DEPTH - 1] / FOLDER
     for cell in sorted(folder.glob(f"*/{CELL}")):
         with one_line(cell, "export it again"):

@@ -241,7 +241,7 @@ class Pack:
         ((version,),) = self.base.execute("PRAGMA user_version")
         if version > VERSION:
             raise UserError(
-                f"{self.path} is of pack version {version}, this contrastbench reads up to "
+                f"{self.path} has pack version {version}, but this contrastbench reads up to "
                 f"{VERSION}: upgrade it"
             )
         found = self.base.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")

@@ -303,7 +303,7 @@ def parsed(data: bytes, path: object) -> Record:
         raise UserError(f"{path} is not a record: delete it and run its cell again")
     if version > SCHEMA:
         raise UserError(
-            f"{path} is of record version {version}, this contrastbench reads up to {SCHEMA}: "
+            f"{path} has record version {version}, but this contrastbench reads up to {SCHEMA}: "
             "upgrade it"
         )
     if not whole:

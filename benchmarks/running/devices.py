@@ -54,7 +54,7 @@ def choose_device(name: str) -> str:
             1, device=name
         ).sum().item()  # a device that is named may compute nothing, such as meta
     except (RuntimeError, AssertionError, ImportError):
-        raise UserError(f"device {name!r} is not to be had here: try cpu") from None
+        raise UserError(f"device {name!r} is not available on this machine: use cpu") from None
     return name
 
 

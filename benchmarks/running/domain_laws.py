@@ -105,7 +105,7 @@ def check_domain(
     values = {**about.tiny, **(recipe or {})}
     experiment = Experiment(name, dataset or about.default, LossSpec("infonce"), values)
     if not experiment.full_recipe.trainable or experiment.full_recipe.epochs == 0:
-        raise UserError("this recipe trains nothing: leave it to the domain's tiny one")
+        raise UserError("this recipe trains nothing: leave --recipe out to use the tiny one")
     subject = Subject(experiment, data_root)
     with users_code(f"open domain {name}"):
         threads = subject.open().threads

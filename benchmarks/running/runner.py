@@ -208,7 +208,7 @@ def prepared(loss: Loss, domain: AnyDomain) -> Loss:
     if loss.needs_classes:
         if not (domain.recipe.pairs_by_class and isinstance(domain, PairsByClass)):
             raise UserError(
-                f"{loss.name} needs a training by class: "
+                f"{loss.name} needs class labels: give "
                 "--recipe pairing=supervised, or for images also pairing=balanced"
             )
         loss.prepare(domain.class_count, domain.dim)
@@ -256,7 +256,7 @@ def open_domain(
 def check_export(name: str, domain: AnyDomain, folder: Path, record: Path, finished: bool) -> None:
     """Raise if the model cannot be exported: before the training, not after it."""
     if not isinstance(domain, Exports):
-        raise UserError(f"domain {name} exports no models: leave --export out")
+        raise UserError(f"domain {name} cannot export models: leave --export out")
     domain.check_export()
     if finished:
         raise UserError(

@@ -53,8 +53,8 @@ def places(table: Table, only: Sequence[str] = ()) -> list[Place]:
     ]
     if not everything:
         raise UserError(
-            f"{table.name} is quoted only, nothing of it can be run here: bench list tables "
-            "names others"
+            f"{table.name} has only quoted values and cannot be run: choose another table "
+            "(bench list tables)"
         )
     chosen = everything
     for key, values in wanted(only).items():

@@ -67,7 +67,9 @@ def joined(table: Table, losses: Sequence[LossSpec]) -> Table:
         UserError: it is no sweep.
     """
     if not table.sweep:
-        raise UserError(f"{table.name} is no sweep: leave --loss out, or name a sweep file")
+        raise UserError(
+            f"{table.name} is no sweep, so no loss can join: leave --loss out, or name a sweep file"
+        )
     new = [loss for loss in losses if not any(is_of(table, row, loss) for row in table.rows)]
     file = SweepFile(extends=table.name, losses=[{loss.name: loss.params} for loss in new])
     wider = recognised(sweep_file.to_table(file, Document(), table)) if new else table
@@ -101,7 +103,7 @@ def extended(file: SweepFile, document: Document, inside: Inside) -> Table | Non
     with document.at("extends"):
         beside = document.path.parent / file.extends if document.path else Path(file.extends)
         if beside.is_file() and beside.resolve() in inside:
-            raise UserError("it extends itself: name another sweep")
+            raise UserError("this sweep extends itself: extend another one")
         base = load(str(beside) if beside.is_file() else file.extends, inside=inside)
         if not base.sweep:
             raise UserError(f"{base.name} is no sweep: extend a sweep file")

@@ -170,7 +170,9 @@ def check_parts(file: SweepFile, document: Document) -> None:
     if file.extends:
         for key in ("seeds", "tune", "grid", "decimals"):
             if key in file.model_fields_set:
-                raise document.wrong_at([key], f"it is that of {file.extends}: remove it")
+                raise document.wrong_at(
+                    [key], f"{file.extends}, which this sweep extends, sets it: remove it"
+                )
         if not (file.domains or file.losses or file.controls):
             raise document.wrong_at(
                 ["extends"], "nothing is added: give domains, losses or controls: true"
@@ -238,7 +240,9 @@ def listed(entry: str | dict[str, Params], document: Document, i: int) -> Iterat
         with document.at("losses", i, name):
             if name == "all":
                 if params:
-                    raise UserError("all takes no parameters: name the loss that has them")
+                    raise UserError(
+                        "all stands for every loss and takes no parameters: name one loss instead"
+                    )
                 every = (name for name in losses() if name not in SUPERVISED)
                 yield from (Listed(loss, LossSpec(loss)) for loss in every)
                 continue
@@ -285,14 +289,14 @@ def check_tune(file: SweepFile) -> None:
         raise UserError(f"search: {file.tune.search} has no grid: remove the grid or the search")
     shared = set(file.tune.seeds) & set(check_seeds(file.seeds))
     if shared:
-        raise UserError(f"seeds {sorted(shared)} are among those that confirm: tune with others")
+        raise UserError(f"seeds {sorted(shared)} are in tune and in seeds: tune with other seeds")
 
 
 def check_distinct(names: list[str], what: str) -> None:
     """Raise if a name is there twice."""
     double = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if double is not None:
-        raise UserError(f"{what} {double} is there twice: remove one")
+        raise UserError(f"{what} {double} is listed twice: remove one")
 
 
 def check_cells(rows: list[Row]) -> None:

@@ -77,7 +77,9 @@ class GraphRecipe(Recipe):
     @model_validator(mode="after")
     def _next_folds_are_others(self) -> Self:
         if self.svm == "linear" and self.folds < 3:
-            raise ValueError("svm=linear tests one fold, chooses by the next: give folds=3 or more")
+            raise ValueError(
+                "svm=linear needs one fold to test and one to choose C: give folds=3 or more"
+            )
         return self
 
     @property

@@ -146,7 +146,9 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
     def check_export(self) -> None:
         """Raise UserError unless there is a network."""
         if not self.recipe.trainable:
-            raise UserError("counts are no encoder: leave --export out")
+            raise UserError(
+                f"encoder={self.recipe.encoder} has no weights to export: leave --export out"
+            )
 
     def export(self, model: Model, folder: Path) -> None:
         """Write the encoder for `bench score`."""

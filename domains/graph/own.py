@@ -30,7 +30,7 @@ from contrastbench.losses.source import Sources
 
 LABELS = "labels.csv"  # beside graph files: the name of each with its class
 DELIMITERS = {".csv": ",", ".tsv": "\t"}  # of edge lists; others have blanks
-TWO = "two are needed to be each other's negatives"
+TWO = "give at least two, as negatives of each other"
 Loaded = tuple[Graphs, str, dict[str, Any]]  # graphs, the sha256 of their content, notes
 
 
@@ -86,7 +86,9 @@ def united(items: Sequence[Item]) -> Graphs:
         raise UserError(f"{len(items)} graphs: {TWO}")
     widths = {item.x.shape[1] for item in items}
     if len(widths) > 1:
-        raise UserError(f"graphs have {min(widths)} and {max(widths)} node features: give all one")
+        raise UserError(
+            f"graphs have {min(widths)} and {max(widths)} node features: give all the same"
+        )
     ptr = pointers(torch.tensor([len(item.x) for item in items]))
     edges = [item.edges + start for item, start in zip(items, ptr, strict=False)]
     classes = np.array([item.y for item in items], dtype=object)  # a long text takes its own room
@@ -102,7 +104,9 @@ def read_folder(what: str, data_root: Path | None) -> Graphs:
     tu = sorted(folder.glob("*_graph_indicator.txt"))
     if len(tu) > 1:
         names = ", ".join(path.name.removesuffix("_graph_indicator.txt") for path in tu)
-        raise UserError(f"{folder} has several sets ({names}): give each a folder of its own")
+        raise UserError(
+            f"{folder} holds several data sets ({names}): move each into a folder of its own"
+        )
     if tu:
         name = tu[0].name.removesuffix("_graph_indicator.txt")
         return data.parse_tu(name, data.folder_reader(folder, name), None)

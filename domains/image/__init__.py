@@ -334,11 +334,15 @@ class ImageRecipe(Recipe):
         if self.chunk and self.batch_size % self.chunk:
             raise ValueError(f"batch_size={self.batch_size} is no multiple of chunk={self.chunk}")
         if self.local_crops and self.pairing != "query_key":
-            raise ValueError("local_crops are further queries of pairing=query_key")
+            raise ValueError(
+                "local_crops are used only by pairing=query_key: set it or remove local_crops"
+            )
         if self.local_crops and self.local_size > self.size:
             raise ValueError(f"local_size={self.local_size} is larger than the views' {self.size}")
         if self.positives and self.pairing not in ("both_views", "balanced"):
-            raise ValueError("positives are of pairing=both_views and pairing=balanced")
+            raise ValueError(
+                "positives need pairing=both_views or pairing=balanced: set one or remove positives"
+            )
         if self.pairing == "balanced" and not self.positives:
             raise ValueError("pairing=balanced needs other images of each class: positives=3")
         if self.pairing == "balanced" and self.batch_size % (alike := 1 + self.positives):
@@ -353,7 +357,7 @@ class ImageRecipe(Recipe):
             others = "leave out positives, blur, jitter_strength, views=none"
             raise ValueError(f"asymmetric views are two with a blur of their own: {others}")
         if self.probe_lr and self.probe not in PROBES:
-            raise ValueError(f"probe_lr is of probes that are trained on views, not {self.probe}")
+            raise ValueError(f"probe_lr needs a probe that is trained on views, not {self.probe}")
         if self.pretrained and (self.width != 1 or self.size <= STEM):
             fix = f"needs width=1.0 and a size of more than {STEM} pixels"
             raise ValueError(f"{self.encoder} {fix}")
@@ -364,7 +368,7 @@ class ImageRecipe(Recipe):
                 f"{self.encoder} needs images of {HALVED}, 64, ... 224 pixels: size=224"
             )
         if self.eval_every and not self.validation:
-            raise ValueError("eval_every chooses by validation images: give validation=0.1")
+            raise ValueError("eval_every needs validation images to choose by: give validation=0.1")
         return self
 
     def beside(self, loss: Mapping[str, Any]) -> Self:

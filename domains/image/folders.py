@@ -79,7 +79,7 @@ def fifth(whole: Part) -> tuple[Part, Part]:
 def checked(root: Path, classes: tuple[str, ...]) -> tuple[str, ...]:
     """Raise unless there are two classes to tell apart."""
     if len(classes) < 2:
-        raise UserError(f"{root} has a single class, {classes[0]}: there is nothing to classify")
+        raise UserError(f"{root} has a single class, {classes[0]}: add a folder with another class")
     return classes
 
 

@@ -119,11 +119,13 @@ def check(path: Path, parts: dict[str, tuple[torch.Tensor, torch.Tensor]], class
     """Raise unless there are classes to tell apart, each with training images."""
     (train, y), (test, _) = parts["train"], parts["test"]
     if classes < 2:
-        raise UserError(f"{path} has a single class: there is nothing to classify")
+        raise UserError(
+            f"{path} has a single class, so nothing can be classified: add images of another class"
+        )
     if len(y.unique()) < classes or not len(test):
         raise UserError(f"{path}: a class has one image: training and test part need one each")
     if train.shape[1:] != test.shape[1:]:
-        raise UserError(f"{path}: training and test images have other sizes")
+        raise UserError(f"{path}: training and test images have different sizes: resize one part")
 
 
 def read_hub(

@@ -47,7 +47,7 @@ def check_folds(y: Array, folds: int) -> None:
     """Raise unless each class has enough members for the outer and inner folds."""
     classes, counts = np.unique(y, return_counts=True)
     if len(classes) < 2:
-        raise UserError("all samples are of one class: there is nothing to classify")
+        raise UserError("all samples have one class, so nothing can be classified: use other data")
     smallest = f"class {classes[counts.argmin()]} has {counts.min()} members"
     if counts.min() < folds:
         raise UserError(

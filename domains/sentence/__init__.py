@@ -82,7 +82,7 @@ class SentenceRecipe(Recipe):
     def _head_of_a_cls_pooler(self) -> "SentenceRecipe":
         if self.head == "checkpoint" and not self.pooler.startswith("cls"):
             raise ValueError(
-                f"head=checkpoint is of the cls poolers: pooler={self.pooler} has no head"
+                f"head=checkpoint needs a cls pooler, not pooler={self.pooler}: give head=new"
             )
         return self
 

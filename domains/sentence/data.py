@@ -256,9 +256,7 @@ def sentences_of(name: object, lines: list[str]) -> tuple[list[str], int, str]:
     """The lines but the empty ones, the number of these, and the sha256 of all."""
     sentences = [line for line in lines if line.strip()]
     if len(sentences) < 2:
-        raise UserError(
-            f"{name} has {len(sentences)} sentences: two are needed to be each other's negatives"
-        )
+        raise UserError(f"{name} has {len(sentences)} sentences: give at least two")
     digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
     return sentences, len(lines) - len(sentences), digest
 

@@ -61,7 +61,9 @@ class SharedDropout(TorchFunctionMode):
     ) -> Tensor:
         """Scaled dot-product attention of encoders."""
         if is_causal or enable_gqa:
-            raise UserError("this encoder's attention is not for several devices: --devices 1")
+            raise UserError(
+                "the attention of this encoder does not support several devices: give --devices 1"
+            )
         scores = query @ key.mT * (scale or 1 / math.sqrt(query.shape[-1]))
         if attn_mask is not None and attn_mask.dtype == torch.bool:
             scores = scores.masked_fill(~attn_mask, -math.inf)

@@ -134,7 +134,7 @@ def check_columns(name: str, first: "pandas.DataFrame", part: "pandas.DataFrame"
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
     for column in sorted({*first} ^ {*part}):
-        raise UserError(f"{name}: column {column} is not in all parts")
+        raise UserError(f"{name}: column {column} is missing in one part: add it or remove it")
     for column in first:
         filled = [rows[column] for rows in (first, part) if rows[column].notna().any()]
         # True and False are words beside a hole
@@ -258,7 +258,7 @@ def fetch(what: str, folder: Path) -> Frames:
             )
     except OSError as error:  # of which URLError is one
         raise UserError(
-            f"openml:{what} cannot be had ({cause(error)}): "
+            f"openml:{what} cannot be loaded ({cause(error)}): "
             f"where there is a network, bench data fetch openml:{what} --data-root DIR"
         ) from None
     about = found.details

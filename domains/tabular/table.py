@@ -91,7 +91,7 @@ def plain(column: "pandas.Series") -> "pandas.Series":
 def check_table(path: object, table: Table) -> None:
     """Raise unless there is something to learn from and to classify."""
     if not table.names:
-        raise UserError(f"{path} has no column besides the classes")
+        raise UserError(f"{path} has only the column of classes: add a feature")
     infinite = np.isinf(table.numeric).sum(axis=0)
     if infinite.any():
         column = int(infinite.argmax())

@@ -252,7 +252,7 @@ def test_a_sweep_file_that_tunes(tmp_path: Path) -> None:
     assert len(asked.tasks()) == 5 + 2 * 2 * 2
     assert "| infonce | missing |" in render(resolve(table, None, tmp_path), tmp_path, "md")
     path.write_text(text.replace("tune: {}", "tune: {seeds: [1]}"))
-    with pytest.raises(UserError, match=r"mine.yaml:4: seeds \[1\] are among those that confirm"):
+    with pytest.raises(UserError, match=r"mine.yaml:4: seeds \[1\] are in tune and in seeds"):
         load(str(path))
 
 

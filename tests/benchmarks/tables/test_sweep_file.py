@@ -265,7 +265,10 @@ def test_a_file_extends_another_by_data_and_losses(extend) -> None:
     ("text", "message"),
     [
         ("", "my.yaml:1: nothing is added"),
-        ("seeds: 1-2\nlosses: [adnce]\n", "my.yaml:2: it is that of base.yaml: remove it"),
+        (
+            "seeds: 1-2\nlosses: [adnce]\n",
+            "my.yaml:2: base.yaml, which this sweep extends, sets it: remove it",
+        ),
         ("losses: [infonce]\n", "my.yaml:2: loss infonce is there twice"),
         ("domains: {graph: {datasets: [motifs]}}\n", "my.yaml:2: dataset motifs is there twice"),
     ],
