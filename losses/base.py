@@ -28,8 +28,8 @@ FINITE_HOLE = -1e15
 
 TAKES = (
     "takes a Contrast, which pairs anchors with positives and negatives: "
-    "give loss(both_views(z1, z2)) as SimCLR pairs embeddings, other_view as GraphCL, whole_row as SimCSE, query_key as MoCo v3, or same_class "
-    "(contrastbench.losses)"
+    "give loss(both_views(z1, z2)) as SimCLR pairs embeddings, other_view as GraphCL, whole_row as "
+    "SimCSE, query_key as MoCo v3, or same_class (contrastbench.losses)"
 )
 NO_NEGATIVES = "an anchor has no negatives: put at least two different samples into each batch"
 

@@ -94,7 +94,7 @@ def run(
 
 
 def listed(seeds: Iterable[int] | int) -> list[int]:
-    """Seeds, of which there may be one; numpy's numbers are numbers.
+    """Return the seeds as a list; one seed alone and numpy's numbers are accepted.
 
     Raises:
         UserError: they are no whole numbers.

@@ -1,4 +1,4 @@
-"""Records, tables and comparisons as frames of pandas; brings no torch."""
+"""Return records, tables and comparisons as data frames of pandas, without importing torch."""
 
 import io
 from collections.abc import Container, Iterable, Sequence
@@ -26,7 +26,7 @@ TUNING = tuple(Tune().seeds)  # that choose parameters, where no sweep file name
 def records(
     source: str | Path | Iterable[Record] = "results", but: Container[int] = TUNING
 ) -> "DataFrame":
-    """A row for each record, failed tries too.
+    """Return a row for each record, including failed runs.
 
     Columns: domain, dataset, loss, seed, status, main and score (the metric that tables show, in
     percent), then metrics.*, params.* and recipe.*, then seconds, peak_memory_mib, device, commit,
@@ -134,7 +134,7 @@ def compare(
 
 
 def resolved(name: str, losses: Sequence[str], selection: str | None, results: Path) -> Table:
-    """The table as records make it."""
+    """Return a table with the parameters that its selection chooses from records."""
     joined = load(str(name), losses=[LossSpec(loss) for loss in losses])
     return selections.resolve(joined, selection, results)
 

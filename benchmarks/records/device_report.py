@@ -1,4 +1,4 @@
-"""What `bench check-device` found: one JSON file for each device; `bench plan --device` reads it.
+"""Device reports: `bench check-device` writes one JSON file for each, `bench plan` reads it.
 
 Brings no torch.
 """
@@ -17,7 +17,7 @@ SCHEMA = 1
 
 @dataclass
 class DeviceReport:
-    """A machine's device: what it is, what was checked, and how fast it is."""
+    """A report on a device: its description, its checks and its speeds."""
 
     # name, type, device_memory_gib, device_count, deterministic, tf32, as far as there are such
     device: dict[str, Any]
@@ -38,7 +38,7 @@ class DeviceReport:
 
     @property
     def name(self) -> str:
-        """The device's name as a file's.
+        """Return the device's name in a form that suits a file name.
 
         >>> DeviceReport({"name": "NVIDIA H100 80GB HBM3"}, {}).name
         'nvidia-h100-80gb-hbm3'
@@ -59,7 +59,7 @@ class DeviceReport:
 
 
 def place(results: Path, name: str) -> Path:
-    """Where a device's report stands in a folder of results."""
+    """Return the path of a device's report in a folder of results."""
     return results / "devices" / f"{name}.json"
 
 

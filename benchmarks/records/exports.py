@@ -1,4 +1,4 @@
-"""Encoders that were exported, found by the record of their cell, which holds no weights."""
+"""Find exported encoders by the record of their cell, since records hold no weights."""
 
 import json
 import shlex
@@ -20,12 +20,12 @@ IDENTITY = ("domain", "dataset", "loss", "loss_code", "protocol", "data_hash", "
 
 
 def note(folder: Path, identity: Record) -> None:
-    """Say in an export which cell it is of."""
+    """Write into an export which cell it comes from."""
     (folder / CELL).write_text(store.canonical(identity) + "\n", encoding="utf-8")
 
 
 def of_record(path: Path) -> Path:
-    """The export of a record, from the folder `encoders` beside its `runs`.
+    """Return the export of a record, which is in the folder `encoders` beside `runs`.
 
     Raises:
         UserError: there is no such record, or no export of its cell.
@@ -59,7 +59,7 @@ def defaults(record: Record) -> dict[str, dict[str, Any]]:
 
 
 def command(record: Record, folder: Path) -> str:
-    """What makes the export; a finished cell is trained again in another folder of results."""
+    """Return the command that makes the export in another folder of results."""
     loss = f"FILE.py:{record['loss']}" if record["loss_code"] else record["loss"]
     words = ["bench", "run", "--domain", record["domain"], "--dataset", record["dataset"]]
     words += ["--loss", loss, "--seeds", str(record["seed"])]

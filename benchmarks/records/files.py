@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, whoever reads or writes beside."""
+"""Write files atomically, so that readers see a whole file or none."""
 
 import os
 import platform
@@ -69,7 +69,7 @@ def alive(number: int) -> bool:
 
 @contextmanager
 def on_its_way(folder: Path) -> Iterator[Path]:
-    """A path in the folder for a file that is gone after the block, unless it was renamed."""
+    """Yield a temporary path in the folder, whose file is deleted unless it was renamed."""
     path = temporary(folder)
     try:
         yield path
@@ -79,7 +79,7 @@ def on_its_way(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def written(folder: Path, data: bytes) -> Iterator[Path]:
-    """The bytes in a file of their own in the folder, on the disk, until the end of the block."""
+    """Yield a temporary file that holds the bytes safely on disk."""
     with on_its_way(folder) as path:
         with path.open("xb") as file:
             file.write(data)
@@ -95,7 +95,7 @@ def publish(path: Path, data: bytes) -> bool:
 
 
 def publish_all(wanted: Iterable[tuple[Path, bytes]]) -> Iterator[bool]:
-    """Publish many files, a thousand at a time; whether each was added.
+    """Publish many files, a thousand at a time; yield for each whether it was added.
 
     A disk takes as long for one as for many at once.
     """
@@ -149,7 +149,7 @@ def replace(path: Path, text: str) -> None:
 
 
 def no_formula(value: T) -> T | str:
-    """A cell of a CSV file that no spreadsheet computes; numbers are as they are.
+    """Escape a CSV cell so that no spreadsheet computes it; numbers stay as they are.
 
     >>> no_formula("=1+1"), no_formula("1+1"), no_formula(-1)
     ("'=1+1", '1+1', -1)

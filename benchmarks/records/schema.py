@@ -42,11 +42,11 @@ Hash = Annotated[str, StringConstraints(min_length=64, max_length=64, pattern=r"
 
 
 class InvalidRecord(UserError):
-    """A record that is whole and has a value that no run writes."""
+    """A whole record with a value that no run writes."""
 
 
 class Environment(TypedDict, total=False):
-    """Where a cell was run."""
+    """The environment in which a cell was run."""
 
     commit: Text | None
     device: Text | None
@@ -186,5 +186,5 @@ def shown(value: Any) -> str:
 
 
 def warn(error: InvalidRecord) -> None:
-    """Say in one line that a record is left out."""
+    """Warn in one line that a record is left out."""
     warnings.warn(f"left out: {error}", stacklevel=2)

@@ -41,11 +41,11 @@ IDENTITY = (  # everything that can change a number, besides the seed
 
 
 class MissingFile(UserError):
-    """A file that is not there, or a link to none."""
+    """A file that does not exist, or a link to none."""
 
 
 def digest_as_published(text: str, checksum: str) -> str:
-    """The record's digest by the text of its file, if that is as `as_bytes` writes it.
+    """Return the record's digest from the text of its file, if `as_bytes` wrote the text.
 
     Canonical JSON is that text without its layout and without the checksum. No string has a line's
     end in it, nor, unless it escapes a quote, what stands between a key and its value.
@@ -58,24 +58,24 @@ def digest_as_published(text: str, checksum: str) -> str:
 
 
 def key(record: Record) -> str:
-    """Sha256 over the record's identity: the same for all seeds of a cell."""
+    """Return the sha256 of the record's identity, which is the same for all seeds of a cell."""
     return digest({name: record[name] for name in IDENTITY})
 
 
 def path(results: Path, record: Record, suffix: str = "") -> Path:
-    """Where the record stands; failed tries stand beside it with a suffix."""
+    """Return the path of a record; failed runs have a suffix."""
     parent = folder(results, record["domain"], record["dataset"], record["loss"])
     return parent / f"{key(record)[:16]}-seed{record['seed']}{suffix}.json"
 
 
 def folder(results: Path, domain: str, dataset: str, loss: str) -> Path:
-    """The records of a loss on a dataset."""
+    """Return the folder of a loss's records on a dataset."""
     return results.joinpath("runs", *map(file_name, (domain, dataset, loss)))
 
 
 @lru_cache(maxsize=2**12)
 def file_name(text: str) -> str:
-    """The text as a folder's name.
+    """Turn a text into a folder name.
 
     Characters that file systems dislike become underscores; what is too long for them, as a sum of
     many losses may be, ends in a hash instead.
@@ -91,14 +91,14 @@ def file_name(text: str) -> str:
 
 
 def canonical(value: Any) -> str:
-    """JSON in one form only, so that equal values have equal hashes."""
+    """Write JSON in one canonical form, so that equal values have equal hashes."""
     return json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     )
 
 
 def digest(value: Any) -> str:
-    """Sha256 over canonical JSON.
+    """Return the sha256 of canonical JSON.
 
     >>> digest({"b": 1, "a": 2.0}) == digest({"a": 2.0, "b": 1})
     True
@@ -144,7 +144,7 @@ Matches = Callable[[str, Callable[[], Record]], bool]  # a key, and what tells i
 
 
 class Known(NamedTuple):
-    """What is remembered of a file that was read."""
+    """The facts remembered about a file that was read."""
 
     state: State
     identity: Record
@@ -157,7 +157,7 @@ _shared: dict[str, Any] = {}  # one object for all equal recipes
 
 
 def read(path: Path) -> Record:
-    """A record, its checksum verified; a file that has not changed since is not read again.
+    """Read a record and check its checksum; an unchanged file is not read again.
 
     Raises:
         UserError: cannot be read, not a whole record, edited by hand, or written by a newer
@@ -173,7 +173,7 @@ def read(path: Path) -> Record:
 
 
 def read_matching(path: Path, matches: Matches) -> Record | None:
-    """The record if its cell matches; of others the identity alone is remembered.
+    """Read the record if its cell matches; of others remember the identity only.
 
     Raises:
         UserError: as `read` does, or the file has another record's name.
@@ -190,7 +190,7 @@ def read_matching(path: Path, matches: Matches) -> Record | None:
 
 
 def identity(path: Path) -> Record:
-    """What the record of a file is of, with its key, status and seconds; see `read_matching`."""
+    """Return the identity of a file's record, with its key, status and seconds."""
     state = state_of(path)
     known = _known.get(path)
     if known and known.state == state:
@@ -201,7 +201,7 @@ def identity(path: Path) -> Record:
 
 
 def state_of(path: Path) -> State:
-    """What changes with a file; nothing where there is none."""
+    """Return values that change with the file; they are empty where there is none."""
     try:
         about = path.stat()
     except OSError:
@@ -235,7 +235,7 @@ def check_name(record: Record, parts: Sequence[str], where: object) -> None:
 
 
 def verified(path: Path) -> Record:
-    """The file's record, see `read`."""
+    """Read the file's record as `read` does."""
     return parsed(file_of(path), path)
 
 
@@ -285,7 +285,7 @@ def check_key(identity: Record, where: object) -> None:
 
 
 def parsed(data: bytes, path: object) -> Record:
-    """The record of a file's bytes, see `read`.
+    """Parse the record in a file's bytes as `read` does.
 
     Args:
         data: the bytes.

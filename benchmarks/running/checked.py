@@ -1,4 +1,4 @@
-"""Which losses of a user's own have passed the battery, so that a run can say it of others.
+"""Remember which losses of a user's own have passed the battery.
 
 An empty file for each, named by the hash of its code.
 """
@@ -10,7 +10,7 @@ import platformdirs
 
 
 def note(code: str) -> None:
-    """Remember that this code has passed; where that cannot be written, it is forgotten."""
+    """Remember that this code has passed, if the file can be written."""
     with suppress(OSError):
         place(code).parent.mkdir(parents=True, exist_ok=True)
         place(code).touch()
@@ -22,5 +22,5 @@ def is_noted(code: str) -> bool:
 
 
 def place(code: str) -> Path:
-    """Where that is kept."""
+    """Return the path of the note about this code."""
     return Path(platformdirs.user_cache_dir("contrastbench")) / "checked" / code

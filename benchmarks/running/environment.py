@@ -25,13 +25,13 @@ of_ranks: list[str] = []  # the device of each rank, where a training has severa
 
 
 def environment(device: torch.device) -> dict[str, Any]:
-    """What the record says of the machine and the code."""
+    """Return the record's description of the machine and the code."""
     about = {"python": platform.python_version(), "platform": platform.platform()}
     return {**about, **circumstances(device), **devices.count(device)}
 
 
 def circumstances(device: torch.device) -> Circumstances:
-    """Commit, versions, device and threads: where they are the same, equal numbers are promised.
+    """Return commit, versions, device and threads; where they agree, equal numbers are promised.
 
     Of an accelerator also its memory and whether it was asked to be deterministic, without which
     nothing is promised.
@@ -49,7 +49,7 @@ def circumstances(device: torch.device) -> Circumstances:
 
 
 def installed(name: str) -> str | None:
-    """The installed version of a package."""
+    """Return the installed version of a package."""
     try:
         return version(name)
     except PackageNotFoundError:
