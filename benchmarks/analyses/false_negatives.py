@@ -1,4 +1,4 @@
-r"""What false negatives do at each temperature: Figure 1 of ADNCE.
+r"""Analyse false negatives at each temperature: Figure 1 of ADNCE.
 
 A negative is false where its sample is of the anchor's own class. ADNCE (Wu et al. 2023), Figure 1
 and appendix B.1, "Noisy experiments": of the false negatives a share r is kept (r = 0: all are
@@ -44,7 +44,7 @@ from contrastbench.losses.spec import LossSpec
 
 @dataclass(frozen=True)
 class ClassedContrast(Contrast):
-    """A contrast that knows which of its pairs are of one class."""
+    """A contrast with the classes of its samples, so that false negatives are known."""
 
     same_class: Tensor | None = None  # (A, K)
 
@@ -113,7 +113,7 @@ def check(laboratory: Laboratory, loss: Loss) -> None:
 def measure(
     laboratory: Laboratory, loss: Loss, kept: float, temperature: float
 ) -> tuple[str, Point]:
-    """The main metric's name, and what a training has shown."""
+    """Train once, and return the main metric's name and the measurements."""
     thinned = Thinned(loss, kept, laboratory.seed)
     classes = laboratory.with_classes.classes
 
@@ -142,7 +142,7 @@ def classed(contrast: Contrast, classes: Tensor) -> ClassedContrast:
 
 
 class Thinned(Loss):
-    """A loss that meets a share of the false negatives, and notes how much of it lies on them."""
+    """A loss that keeps a share of the false negatives and records the weight on them."""
 
     def __init__(self, loss: Loss, kept: float, seed: int) -> None:
         super().__init__()

@@ -23,7 +23,7 @@ Grid = Mapping[str, Sequence[Any]]  # two parameters of the loss, with their val
 
 
 class Square(NamedTuple):
-    """What records say of two values."""
+    """The recorded scores at one pair of values."""
 
     values: tuple[Any, Any]
     metric: str  # empty without records
@@ -83,7 +83,7 @@ def check(work: Experiment, grid: Grid) -> None:
 
 
 def read(work: Experiment, grid: Grid, seeds: Sequence[int], results: Path) -> list[Square]:
-    """What records say of all squares, on the data that most of them have: none are mixed."""
+    """Read the records of all squares, on the data that most of them share."""
     found = []
     for values in pairs(grid):
         params = {**work.loss.params, **dict(zip(grid, values, strict=True))}
@@ -110,7 +110,7 @@ def mean_and_std(scores: Sequence[float]) -> tuple[float | None, float | None]:
 
 
 def sweep_file(work: Experiment, grid: Grid, seeds: Sequence[int]) -> dict[str, Any]:
-    """What `bench sweep` takes to run the grid; it leaves out what is done."""
+    """Return a sweep file that runs the missing cells of the grid."""
     return {
         "title": f"{' x '.join(grid)} of {work.label}",
         "seeds": list(seeds),

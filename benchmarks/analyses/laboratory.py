@@ -1,4 +1,4 @@
-"""An opened domain: losses are trained as by `bench run`, while somebody looks on."""
+"""Train losses as `bench run` does, in an opened domain, with a function that observes."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ from contrastbench.losses.spec import LossSpec
 
 @dataclass(frozen=True)
 class Laboratory:
-    """Where losses are trained."""
+    """A domain in which losses are trained."""
 
     domain: AnyDomain
     seed: int
@@ -28,7 +28,7 @@ class Laboratory:
 
     @property
     def recipe(self) -> Recipe:
-        """How they are trained."""
+        """Return the recipe of the trainings."""
         return self.domain.recipe
 
     def train(self, loss: Loss | None, look: Look | None = None) -> nn.Module:
@@ -56,7 +56,7 @@ class Laboratory:
 
     @property
     def with_classes(self) -> HasClasses:
-        """The domain, if it is one with classes.
+        """Return the domain, if it has classes.
 
         Raises:
             UserError: it has none.

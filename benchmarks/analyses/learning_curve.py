@@ -29,7 +29,7 @@ class Point(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """What a loss has come to, epoch by epoch."""
+    """The scores of one loss by epoch."""
 
     label: str
     points: list[Point]
@@ -76,7 +76,7 @@ def analyse(
 def measure(
     work: Experiment, seeds: Sequence[int], options: Options
 ) -> tuple[str, list[dict[str, float]]]:
-    """The main metric's name, and all metrics of the seeds that came to their end."""
+    """Return the main metric's name, and all metrics of the seeds that finished."""
     known = work.ok_by_seed(options.results)  # scored after these epochs, and perhaps after more
     # where a seed lacks, all are of the data that are there now: others are never mixed with them
     there = all(seed in known for seed in seeds)

@@ -1,4 +1,4 @@
-r"""What a loss's gradient puts on a negative, and on a positive, of each score.
+r"""Compute a gradient's weights on negatives and positives by score: Figure 3 of ADNCE.
 
 ADNCE (Wu et al. 2023), Figure 3, the training weight of negatives by similarity; RényiCL (Lee and
 Shin, NeurIPS 2022), section 5.2, hard negatives and easy positives. Both by autograd, so for any

@@ -1,4 +1,4 @@
-"""`bench analyse`: what the words of its commands mean. Brings no torch until they are checked."""
+"""Commands of `bench analyse`; torch is imported only after their options are checked."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -358,7 +358,7 @@ def mutual_information(
 
 
 def losses(texts: Sequence[str], set_: Iterable[str] | None) -> list[LossSpec]:
-    """The losses with their parameters; the untrained encoder is none of them."""
+    """Return the losses with their parameters; refuse `none`, which trains nothing."""
     if "none" in texts:
         raise UserError("--loss none trains nothing: name another loss (bench list losses)")
     return parse_losses(texts, parse_pairs("--set", set_))
@@ -367,7 +367,7 @@ def losses(texts: Sequence[str], set_: Iterable[str] | None) -> list[LossSpec]:
 def begin(
     analysis: str, words: Words, seed: int, out: Path | None, options: Options
 ) -> tuple["Laboratory", Path]:
-    """Where the losses are trained, and the folder for what is found; brings torch."""
+    """Open the domain in which the losses are trained, and make the folder of the results."""
     check_data_root(options.data_root)
     domain, dataset, recipe, tiny = words
     experiment = make_experiment(domain, dataset, LossSpec("none"), recipe, tiny)
@@ -381,7 +381,7 @@ def begin(
 
 
 def show(found: Iterable[Path | str], kept: str = "nothing was written") -> None:
-    """A line for each; Ctrl-C ends with what is kept."""
+    """Print a line for each result; on Ctrl-C say what is kept."""
     try:
         for line in found:
             say(line)

@@ -1,4 +1,4 @@
-"""`bench check-loss`, `check-domain` and `check-device`: batteries for what is somebody's own."""
+"""Commands `bench check-loss`, `check-domain` and `check-device` for a user's own code."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -116,13 +116,13 @@ def check_device(
 
 
 def show(results: "Sequence[CheckResult]") -> None:
-    """A line for each check; exit code 1 if one failed."""
+    """Print a line for each check; exit with code 1 if one failed."""
     tell(results)
     conclude(results)
 
 
 def tell(results: "Sequence[CheckResult]") -> None:
-    """A line for each check, and one for what helps where it failed."""
+    """Print a line for each check, with a remedy where it failed."""
     for result in results:
         say(f"{'pass' if result.passed else 'FAIL'}  {result.name:16} {result.detail}")
         if result.remedy:
@@ -130,7 +130,7 @@ def tell(results: "Sequence[CheckResult]") -> None:
 
 
 def conclude(results: "Sequence[CheckResult]") -> None:
-    """How many passed; exit code 1 if not all did."""
+    """Print how many checks passed; exit with code 1 if not all did."""
     passed = sum(result.passed for result in results)
     say(f"{passed} of {len(results)} checks passed")
     if passed < len(results):

@@ -1,4 +1,4 @@
-"""`bench list`, `data` and `doctor`: what there is."""
+"""Commands `bench list`, `data` and `doctor`: lists, downloads and the installation."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -74,7 +74,7 @@ def data(
 def lines(
     action: str, name: str | None, whole: str | None, data_root: Path | None
 ) -> Iterator[str]:
-    """What an action prints."""
+    """Yield the lines that an action prints."""
     from contrastbench.benchmarks.cli import listing
     from contrastbench.domains.download import state
     from contrastbench.domains.registry import known_data
@@ -102,7 +102,7 @@ def lines(
 
 
 def fetch(name: str | None, data_root: Path | None) -> str:
-    """The line on a dataset that is brought."""
+    """Fetch one dataset and return a line on it."""
     from contrastbench.domains import registry
 
     for domain, about in registry.loaded().items():
@@ -114,7 +114,7 @@ def fetch(name: str | None, data_root: Path | None) -> str:
 
 
 def fetched(what: str, data_root: Path | None) -> Iterator[str]:
-    """Lines on all that the cells of a table or a sweep read: what is missing stops no other."""
+    """Fetch the data of a table or a sweep, and yield a line for each; failures stop no other."""
     from contrastbench.benchmarks.sweeps.plan import places
     from contrastbench.benchmarks.tables.load import load
 
@@ -135,7 +135,7 @@ def fetched(what: str, data_root: Path | None) -> Iterator[str]:
 
 
 def brought(domain: str, dataset: str, data_root: Path | None) -> dict[str, str]:
-    """Where a dataset is by now."""
+    """Fetch a dataset and return where it is."""
     from contrastbench.domains.registry import fetch
 
     return {dataset: fetch(domain, dataset, data_root)}

@@ -1,4 +1,4 @@
-"""`bench perf`: times and memory beside what people use today."""
+"""The command `bench perf`: times and memory beside common libraries."""
 
 import importlib
 from typing import TYPE_CHECKING, Annotated
@@ -53,7 +53,7 @@ def perf(
 
 
 def measured_on(device: "torch.device") -> str:
-    """The device, the machine and the versions, without which a time says nothing."""
+    """Return device, machine and versions, without which a time has no meaning."""
     from joblib import cpu_count
 
     from contrastbench.benchmarks.running.environment import environment

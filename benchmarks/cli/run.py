@@ -1,4 +1,4 @@
-"""`bench run`: one loss in one domain, a record for each seed."""
+"""The command `bench run`: train one loss in one domain and keep a record for each seed."""
 
 import sys
 from pathlib import Path
@@ -104,12 +104,12 @@ def run(
 
 
 def cell_of(record: "Record") -> tuple[str, int]:
-    """What tells a record from others of its experiment."""
+    """Return the data and the seed, which identify a record within its experiment."""
     return record["data_hash"], record["seed"]
 
 
 def describe(record: "Record", path: Path, kept: bool = False) -> str:
-    """One line on a record, which may be kept from an earlier run."""
+    """Return a line on a record, which may be kept from an earlier run."""
     cell = f"{record['domain']} {record['dataset']} {record['loss']} seed {record['seed']}"
     if record["status"] != "ok":
         return f"{cell}: {record['status']}, {record['details']['error']} ({'kept, ' * kept}{path})"
@@ -118,7 +118,7 @@ def describe(record: "Record", path: Path, kept: bool = False) -> str:
 
 
 def summary(done: "list[Record]") -> str:
-    """Mean and standard deviation over seeds of the main metric."""
+    """Return mean and standard deviation of the main metric over seeds, in words."""
     good = [record["metrics"][record["main"]] for record in done if record["status"] == "ok"]
     if len(good) < 2:
         return f"{len(good)} of {len(done)} seeds are ok: no mean over seeds"

@@ -1,4 +1,4 @@
-"""`bench score`: any encoder on any set, by the protocols of its domain."""
+"""The command `bench score`: score any encoder by a protocol of its domain."""
 
 import importlib
 from pathlib import Path

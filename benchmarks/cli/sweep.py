@@ -1,4 +1,4 @@
-"""`bench sweep`, `plan`, `merge` and `pack`: many cells, and folders of records."""
+"""Commands `bench sweep`, `check`, `plan`, `merge` and `pack`: many cells and their records."""
 
 import shlex
 import sys
@@ -90,7 +90,7 @@ def on_slurm(
     per_device: bool,
     settings: dict[str, str],
 ) -> Iterator[str]:
-    """The script of jobs that run this command without --slurm; or submit it, and say what is next.
+    """Print the script of jobs that run this command, or submit it and say what comes next.
 
     Raises:
         UserError: a setting is wrong, or sbatch refuses.

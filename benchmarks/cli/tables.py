@@ -1,4 +1,4 @@
-"""`bench table`, `audit`, `compare` and `report`: what records say, without torch."""
+"""Commands `bench table`, `audit`, `compare` and `report`, from records and without torch."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Controls: rows that are no contestants, and must come out worse than the baseline."""
+"""Controls are rows that must come out worse than the baseline and enter no ranking."""
 
 from collections.abc import Sequence
 
@@ -15,6 +15,6 @@ def over_sets_of(table: Table, comparisons: Sequence[Comparison], alpha: float =
 
 
 def is_untrained(table: Table, row: Row) -> bool:
-    """Whether the row has no training: the encoder as it is initialised, or the raw input."""
+    """Return whether the row has no training: the untrained encoder or the raw input."""
     column = next((name for name in table.columns if table.runnable(row, name)), None)
     return column is not None and not table.experiment(row, column).trained

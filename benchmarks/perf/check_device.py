@@ -1,4 +1,4 @@
-"""`bench check-device`: whether a device computes what a CPU does, repeats itself, and how fast.
+"""Check for `bench check-device` that a device agrees with a CPU, and measure its speed.
 
 What a user runs once on a new machine. Each check returns what it found; what it raises is a
 failure, and the next one follows.
@@ -57,7 +57,7 @@ BUSY = 0.5  # of each CPU by others, above which speeds are said to be too low
 
 @dataclass(frozen=True)
 class Work:
-    """What is checked, and how much is done for it."""
+    """The device that is checked, and the size of the work."""
 
     device: torch.device
     domains: tuple[str, ...] = tuple(DOMAINS)
@@ -70,7 +70,7 @@ class Work:
 
     @property
     def installed(self) -> tuple[str, ...]:
-        """The domains whose libraries are there."""
+        """Return the domains whose libraries are installed."""
         found = []
         for name in self.domains:
             with suppress(UserError):
@@ -85,7 +85,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Found:
-    """What a check has to say."""
+    """The findings of a check."""
 
     said: str
     figures: dict[str, float] = field(default_factory=dict)
@@ -96,7 +96,7 @@ Check = Callable[[Work], Found]
 
 
 def run(work: Work, report: DeviceReport) -> Iterator[str]:
-    """Do every check, note it in the report, and say so in a line each."""
+    """Do every check, note it in the report, and yield a line for each."""
     start = time.monotonic()
     for name, check in CHECKS.items():
         begun = time.monotonic()
@@ -112,7 +112,7 @@ def run(work: Work, report: DeviceReport) -> Iterator[str]:
 
 
 def outcome(check: Check, work: Work) -> tuple[bool, Found]:
-    """Whether a check passed, and what it found or what went wrong."""
+    """Return whether a check passed, with its findings or its error."""
     try:
         with redirect_stderr(StringIO()):  # what domains say of their data, time and again
             return True, check(work)

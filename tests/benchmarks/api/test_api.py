@@ -111,7 +111,7 @@ def rows(text: str) -> list[dict[str, str]]:
         ({"params": {"taux": 1}}, "taux"),
         ({"recipe": {"epoch": 1}}, "unknown recipe key of domain graph 'epoch'"),
         ({"seeds": [0, 0]}, "give distinct numbers"),
-        ({"target": "kind"}, "domain graph has none"),
+        ({"target": "kind"}, "domain graph has no target column"),
         ({"seeds": "0-x"}, "--seeds '0-x'"),
         ({"seeds": 0.5}, r"seeds must be whole numbers, got 0\.5"),
         ({"threads": 0}, "threads must be a whole number from 1 to 4096, got 0"),
@@ -143,9 +143,9 @@ def rows(text: str) -> list[dict[str, str]]:
         ({"threads": True}, "threads must be a whole number from 1 to 4096, got True"),
         ({"threads": 10**400}, "threads must be a whole number"),
         ({"threads": Fraction(2)}, "threads must be a whole number"),
-        ({"results": None}, "results names a folder, got None"),
-        ({"results": 3}, "results names a folder, got 3"),
-        ({"data_root": 3}, "data_root names a folder, got 3"),
+        ({"results": None}, "results must be the path of a folder, got None"),
+        ({"results": 3}, "results must be the path of a folder, got 3"),
+        ({"data_root": 3}, "data_root must be the path of a folder, got 3"),
     ],
 )
 def test_mistakes_are_one_line(change: dict[str, object], message: str) -> None:
