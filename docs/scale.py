@@ -115,7 +115,7 @@ def keep(asked: dict[str, float]) -> None:
 
 
 def of_a_paper(table: str) -> bool:
-    """Whether a paper has printed it; the standing comparison has no published values."""
+    """Return whether a paper has printed it; the standing comparison has no published values."""
     return "-table" in table
 
 

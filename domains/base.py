@@ -1,4 +1,4 @@
-"""What every domain is: data, a model, batches that become contrasts, and a score."""
+"""The base of every domain: data, a model, batches that become contrasts, and a score."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -31,7 +31,7 @@ BatchT = TypeVar("BatchT")
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a domain measured on a model; accuracies and correlations in percent."""
+    """The measurements of a domain on a model; accuracies and correlations are in percent."""
 
     metrics: dict[str, float]
     main: str  # the metric that tables show
@@ -99,7 +99,7 @@ class Domain(ABC, Generic[RecipeT, ModelT, BatchT]):
         """The score of the model's encoder by the domain's protocol."""
 
     def notes(self, trained: bool) -> dict[str, Any]:
-        """What reading the data showed, for the record."""
+        """Return notes on reading the data, for the record."""
         return {}
 
     def check_untrained(self) -> None:
@@ -132,13 +132,13 @@ class HasClasses(Protocol):
 
     @property
     def class_count(self) -> int:
-        """How many classes the training samples have."""
+        """Return how many classes the training samples have."""
 
     def classes(self, batch: Any) -> Tensor:
         """(N,) class of each sample of a batch, 0, 1, ...; -1 where it has none."""
 
     def embeddings(self, model: Any) -> "Labelled":
-        """What the reported score is measured on, with classes."""
+        """Return the embeddings that the reported score is measured on, with classes."""
 
 
 @runtime_checkable

@@ -20,12 +20,12 @@ LARGEST = 8 << 30  # bytes of a download; no declared set has half of it
 
 
 def cache_folder() -> Path:
-    """Where downloads are kept."""
+    """Return where downloads are kept."""
     return Path(platformdirs.user_cache_dir("contrastbench"))
 
 
 def cached_file(dataset: Dataset) -> Path:
-    """Where the dataset's download is kept."""
+    """Return where the dataset's download is kept."""
     return cache_folder() / (dataset.file or dataset.url.rsplit("/", 1)[-1])
 
 
@@ -43,13 +43,13 @@ def in_place(folder: Path) -> Iterator[Path]:
 
 
 def sidecar(dataset: Dataset) -> Path:
-    """Where the sha256 is kept that the hub gave for a file whose sha256 is not declared."""
+    """Return where the sha256 is kept that the hub gave for a file whose sha256 is not declared."""
     path = cached_file(dataset)
     return path.with_name(f"{path.name}.sha256")
 
 
 def known_sha256(dataset: Dataset) -> str:
-    """What the file must have: declared, or kept from the hub; empty if neither."""
+    """Return the expected sha256, declared or kept from the hub; empty if there is neither."""
     kept = sidecar(dataset)
     return dataset.sha256 or (kept.read_text() if kept.is_file() else "")
 
@@ -140,7 +140,7 @@ def hub_sha256(dataset: Dataset, fix: str) -> str:
 
 
 def kept(dataset: Dataset, data_root: Path | None) -> Path | None:
-    """Its file or folder in the data root, in its collection's folder there, or in the cache."""
+    """Return the dataset's file or folder in the data root or the cache, or None."""
     name = cached_file(dataset).name
     roots = (data_root, data_root / dataset.folder) if data_root else ()
     places = [data_root / place for place in dataset.places] if data_root else []
@@ -149,7 +149,7 @@ def kept(dataset: Dataset, data_root: Path | None) -> Path | None:
 
 
 def whereabouts(dataset: Dataset, data_root: Path | None) -> str:
-    """Where the dataset's file is, and its size."""
+    """Return where the dataset's file is, and its size."""
     if not dataset.url:
         return "embedded"
     path = kept(dataset, data_root)
@@ -168,7 +168,7 @@ def size(path: Path) -> str:
 
 
 def state(dataset: Dataset, data_root: Path | None = None) -> str:
-    """Whether the dataset's file is in the data root or in the cache, and whole."""
+    """Return whether the dataset's file is in the data root or in the cache, and whole."""
     if not dataset.url:
         return "embedded"
     path, known = kept(dataset, data_root), known_sha256(dataset)

@@ -48,7 +48,7 @@ def parts(what: str, data_root: Path | None) -> "dict[str, datasets.Dataset]":
 
 
 def load(path: Path) -> "datasets.DatasetDict | datasets.Dataset":
-    """What a folder of `save_to_disk` or a Parquet file holds."""
+    """Load a folder of `save_to_disk` or a Parquet file."""
     import datasets
 
     if path.is_dir():
@@ -89,7 +89,7 @@ def locate(what: str, data_root: Path | None) -> Path:
 
 
 def kept(what: str) -> Path:
-    """Where it is kept in a data root or the cache.
+    """Return where it is kept in a data root or the cache.
 
     >>> kept("nyu-mll/glue:stsb@abc").as_posix()
     'hf/nyu-mll_glue_stsb@abc'

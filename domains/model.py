@@ -1,4 +1,4 @@
-"""What models of several domains share: encoder, heads, the momentum copy for targets."""
+"""Parts of models that domains share: encoder, heads, and the momentum copy for targets."""
 
 import copy
 import math
@@ -100,11 +100,11 @@ class ContrastiveModel(nn.Module):
         return 1 - (1 - self.momentum) * (1 + math.cos(math.pi * done)) / 2
 
     def get_extra_state(self) -> Tensor:
-        """For the state dict: a checkpoint holds tensors."""
+        """Return the extra state as a tensor, since a checkpoint holds tensors."""
         return torch.tensor(self.updates)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """From the state dict."""
+        """Restore the extra state from the state dict."""
         self.updates = int(state)
 
 

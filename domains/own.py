@@ -72,7 +72,7 @@ def unknown_dataset(
 
 
 def fits(source: Source, name: str, data_root: Path | None) -> bool:
-    """Whether the name is that of a file or folder which is probably of this kind."""
+    """Return whether the name is that of a file or folder which is probably of this kind."""
     paths = list(places(name, data_root))
     if source.folder and any(path.is_dir() for path in paths):
         return True
@@ -93,7 +93,7 @@ def opened(source: Source, name: str, fault: str = "cannot be read") -> Iterator
 
 
 def places(name: str, data_root: Path | None) -> Iterator[Path]:
-    """Where a file or folder of that name may be: here, then in the data root."""
+    """Return where a file or folder of that name may be: here, then in the data root."""
     yield Path(name)
     if data_root:
         yield data_root / name

@@ -1,4 +1,4 @@
-"""What to do with scores: the base classes of every loss."""
+"""Base classes of losses, which are functions of scores."""
 
 import inspect
 import math
@@ -219,7 +219,7 @@ def constructor(kind: type[Loss]) -> dict[str, inspect.Parameter]:
 
 
 def arguments(kind: type[Loss], *args: Any, **kwargs: Any) -> dict[str, Any]:
-    """What a constructor's call gives to each of its arguments; {} if it cannot be called so."""
+    """Return the arguments of a constructor's call by name; {} if it cannot be called so."""
     try:
         bound = inspect.signature(kind.__init__).bind(None, *args, **kwargs)
     except TypeError:  # the call raises by itself, and copying makes an object without calling

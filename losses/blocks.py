@@ -1,4 +1,4 @@
-"""How much of a matrix of scores is held at once, by device."""
+"""Choose how much of a matrix of scores is held at once, by device."""
 
 import math
 

@@ -87,7 +87,7 @@ def check_attributes(name: str, loss: "Loss") -> None:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether JSON gives the value back as it is.
+    """Return whether JSON gives the value back as it is.
 
     >>> is_plain([1, 0.5, "a", True, None]), is_plain(float("inf")), is_plain((1, 2))
     (True, False, False)

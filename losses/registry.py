@@ -92,7 +92,7 @@ class Term:
 
     @property
     def registered(self) -> bool:
-        """Whether it is one of ours."""
+        """Return whether it is one of ours."""
         return self.name in OURS
 
     @cached_property
@@ -274,7 +274,7 @@ def check(name: str, params: Mapping[str, Any], sources: Sources | None = None) 
 
 
 def is_registered(name: str) -> bool:
-    """Whether the loss, and each term of a sum, is one of ours."""
+    """Return whether the loss, and each term of a sum, is one of ours."""
     names = [term for _, term in split_sum(name)] if is_sum(name) else [name]
     return all(term in OURS or term in ALIASES for term in names)
 
@@ -370,7 +370,7 @@ def evaluated(expression: ast.expr, names: ModuleType) -> Any:
 
 
 def describe_class(factory: Any) -> Description:
-    """The same of a loss that is no registered one; a parameter without a default is left out."""
+    """Describe a loss that is not registered; a parameter without a default is left out."""
     defaults = {name: argument.default for name, argument in signature(factory).items()}
     return Description(
         (inspect.getdoc(factory) or "").split("\n")[0],

@@ -123,7 +123,7 @@ def outcome(check: Check, work: Work) -> tuple[bool, Found]:
 
 
 def new_report(device: torch.device) -> DeviceReport:
-    """What is known of a device before anything was checked."""
+    """Make the report of a device before any check."""
     about = environment(device)
     names = ("device_memory_gib", "device_count", "deterministic", "tf32")
     told = {key: about[key] for key in names if key in about}
@@ -151,7 +151,7 @@ def losses_of_the_cpu(work: Work) -> Found:
 
 
 def distance(name: str, title: str, dtype: torch.dtype, device: torch.device) -> float:
-    """How far a loss's value and gradients on the device are from those on the CPU."""
+    """Return how far a loss's value and gradients on the device are from those on the CPU."""
     results = []
     for place in (torch.device("cpu"), device):
         views = [view.to(place).requires_grad_() for view in random_views(0, 37, 16, dtype)]
@@ -173,7 +173,7 @@ def pair(title: str, views: Sequence[Tensor]) -> Contrast:
 
 
 def steps_without_waiting(work: Work) -> Found:
-    """In a step of each domain the host never waits for the device."""
+    """Check that the host never waits for the device in a step of each domain."""
     for name in work.installed:
         domain, loss = work.open(name), get_loss(CELL_LOSS).to(work.device)
         model, batches = domain.model(), list(domain.batches(0))
@@ -229,7 +229,7 @@ def trained(name: str, device: torch.device) -> tuple[float, dict[str, float], l
 
 
 def differing(one: Any, other: Any) -> str:
-    """Where two results part."""
+    """Say where two results begin to differ."""
     pairs = zip(one[2], other[2], strict=True)
     epoch = next((k for k, (a, b) in enumerate(pairs, 1) if a != b), None)
     return f"from epoch {epoch} on" if epoch else f"scores {one[0]:.2f} and {other[0]:.2f}"

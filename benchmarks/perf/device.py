@@ -67,7 +67,7 @@ def report(
 
 
 def training(domain: str, loss: str, data_root: Path | None = None) -> tuple[Counts, Counts]:
-    """What a step asks for, and what is besides from one epoch to the next."""
+    """Return the counts of one step, and of the work between two epochs."""
     about = declaration(domain)
     experiment = Experiment(domain, about.default, LossSpec(loss), {**about.tiny, **STEPS[domain]})
     opened = open_domain(experiment, 0, data_root, shadow())
@@ -80,7 +80,7 @@ def training(domain: str, loss: str, data_root: Path | None = None) -> tuple[Cou
 def steps_asked(
     domain: AnyDomain, loss: Loss, look: Look = lambda seen, batch: seen
 ) -> list[Counts]:
-    """What a training asks for from each step's loss to the next one's.
+    """Return the counts from each step's loss to the next one's.
 
     The last step of an epoch has the end of that epoch and the beginning of the next with it.
     """

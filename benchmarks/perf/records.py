@@ -191,7 +191,7 @@ def write_loose(made: Iterable[Made], dataset: Path) -> int:
 
 
 def write_pack(made: Iterable[Made], dataset: Path) -> int:
-    """One pack; how many records there are."""
+    """Write one pack, and return its number of records."""
     dataset.mkdir(parents=True)
     some, rest = list(islice(made := iter(made), packing.SAMPLES)), made
     dictionary = b"".join(one.data for one in some)[-packs.WINDOW :]

@@ -34,7 +34,7 @@ ROUNDS = 8
 
 @dataclass
 class Way:
-    """One way to encode the suite, what it is given and what it took."""
+    """One way to encode the suite, with its inputs and its time."""
 
     name: str
     encode: Callable[[list[str]], Tensor]

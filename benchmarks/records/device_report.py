@@ -33,7 +33,7 @@ class DeviceReport:
 
     @property
     def ok(self) -> bool:
-        """Whether all that was checked is as it should be."""
+        """Return whether all that was checked is as it should be."""
         return all(check["ok"] for check in self.checks.values())
 
     @property

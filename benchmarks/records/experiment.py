@@ -32,7 +32,7 @@ class Experiment:
 
     @property
     def trained(self) -> bool:
-        """Whether there is a loss to train with."""
+        """Return whether there is a loss to train with."""
         return self.loss.name != "none"
 
     @cached_property
@@ -76,7 +76,7 @@ class Experiment:
         return store.folder(results, self.domain, self.dataset, self.loss.complete.name)
 
     def matches(self, record: Record) -> bool:
-        """Whether the record is of the same loss, parameters, recipe and protocol.
+        """Return whether the record is of the same loss, parameters, recipe and protocol.
 
         Seed and status may be any, so that records of one key are compared once.
 
@@ -108,7 +108,7 @@ class Experiment:
 
     @cached_property
     def compared(self) -> dict[str, bool]:
-        """Whether records match, by their keys."""
+        """Return whether records match, by their keys."""
         return {}
 
     @cached_property

@@ -43,7 +43,7 @@ def of_record(path: Path) -> Path:
 
 
 def same_cell(found: Record, record: Record) -> bool:
-    """Whether both are of one cell; what only one has a key of is the default in the other."""
+    """Return whether both are of one cell; a key that only one has stands for its default."""
     if any(found[key] != record[key] for key in IDENTITY):
         return False
     return all(

@@ -55,7 +55,7 @@ def of_dead_owners(folder: Path, before: str, after: str) -> Iterator[Path]:
 
 
 def alive(number: int) -> bool:
-    """Whether there is a process of this number; where that cannot be asked, there may be."""
+    """Return whether a process has this number; True where that is unknown."""
     if os.name != "posix":
         return True
     try:

@@ -58,7 +58,7 @@ def outdated(trials: Sequence[Experiment], results: Path, seeds: Container[int])
 
 
 def is_old(record: Record) -> bool:
-    """Whether it does not say the inner scores by which a fold chooses."""
+    """Return whether it does not say the inner scores by which a fold chooses."""
     if record["status"] != "ok":
         return False
     about = scored(record)

@@ -110,7 +110,7 @@ def file_of(path: Path) -> Source:
 
 
 def is_valid(source: Source) -> bool:
-    """Whether a record's fields have their types and bounds; say it if not."""
+    """Return whether a record's fields have their types and bounds; say it if not."""
     try:
         return bool(source.record)
     except InvalidRecord as error:

@@ -243,7 +243,7 @@ def check_agree(path: Path, one: Somewhere, other: Somewhere) -> None:
 
 
 def agree(one: Record, other: Record) -> bool:
-    """Whether two runs of one cell found the same.
+    """Return whether two runs of one cell found the same.
 
     A detail that only one release writes contradicts nothing.
     """

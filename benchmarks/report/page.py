@@ -90,7 +90,7 @@ def environment(folder: Path | None) -> Environment:
 
 
 def with_minus(value: float, decimals: int) -> str:
-    """With its sign, a real minus.
+    """Format a number with its sign, with a real minus.
 
     >>> with_minus(-0.71, 1)
     '−0.7'

@@ -160,7 +160,7 @@ class Drawing(NamedTuple):
     words: str
 
     def svg(self) -> str:
-        """For a page: in its colour and fonts, the words for those who cannot see it."""
+        """Return the plot as SVG in the page's colours, with a description for screen readers."""
         with matplotlib.rc_context(RC):
             return svg(self.figure, self.words)
 

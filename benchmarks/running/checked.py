@@ -17,7 +17,7 @@ def note(code: str) -> None:
 
 
 def is_noted(code: str) -> bool:
-    """Whether this code has passed; ours has, in the tests."""
+    """Return whether this code has passed; ours has, in the tests."""
     return not code or place(code).exists()
 
 

@@ -441,7 +441,7 @@ def tensors(contrasts: Sequence[Contrast]) -> list[Tensor]:
 
 
 def equal(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
-    """Whether tensors have the same bits."""
+    """Return whether tensors have the same bits."""
     return len(one) == len(other) and all(map(torch.equal, one, other))
 
 

@@ -21,13 +21,13 @@ Process = subprocess.Popen[bytes]
 
 
 def launched() -> bool:
-    """Whether this process is one of several, started by `launch` or by torchrun."""
+    """Return whether this process is one of several, started by `launch` or by torchrun."""
     told = {"RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE"} <= os.environ.keys()
     return told and int(os.environ.get("WORLD_SIZE", 1)) > 1
 
 
 def started() -> bool:
-    """Whether `launch` started this process, and says how all ended."""
+    """Return whether `launch` started this process, and says how all ended."""
     return MEETING in os.environ
 
 

@@ -37,7 +37,7 @@ def size() -> int:
 
 
 def is_first() -> bool:
-    """Whether this one writes."""
+    """Return whether this one writes."""
     return not dist.is_initialized() or dist.get_rank() == 0
 
 

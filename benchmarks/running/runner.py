@@ -125,7 +125,7 @@ def check_same(cell: Cell, data_hash: str | None) -> None:
 
 
 def takes_others_cores() -> bool:
-    """Whether a training here has more threads than this process has cores among others."""
+    """Return whether a training here has more threads than this process has cores among others."""
     return torch.get_num_threads() > cpu_count()
 
 

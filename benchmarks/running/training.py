@@ -244,7 +244,7 @@ class Run:
 
     @property
     def validates(self) -> bool:
-        """Whether the model is to be scored now: at the recipe's interval and at the end."""
+        """Return whether the model is to be scored now: at the recipe's interval and at the end."""
         every = self.recipe.validate_every
         return every is not None and (
             self.history.step % every == 0 or self.history.step == self.steps
@@ -365,7 +365,7 @@ class Run:
         return found
 
     def fits(self, tensors: checkpoints.Tensors, state: dict[str, Any]) -> bool:
-        """Whether the checkpoint is of this model and loss, by a code that keeps this history."""
+        """Return whether the checkpoint fits this model and loss, with a history of this form."""
         theirs = {n: t for n, t in tensors.items() if n.startswith(("model.", "loss."))}
         names = {entry.name for entry in fields(History)}
         return kinds(theirs) == kinds(self.state_tensors) and state.keys() == names

@@ -1,4 +1,4 @@
-"""What a cell will cost, from the seconds of records. Brings no torch."""
+"""Forecast the cost of a cell from the seconds of records, without torch."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,12 +39,12 @@ class Costs:
         self.nearest: dict[Alike, dict[str, Cost]] = {}  # by canonical form of a recipe
 
     def add(self, key: str, seconds: Sequence[float]) -> None:
-        """What records of an experiment took."""
+        """Add the seconds of an experiment's records."""
         self.own.setdefault(key, []).extend(seconds)
         self.medians.pop(key, None)
 
     def add_alike(self, alike: Alike, recipe: Recipe, seconds: Sequence[float]) -> None:
-        """What records that are alike took by a recipe."""
+        """Add the seconds of similar records with a recipe."""
         recipes = self.alike.setdefault(alike, {})
         recipes.setdefault(store.canonical(recipe), (recipe, []))[1].extend(seconds)
         self.nearest.pop(alike, None)
@@ -82,7 +82,7 @@ class Costs:
                     self.add_alike(alike, of["recipe"], seconds)
 
     def of_nearest(self, experiment: Experiment) -> Cost | None:
-        """By the recipes that differ in the fewest settings; None where there is none."""
+        """Return the cost by recipes that differ in the fewest settings, or None."""
         alike, recipe = describe(experiment)
         if alike not in self.alike:
             return None
@@ -100,13 +100,13 @@ class Costs:
 
 
 def describe(experiment: Experiment) -> tuple[Alike, Recipe]:
-    """What records of the experiment hold."""
+    """Return the description that records of the experiment have."""
     recipe = experiment.full_recipe.model_dump(mode="json")
     return (experiment.domain, experiment.dataset, experiment.trained), recipe
 
 
 def differences(one: Recipe, other: Recipe) -> int:
-    """In how many settings two recipes differ.
+    """Return in how many settings two recipes differ.
 
     >>> differences({"epochs": 10, "limit": 600}, {"epochs": 20})
     2

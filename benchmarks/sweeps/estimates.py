@@ -1,4 +1,4 @@
-"""What cells will cost on a device where no record tells: operations over its throughput."""
+"""Estimate times on a device without records: operations divided by its throughput."""
 
 from pathlib import Path
 from statistics import median

@@ -1,4 +1,4 @@
-"""What a cell asks of a device: floating-point operations, counted on a real step on the CPU.
+"""Count the floating-point operations of a cell, on a real step on the CPU.
 
 A step's operations do not depend on what the samples are, so they are counted on data that are
 always there, a few samples at a time, and multiplied by the samples of the set that is meant.
@@ -129,7 +129,7 @@ def parts_of(experiment: Experiment) -> Parts | None:
 
 
 def thinned(parts: Parts, domain: str, limit: int | None) -> Parts:
-    """What a recipe's limit leaves at least: all parts are thinned alike, in some domains fewer.
+    """Return the sizes of the parts that a recipe's limit leaves at least.
 
     >>> thinned(Parts(600, 600, 200), "tabular", 80)
     Parts(trained=60, fitted=60, scored=20)
@@ -230,7 +230,7 @@ def product(one: Tensor, other: Tensor, *_: Any, **__: Any) -> int:
 
 
 def sum_and_product(_: Tensor, one: Tensor, other: Tensor, *__: Any, **___: Any) -> int:
-    """The same behind a summand."""
+    """Count the operations of a matrix product that is added to another matrix."""
     return product(one, other)
 
 

@@ -1,4 +1,4 @@
-"""What a table or a sweep asks for, what of it is done, and what the rest will cost.
+"""Plan the cells of a table or a sweep: what is done, and what the rest will cost.
 
 Brings no torch.
 """
@@ -90,7 +90,7 @@ def wanted(only: Sequence[str]) -> dict[str, list[str]]:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is asked for.
+    """The cells that a table or a sweep has.
 
     What that means depends on the records, where parameters are chosen by them.
     """
@@ -218,7 +218,7 @@ def lines(plan: Plan, costs: Costs) -> Iterator[str]:
 
 
 def counts(work: Sequence[Task]) -> str:
-    """How many are in which state."""
+    """Return how many cells are in which state."""
     states = [task.state for task in work]
     shown = [
         state
@@ -242,5 +242,5 @@ def forecast(work: Sequence[Task], costs: Costs) -> str:
 
 
 def unfinished(work: Sequence[Task]) -> list[Task]:
-    """What a sweep would run: missing cells, and failed ones once more."""
+    """Return the tasks that a sweep would run: missing cells, and failed ones once more."""
     return [task for task in work if task.state in ("missing", "failed")]

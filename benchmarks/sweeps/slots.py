@@ -1,4 +1,4 @@
-"""Where the workers of a sweep compute. Brings no torch."""
+"""Places on devices for the workers of a sweep, without torch."""
 
 import subprocess
 import sys

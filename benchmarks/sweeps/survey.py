@@ -1,4 +1,4 @@
-"""What records say of the cells that a plan asks for."""
+"""Find the state of a plan's cells from records."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -58,7 +58,7 @@ def told_apart(work: Iterable[Experiment]) -> dict[str, str]:
 
 
 def differences(same: dict[str, Experiment]) -> dict[str, str]:
-    """By key, the values of recipes that are not the same in all."""
+    """Return, by key, the recipe values that are not the same in all."""
     if len(same) == 1:
         return dict.fromkeys(same, "")
     recipes = {key: one.full_recipe.model_dump(mode="json") for key, one in same.items()}
@@ -74,7 +74,7 @@ def differences(same: dict[str, Experiment]) -> dict[str, str]:
 
 
 def state(statuses: set[str]) -> State:
-    """What records of these statuses make of a task.
+    """Return the state of a task whose records have these statuses.
 
     >>> state({"failed", "ok"})
     'done'

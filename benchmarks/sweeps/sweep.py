@@ -1,4 +1,4 @@
-"""Many cells: worker processes that get one cell at a time. Brings no torch; the workers do.
+"""Run many cells in worker processes that take one cell at a time.
 
 A worker imports torch once and runs many cells. What fails in a cell is caught there; a worker that
 dies takes one cell with it, and the next worker gets the others. Records are published by the
@@ -88,7 +88,7 @@ def diverged(work: Sequence[Task], reported: set[tuple[str, int]]) -> list[Failu
 
 
 def to_run(work: Sequence[Task]) -> list[Task]:
-    """What is unfinished, and what is done on a user's own file.
+    """Return the unfinished tasks, and finished tasks on a user's own file.
 
     Only its reading shows whether it is the same file.
     """
@@ -188,7 +188,7 @@ class Sweep:
             self.failures.append(Failure(task, reason))
 
     def outlook(self) -> str:
-        """How long the rest will take, as far as records tell.
+        """Say how long the rest will take, as far as records tell.
 
         What they say nothing of counts as the mean. Where trainings take turns, jobs spare no time.
         """
@@ -228,7 +228,7 @@ class Sweep:
             return None
 
     def known_refusal(self, experiment: Experiment) -> Reply | None:
-        """That the experiment cannot be run, if an earlier task has shown it."""
+        """Return the refusal of an earlier task, if it holds for this experiment too."""
         scopes = (scope(experiment, no_data) for no_data in (False, True))
         error = next((self.refused[name] for name in scopes if name in self.refused), None)
         return None if error is None else {"status": "refused", "no_data": False, "error": error}
@@ -288,7 +288,7 @@ def join(threads: Iterable[threading.Thread]) -> None:
 
 
 def scope(experiment: Experiment, no_data: bool) -> str:
-    """What a refusal holds for: the dataset with the recipe, or the experiment.
+    """Return the scope of a refusal: the dataset with the recipe, or the experiment.
 
     Never for one seed alone.
     """
@@ -317,14 +317,14 @@ class Slot:
         self.worker: Worker | None = None
 
     def do(self, task: Task, wait: bool) -> Reply:
-        """What became of a task; one that ran out of shared memory is tried once more, alone."""
+        """Run a task; after running out of shared memory it is tried once more, alone."""
         if self.device.wanted or not (self.worker and self.worker.alive):
             self.clear()
         reply = (self.worker or self.enter()).do(task, wait)
         return self.alone(task, wait) if ran_out(reply) and self.device.slots > 1 else reply
 
     def alone(self, task: Task, wait: bool) -> Reply:
-        """What becomes of a task that has the device to itself."""
+        """Run a task that has the device to itself."""
         self.clear()
         with self.device.alone():
             worker = self.start(self.device.name)

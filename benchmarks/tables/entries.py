@@ -21,7 +21,7 @@ class Value:
     printed: tuple[str, ...] = ()  # mean and deviation as a paper has them, letter by letter
 
     def text(self, decimals: int, wanted: int | None = None) -> str:
-        """For people, such as 75.1 ± 0.6 (5), or 75.1 (1 of 5) where more seeds are wanted."""
+        """Format the value, such as 75.1 ± 0.6 (5), or 75.1 (1 of 5) if more seeds are wanted."""
         if self.printed:
             return " ± ".join(self.printed)
         std = "" if self.std is None else f" ± {self.std:.{decimals}f}"
@@ -31,7 +31,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Entry:
-    """One place of a rendered table."""
+    """One place of a rendered table, with both values."""
 
     row: Row
     column: str
@@ -55,12 +55,12 @@ class Entry:
 
     @property
     def failed(self) -> bool:
-        """Whether it was run, and no seed has a number."""
+        """Return whether it was run, and no seed has a number."""
         return self.ours is None and bool(self.failure)
 
     @property
     def apart(self) -> bool:
-        """Whether the difference exceeds two standard errors, which both spreads must tell."""
+        """Return whether the difference exceeds two standard errors; both spreads must be known."""
         if not (self.ours and self.paper and self.ours.std is not None and self.ours.n):
             return False
         if self.paper.std is None or not self.seeds:
@@ -117,7 +117,7 @@ def best_by_column(lines: Sequence[Sequence[Entry]], decimals: int) -> list[floa
 
 
 def is_best(entry: Entry, best: float | None, decimals: int) -> bool:
-    """Whether ours is the best of its column."""
+    """Return whether ours is the best of its column."""
     return entry.ours is not None and round(entry.ours.mean, decimals) == best
 
 
@@ -155,7 +155,7 @@ def average(table: Table, row: Row, line: list[Entry]) -> Entry:
 
 
 def shown_value(table: Table, column: str, record: Record) -> float:
-    """What the column shows of a record.
+    """Return the value that the column shows of a record.
 
     Raises:
         UserError: the record has no such metric.

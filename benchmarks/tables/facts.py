@@ -73,7 +73,7 @@ def files(folder: Path) -> list[Path]:
 
 
 def marks(table: Table) -> Iterator[Statement]:
-    """What columns and rows are marked to have from a source: their own values."""
+    """Yield the statements that columns and rows mark as their own values from a source."""
     for name, column in table.columns.items():
         for source, keys in column.recipe_from.items():
             yield mark(source, columns=[name], recipe=only(keys, column.recipe))

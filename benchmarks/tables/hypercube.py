@@ -66,7 +66,7 @@ def draw(names: Iterable[str], count: int, rng: random.Random) -> Places:
 
 
 def dependence(places: Places) -> float:
-    """How much parameters rise and fall together: sum of the absolute covariances of their places.
+    """Return how dependent parameters are: the sum of the absolute covariances of their places.
 
     >>> dependence({"a": [0, 1, 2], "b": [0, 1, 2]}), dependence({"a": [0, 1, 2], "b": [1, 2, 0]})
     (2.0, 1.0)

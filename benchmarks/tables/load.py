@@ -78,7 +78,7 @@ def joined(table: Table, losses: Sequence[LossSpec]) -> Table:
 
 
 def is_of(table: Table, row: Row, loss: LossSpec) -> bool:
-    """Whether the row is that loss's, at whatever setting of the sweep's grid."""
+    """Return whether the row is that loss's, at whatever setting of the sweep's grid."""
     params = {
         key: value
         for key, value in row.params.items()
@@ -111,7 +111,7 @@ def extended(file: SweepFile, document: Document, inside: Inside) -> Table | Non
 
 
 def is_sweep(document: Document) -> bool:
-    """Whether the file lists losses or extends such a one; published tables have rows."""
+    """Return whether the file lists losses or extends such a one; published tables have rows."""
     return isinstance(document.value, dict) and not {"losses", "extends"}.isdisjoint(document.value)
 
 
@@ -124,7 +124,7 @@ def check_name(path: Path) -> None:
 
 
 def given_by(table: Table) -> Iterator[Given]:
-    """What a table gives to losses."""
+    """Yield the values that a table gives to losses."""
     for i, row in enumerate(table.rows):
         for column in (column for column in table.columns if table.runnable(row, column)):
             own = ["params_by_column", column] if column in row.params_by_column else ["params"]

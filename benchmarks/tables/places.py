@@ -16,7 +16,7 @@ AS_PUBLISHED = "as published"
 
 @dataclass(frozen=True)
 class Place:
-    """One that the paper gives a value for."""
+    """One place of a table with a published value."""
 
     table: Table
     row: Row
@@ -29,7 +29,7 @@ class Place:
 
     @cached_property
     def work(self) -> Experiment:
-        """What fills it in."""
+        """Return the experiment that fills the place."""
         return self.table.experiment(self.row, self.column)
 
     @cached_property
@@ -64,7 +64,7 @@ class Place:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the table and the recipe decide of the evaluation."""
+        """Return the evaluation's settings in the table and the recipe."""
         settings: dict[str, Any] = {"seeds": len(self.table.seeds)}
         if ON_TEST in self.metric:
             settings["probe epoch scored"] = "the best on the test images"
@@ -79,7 +79,7 @@ class Place:
 
     @property
     def model(self) -> str:
-        """Which of a training's models is scored."""
+        """Return which model of a training is scored."""
         if epoch := self.metric.partition("@")[2]:
             return f"that after {epoch} epochs"
         steps = self.work.full_recipe.validate_every
@@ -87,7 +87,7 @@ class Place:
 
     @property
     def chosen_by(self) -> str:
-        """Where the loss's parameters come from."""
+        """Return the source of the loss's parameters."""
         chosen = self.table.selection.startswith("validation")
         return "chosen on validation data" if chosen else AS_PUBLISHED
 

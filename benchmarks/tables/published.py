@@ -98,7 +98,7 @@ def wrong_recipe(table: Table, i: int, column: str) -> list[int | str]:
 
 
 def domains(table: Table) -> Iterator[tuple[list[int | str], str]]:
-    """Where a table names domains, and which."""
+    """Yield each place where a table names a domain, with the name."""
     yield ["domain"], table.domain
     for name, column in table.columns.items():
         if column.domain is not None:

@@ -48,7 +48,7 @@ Given = tuple[LossSpec, list[str], list[int | str]]  # a loss, its parameters of
 
 
 class Part(Strict):
-    """What is run in a domain."""
+    """The datasets and the recipe of one domain in a sweep."""
 
     datasets: list[str | dict[str, Params]] = Field(
         [], description="default: the domain's embedded one; {NAME: {..}} adds to its recipe"
@@ -315,7 +315,7 @@ def check_cells(rows: list[Row]) -> None:
 
 
 def given(file: SweepFile, document: Document) -> Iterator[Given]:
-    """What a sweep file gives to losses."""
+    """Yield the values that a sweep file gives to losses."""
     for i, entry in enumerate(file.losses):
         for one in listed(entry, document, i):
             for row in fixed(one, file.grid):

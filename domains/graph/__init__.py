@@ -89,7 +89,7 @@ class GraphRecipe(Recipe):
 
     @property
     def trainable(self) -> bool:
-        """What is counted has no weights."""
+        """Return whether the encoder has weights; counts have none."""
         return self.encoder == "gin"
 
     @property
@@ -104,7 +104,7 @@ class GraphRecipe(Recipe):
 
     @property
     def pairs_by_class(self) -> bool:
-        """Whether graphs of one class are each other's positives."""
+        """Return whether graphs of one class are each other's positives."""
         return self.pairing == "supervised"
 
     @property

@@ -174,7 +174,7 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
 
 
 def is_known(name: str) -> bool:
-    """Whether a set's graphs, nodes and edges are declared, or it is made here.
+    """Return whether a set's graphs, nodes and edges are declared, or it is made here.
 
     >>> is_known("motifs"), is_known("MUTAG"), is_known("folder:mine")
     (True, True, False)

@@ -77,7 +77,7 @@ def both_ways(graphs: Graphs) -> tuple[Graphs, dict[str, Any]]:
 
 
 def united(items: Sequence[Item]) -> Graphs:
-    """Many graphs as one.
+    """Unite many graphs into one object.
 
     Raises:
         UserError: fewer than two, or features that do not fit together.
@@ -224,7 +224,7 @@ def call(text: str) -> tuple[str, list[Any], dict[str, Any]]:
 
 
 def read_function(what: str, data_root: Path | None) -> Graphs:
-    """What a function of the user's own gives: its code is run."""
+    """Run a user's own function and return its graphs."""
     file, _, function = what.partition(":")
     path = own.find(file, data_root)
     with users_code(f"run {what}"):

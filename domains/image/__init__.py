@@ -372,7 +372,7 @@ class ImageRecipe(Recipe):
         return self
 
     def beside(self, loss: Mapping[str, Any]) -> Self:
-        """With the loss's temperature as that of the neighbours, if they are to follow it.
+        """Return the recipe with the loss's temperature for the neighbours, if they follow it.
 
         A sum has its terms'.
 
@@ -428,7 +428,7 @@ class ImageRecipe(Recipe):
         return settings | {f"probe {name}": value for name, value in probe.items()}
 
     def idle(self, trained: bool) -> set[str]:
-        """What is of pairings and crops not taken, what is off, and what `evaluation` shows."""
+        """Return the settings that have no effect here, or that `evaluation` shows."""
         idle = {*super().idle(trained), "probe_lr", "score_on"}
         idle |= {key for key in ("chunk", "compile", "eval_every") if not getattr(self, key)}
         if self.pairing != "query_key":
@@ -489,7 +489,7 @@ class ImageRecipe(Recipe):
 
     @property
     def embeds(self) -> bool:
-        """Whether the projection is what is scored, as in metric learning."""
+        """Return whether the projection is what is scored, as in metric learning."""
         return self.pairing == "balanced"
 
     @property

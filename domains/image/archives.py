@@ -17,7 +17,7 @@ AGAIN = "delete it and download {} again"
 
 
 def again(name: str) -> str:
-    """What to do with a damaged file."""
+    """Say what to do with a damaged file."""
     return AGAIN.format(DATASETS[name].url)
 
 
@@ -66,7 +66,7 @@ class Members:
 
 
 class Bounded(gzip.GzipFile):
-    """What an archive unpacks to, which is not to take for ever."""
+    """Bound the size that an archive may unpack to."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)

@@ -77,7 +77,7 @@ def in_order(pixels: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def first(pixels: Tensor, labels: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """So many samples of each class, which stand together."""
+    """Return the first samples of each class; classes stand together."""
     starts = torch.searchsorted(labels, labels.unique())
     rows = (starts[:, None] + torch.arange(count)).flatten()
     return pixels[rows], labels[rows]

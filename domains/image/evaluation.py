@@ -26,7 +26,7 @@ ROWS = 256  # images embedded at once
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """How images become a network's input."""
+    """The preprocessing that turns images into a network's input."""
 
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
@@ -118,7 +118,7 @@ class Probe:
         return head
 
     def policy(self, recipe: ImageRecipe) -> Policy:
-        """Its views for a recipe: crops and flips, or SimCLR's with the blur of the training's."""
+        """Return the policy of the probe's views: crops and flips, or SimCLR's."""
         kind = policy(self.views, recipe.size)
         return kind if self.views == "none" else with_blur(kind, recipe.blur)
 

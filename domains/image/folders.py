@@ -116,7 +116,7 @@ def images_of(root: Path, folder: str) -> list[str]:
 
 
 def left_out(root: Path, parts: Sequence[str], *read: dict[str, list[str]]) -> dict[str, Any]:
-    """How many files of the parts are no images by their names."""
+    """Return how many files of the parts are no images by their names."""
     there = sum(len(files_below(root / name)) for name in parts)
     others = there - sum(len(names) for files in read for names in files.values())
     return {"files left out, no images by their names": others} if others else {}

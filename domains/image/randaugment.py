@@ -55,7 +55,7 @@ SLACK = 1e-3  # so that a sum of 6.9999999 is cut to 7, which it is but for roun
 
 @dataclass(frozen=True)
 class Draws:
-    """What is done to each image in each layer: all (layers, N)."""
+    """The operations on each image in each layer, all of shape (layers, N)."""
 
     operation: Tensor  # a number of `OPERATIONS`, or NOTHING
     level: Tensor  # magnitude, 0 to 10

@@ -1,4 +1,4 @@
-"""Which images meet in a batch: those of several splits, and some classes alike."""
+"""Choose the images of each batch, balanced over classes where the recipe says so."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate

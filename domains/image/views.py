@@ -44,7 +44,7 @@ def random_crop(images: Tensor, policy: Policy, rng: torch.Generator, times: int
 
 
 def recolour(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
-    """What follows the crop: the policy's colours, overwriting crops in [0, 1]."""
+    """Apply the policy's colour operations, overwriting crops in [0, 1]."""
     for name in policy.colours:
         if getattr(policy, name):
             images = COLOURS[name](images, policy, rng)

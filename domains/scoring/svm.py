@@ -126,7 +126,7 @@ def squared_distances(x: Array) -> Array:
 
 
 def svm_fold(x: Array, y: Array, distance: Array, train: Array, test: Array) -> Fold:
-    """With the C that is best in the training part's own folds.
+    """Score one fold with the C that is best in the training part's own folds.
 
     Percent there is the mean over the inner folds, and chose C: it says nothing of new samples, but
     knows none of the test part.
@@ -190,7 +190,7 @@ def linear_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScor
 
 
 def linear_fold(x: Array, y: Array, validation: Array, test: Array, seed: int) -> Fold:
-    """With the C that is best on the validation part, of models that see neither part."""
+    """Score one fold with the C that is best on the validation part."""
     fit = np.setdiff1d(np.arange(len(y)), [*test, *validation])
     models = [linear_svm(c, seed).fit(x[fit], y[fit]) for c in C_GRID]
     chosen = [model.score(x[validation], y[validation]) for model in models]

@@ -157,7 +157,7 @@ class SentenceRecipe(Recipe):
 
 
 def is_path(name: str, data_root: Path | None) -> bool:
-    """Whether it names a file or folder of this machine outside the data root."""
+    """Return whether it names a file or folder of this machine outside the data root."""
     in_root = data_root is not None and not Path(name).is_absolute() and (data_root / name).exists()
     return Path(name).exists() and not in_root
 

@@ -236,7 +236,7 @@ def corpus_file(name: str, data_root: Path | None) -> Path:
 
 
 def candidates(name: str, data_root: Path | None) -> Iterator[Path]:
-    """Where the corpus may be."""
+    """Return where the corpus may be."""
     names = WIKIPEDIA if name == "wiki1m" else (name,)
     yield from (data_root / n for n in names if data_root)
     if name != "wiki1m":

@@ -14,7 +14,7 @@ from contrastbench.losses.errors import UserError
 
 
 class SharedDropout(TorchFunctionMode):
-    """Within, masks are drawn for the whole batch, as one process draws them, and cut.
+    """Draw dropout masks for the whole batch, as one process does, and cut them.
 
     The fused attention of one process draws masks too, so that attention is written out here.
 

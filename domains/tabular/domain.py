@@ -81,7 +81,7 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         return self.sha256
 
     def notes(self, trained: bool) -> dict[str, Any]:
-        """What reading and preparing the table left out or changed; on how many rows it trained."""
+        """Return notes on what reading and preparation left out, and on the training rows."""
         rows = {"pretraining_rows": len(self.pretraining.y)} if trained else {}
         return {"data": self.table_notes, **rows}
 

@@ -27,7 +27,7 @@ NO_TABLE = "cannot be read as a table"
 
 
 class Frames(NamedTuple):
-    """What a reader finds."""
+    """The parts of a table that a reader finds."""
 
     parts: "dict[str, pandas.DataFrame]"  # by name, training first; "": to be drawn
     target: str | None = None  # the column of classes, where the data say
