@@ -17,7 +17,8 @@ NO_CLASSES = (
 class CrossEntropy(Loss):
     r"""Return the normalised cross-entropy of the classes; positives and keys are not looked at.
 
-    .. math:: -\frac{1}{N} \sum_i \log \frac{e^{s(z_i, w_{y_i}) / \tau}}{\sum_c e^{s(z_i, w_c) / \tau}}
+    .. math:: -\frac{1}{N} \sum_i \log
+       \frac{e^{s(z_i, w_{y_i}) / \tau}}{\sum_c e^{s(z_i, w_c) / \tau}}
 
     Wang et al., "NormFace: L2 Hypersphere Embedding for Face Verification", ACM Multimedia 2017,
     equation 5, https://arxiv.org/abs/1704.06369: s is the cosine, w_c the weights of a class, which

@@ -120,7 +120,7 @@ def test_an_encoder_of_ones_own_table_scores_it_under_another_name(tmp_path: Pat
         *(2, True, True),
     )
     code, _, err = bench("score", "--encoder", folder, "--by", "knn", "--target", "kind")
-    assert (code, "domain image has none" in err) == (2, True)
+    assert (code, "domain image has no target column" in err) == (2, True)
 
 
 def test_fine_tuning_trains_encoder_and_head_at_their_rates(
