@@ -42,7 +42,10 @@ def read(folder: Path, domain: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     with reading(folder, AGAIN):
         config = json.loads(contents(folder / CONFIG))
         if config["domain"] != domain:
-            raise UserError(f"{folder} is an encoder of domain {config['domain']}, not {domain}")
+            other = config["domain"]
+            raise UserError(
+                f"{folder} is an encoder of domain {other}, not {domain}: give --domain {other}"
+            )
         return load_file(folder / WEIGHTS), config
 
 

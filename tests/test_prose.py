@@ -9,7 +9,7 @@ from typer.main import get_command
 import prose
 from contrastbench.benchmarks.cli.main import app
 
-REWRITTEN = ("docs/reference/commands.md", "docs/reference/python.md")
+REWRITTEN = ("CONTRIBUTING.md", "docs/reference/commands.md", "docs/reference/python.md")
 FORMULAS = ("docs/theory.md", "docs/reference/")  # pages that may have longer sentences
 VERBS = {"Add", "Check", "Compare", "Compute", "Embed", "Estimate", "Find", "List", "Measure"}
 VERBS |= {"Pack", "Plot", "Run", "Score", "Show", "Train", "Write"}

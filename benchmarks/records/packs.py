@@ -252,7 +252,7 @@ class Pack:
         """Raise unless it stands in the folder of its dataset."""
         for of in self.base.execute("SELECT DISTINCT domain, dataset FROM cells"):
             if tuple(map(store.file_name, of)) != self.path.parts[-3:-1]:
-                raise UserError(f"{self.path} is of {'/'.join(of)}: put it back there")
+                raise UserError(f"{self.path} belongs to {'/'.join(of)}: move it back there")
 
     @contextmanager
     def readable(self) -> Iterator[None]:

@@ -330,4 +330,4 @@ def until_found(read: Callable[[], T]) -> T:
             return read()
         except FileNotFoundError as error:
             gone = error.filename or error
-    raise UserError(f"{gone} goes away again and again: wait until nobody packs or deletes there")
+    raise UserError(f"{gone} changes while it is read: wait until nobody packs or deletes there")

@@ -231,7 +231,7 @@ def check_name(record: Record, parts: Sequence[str], where: object) -> None:
     folders = [file_name(record[name]) for name in ("domain", "dataset", "loss")]
     expected = (*folders, f"{record['key'][:16]}-seed{record['seed']}")
     if (*parts[-4:-1], parts[-1].split(".")[0]) != expected:
-        raise UserError(f"{where} is the record of {'/'.join(expected)}: give it its name back")
+        raise UserError(f"{where} holds the record of {'/'.join(expected)}: move it back there")
 
 
 def verified(path: Path) -> Record:
@@ -281,7 +281,7 @@ def check_key(identity: Record, where: object) -> None:
     """Raise unless the key is that of the other fields."""
     found = key(identity)
     if found != identity["key"]:
-        raise UserError(f"{where} is the record of {found[:16]}: give it its name back")
+        raise UserError(f"{where} holds the record of {found[:16]}: rename it back")
 
 
 def parsed(data: bytes, path: object) -> Record:

@@ -150,7 +150,7 @@ def check(
     """
     done = set() if done is None else done
     if id(node) in inside:
-        raise wrong(path, node, "it contains itself")
+        raise wrong(path, node, "the alias contains itself: remove it")
     if node.tag not in PLAIN:
         raise wrong(path, node, f"a {node.tag.rpartition(':')[2]} is no plain value: quote it")
     if isinstance(node, yaml.ScalarNode):
@@ -194,7 +194,7 @@ def check_scalar(path: Path, node: yaml.ScalarNode) -> None:
         raise wrong(
             path,
             node,
-            f"{node.value} is an odd number in YAML: quote it, or write the number plainly",
+            f"{node.value} is an ambiguous number in YAML: quote it, or write the number plainly",
         )
     kind = node.tag.rpartition(":")[2]
     if kind in ("int", "float", "bool"):

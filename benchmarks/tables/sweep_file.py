@@ -166,7 +166,7 @@ def check_parts(file: SweepFile, document: Document) -> None:
     """Raise unless losses meet data, or extend those that do, and nothing else of them."""
     for key in ("domains", "losses"):
         if not file.extends and not getattr(file, key):
-            raise document.wrong_at([key], "at least one is needed")
+            raise document.wrong_at([key], f"the sweep has no {key}: give at least one")
     if file.extends:
         for key in ("seeds", "tune", "grid", "decimals"):
             if key in file.model_fields_set:

@@ -364,7 +364,7 @@ def check_content(name: str, digest: str) -> None:
     known = DATASETS.get(name)
     if known and known.content not in ("", digest):
         again = f"get {TU_URL.format(name)} again"
-        raise UserError(f"the files of {name} hold something else than the collection's: {again}")
+        raise UserError(f"the files of {name} differ from the collection's: {again}")
 
 
 def check_sizes(name: str, graphs: Graphs, declared: Dataset | None) -> None:

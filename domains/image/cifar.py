@@ -44,7 +44,7 @@ def load_cifar(
     samples = {part: in_order(*samples[part]) for part in ("train", "test")}
     images, digest = on_device(samples, classes, device)
     if (expected := DATASETS[name].content) and digest != expected:
-        raise UserError(f"what is kept as {name} is something else: {again(name)}")
+        raise UserError(f"the files kept as {name} have other content: {again(name)}")
     if name != SMALL:
         return images, digest
     few = {part: first(*samples[part], SMALL_CLASS[part]) for part in samples}
@@ -139,7 +139,7 @@ def pixels(names: Sequence[str], read: ReadBytes) -> Tensor:
     def one(name: str) -> Tensor:
         image = decode.decode(name, read(name), None)
         if image.shape != (3, 32, 32):
-            raise UserError(f"{name} has not 32 x 32 pixels: {decode.REPLACE}")
+            raise UserError(f"{name} does not have 32 x 32 pixels: {decode.REPLACE}")
         return image
 
     found = list(decode.in_threads(one, names, "reading pictures"))

@@ -204,7 +204,7 @@ def split(
     out, kept = (torch.cat(part) for part in zip(*halves, strict=True))
     if len(out) == 0:
         raise UserError(
-            f"{share} of {len(rows)} images is none of any class: give another --recipe validation"
+            f"{share} of {len(rows)} images leaves classes empty: give another --recipe validation"
         )
     return images.select(kept.to(images.labels.device)), images.select(out.to(images.labels.device))
 

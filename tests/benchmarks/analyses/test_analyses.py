@@ -355,7 +355,7 @@ MISTAKES = [
     (["false-negatives", *GRAPH, "--loss", "infonce + dar"], "dar does not depend on scores alone"),
     (
         ["false-negatives", *GRAPH, "--loss", "infonce(temperature=1)"],
-        "the temperature is --temperatures",
+        "the temperature is given by --temperatures",
     ),
     (["false-negatives", *GRAPH, "--loss", "infonce", "--kept", "2"], "--kept '2': give numbers"),
     (

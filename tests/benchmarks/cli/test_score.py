@@ -181,7 +181,7 @@ def test_what_cannot_be_scored_is_one_line(tmp_path: Path, bench) -> None:
         code, _, err = bench("score", "--encoder", str(folder), *words)
         assert (code, message in err) == (2, True), err
     for words, message in (
-        (("--encoder", "/x.json"), "no record /x.json"),
+        (("--encoder", "/x.json"), "the record /x.json does not exist"),
         (
             ("--encoder", str(tmp_path / "x.json")),
             "x.json does not exist: give a path that bench run has printed",

@@ -144,7 +144,7 @@ def test_a_published_table_is_loaded_by_name() -> None:
         (
             "losses: [none, adnce, {mine.py:Mine: {margin: 0.2}}]",
             "losses: []",
-            "my.yaml:5: at least one is needed",
+            "my.yaml:5: the sweep has no losses: give at least one",
         ),
     ],
 )

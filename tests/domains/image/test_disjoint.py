@@ -115,7 +115,7 @@ def test_what_is_not_there_or_something_else_is_one_line(
     as_folder(tmp_path / "cars196", files())
     other = replace(DATASETS["Cars196"], sizes=SIZES, content="0" * 64)
     monkeypatch.setattr(disjoint, "DATASETS", {"Cars196": other})
-    refused(lambda: load("Cars196", 16, tmp_path, CPU), "kept as Cars196 in .* is something else")
+    refused(lambda: load("Cars196", 16, tmp_path, CPU), "kept as Cars196 in .* have other content")
     (tmp_path / "Stanford_Online_Products").mkdir()
     monkeypatch.setattr(disjoint, "DATASETS", DATASETS)
     refused(lambda: load("SOP", 16, tmp_path, CPU), "cannot read .*Ebay_train.txt")

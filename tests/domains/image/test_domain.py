@@ -373,7 +373,7 @@ def test_a_compiled_encoder_keeps_its_names_and_its_numbers() -> None:
             "leave out positives, blur, jitter_strength",
         ),
         ({"validation": 1.0}, "validation=1.0"),
-        ({"validation": 0.001}, "none of any class"),
+        ({"validation": 0.001}, "leaves classes empty"),
         ({"views": "easy"}, "views='easy'"),
     ],
 )
