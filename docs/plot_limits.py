@@ -48,7 +48,7 @@ def generation(name: str) -> int:
 
 
 def children(parent: str) -> list[str]:
-    """The losses whose first limit is a loss."""
+    """Return the losses whose first limit is the parent."""
     return [name for name in LOSSES if limits(name) and limits(name)[0].to == parent]
 
 

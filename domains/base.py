@@ -143,7 +143,7 @@ class HasClasses(Protocol):
 
 @runtime_checkable
 class PairsByClass(HasClasses, Protocol):
-    """A domain whose contrasts have classes as ids where its recipe's `pairs_by_class` is true."""
+    """A domain whose contrasts have classes as ids, if its recipe's `pairs_by_class` is true."""
 
     @property
     def dim(self) -> int:
@@ -151,7 +151,7 @@ class PairsByClass(HasClasses, Protocol):
 
 
 def generator(device: torch.device, *key: int) -> torch.Generator:
-    """Random numbers by the key alone, such as (seed, epoch, step), whatever was interrupted."""
+    """Make a generator from a key such as (seed, epoch, step), so that resuming repeats it."""
     state = np.random.SeedSequence(key).generate_state(1, np.uint64)[0]
     # a device that is written in Python brings generators of its own
     kind = getattr(torch.get_device_module(device), "Generator", torch.Generator)
@@ -159,6 +159,6 @@ def generator(device: torch.device, *key: int) -> torch.Generator:
 
 
 def unwaited(tensor: Tensor, device: torch.device) -> Tensor:
-    """The tensor on the device, of whose copy the host does not await the end."""
+    """Copy the tensor to the device without waiting for the copy."""
     pinned = tensor.pin_memory() if device.type == "cuda" else tensor
     return pinned.to(device, non_blocking=True)

@@ -12,7 +12,7 @@ from contrastbench.losses.distributed import all_sum, world
 
 
 class Shared(_BatchNorm):
-    """Batch norm whose statistics in training are those of all processes that share the batch.
+    """Batch norm with the statistics of all processes that share a batch in training.
 
     Alone it is PyTorch's. torch.nn.SyncBatchNorm does the same on GPUs, and on nothing else.
     """

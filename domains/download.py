@@ -31,7 +31,7 @@ def cached_file(dataset: Dataset) -> Path:
 
 @contextmanager
 def in_place(folder: Path) -> Iterator[Path]:
-    """A folder to fill, which then stands in its place whole; another process may be first."""
+    """Yield a folder to fill, and move it into place whole; another process may be first."""
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}")
     temporary.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -43,7 +43,7 @@ def in_place(folder: Path) -> Iterator[Path]:
 
 
 def sidecar(dataset: Dataset) -> Path:
-    """Return where the sha256 is kept that the hub gave for a file whose sha256 is not declared."""
+    """Return the path of the hub's sha256, for a file whose sha256 is not declared."""
     path = cached_file(dataset)
     return path.with_name(f"{path.name}.sha256")
 

@@ -173,7 +173,7 @@ def variation(embedding: Embedding, test: Labelled) -> float:
 
 
 def plot(seed: int) -> Figure:
-    """For each case its training points, and what is to be alike between points of two clusters."""
+    """Plot each case: its training points, and the aligned differences of two clusters."""
     title = "Clusters with differences that are alike or not, as Figure 2 of DASL"
     drawing, panels = figure(title, 2 * len(CASES), columns=len(CASES))
     pictures = zip(CASES.items(), panels, panels[len(CASES) :], strict=False)

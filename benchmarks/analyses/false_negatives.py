@@ -132,7 +132,7 @@ def measure(
 
 
 def classed(contrast: Contrast, classes: Tensor) -> ClassedContrast:
-    """The contrast with the classes of its samples, whose numbers in the batch are its ids."""
+    """Return the contrast with the classes of its samples, which its ids number."""
     if bool((classes < 0).any()):
         raise UserError(
             "some training samples have no class: false negatives need a labelled dataset"

@@ -43,7 +43,7 @@ def analyse(
     options: Options,
     folder: Path,
 ) -> Iterator[Path]:
-    """Train what is not recorded, score after so many epochs each, write and draw.
+    """Train the missing cells, score them every few epochs, write and draw.
 
     Raises:
         UserError: nothing is trained, or nothing came to its end.

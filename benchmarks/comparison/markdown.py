@@ -144,7 +144,7 @@ def effect_cells(one: Effect, over: OverSets, domains: Sequence[str], by_set: st
 
 
 def difference_cells(comparisons: Sequence[Comparison]) -> list[list[str]]:
-    """A row's difference on each data set with half of its interval, and what is decided."""
+    """Return a row's differences by data set, with half intervals and verdicts."""
     columns = list(dict.fromkeys(one.column for one in comparisons))
     rows = dict.fromkeys(one.row for one in comparisons)
     found = {(one.row, one.column): difference_text(one) for one in comparisons}

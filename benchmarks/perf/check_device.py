@@ -254,7 +254,7 @@ def resumed(work: Work) -> Found:
 def trained_model(
     work: Work, name: str, checkpoint: Path | None = None, look: Look | None = None
 ) -> tuple[nn.Module, Any]:
-    """A small model, and what its training has seen."""
+    """Train a small model, and return it with the course of its training."""
     domain, loss = work.open(name), get_loss(CELL_LOSS).to(work.device)
     torch.manual_seed(0)
     return train(domain, loss, checkpoint, look=look)
@@ -339,7 +339,7 @@ def tiny(name: str) -> Experiment:
 
 
 def listed(work: Work) -> str:
-    """The domains that were there, and those whose libraries are not."""
+    """Return the domains that were checked, and those whose libraries are missing."""
     missing = [name for name in work.domains if name not in work.installed]
     without = f"; not installed: {', '.join(missing)}" if missing else ""
     return ", ".join(work.installed) + without

@@ -1,4 +1,4 @@
-"""`bench perf device`: what a training asks of an accelerator, counted without one.
+"""Count what a training asks of an accelerator, without one, for `bench perf device`.
 
 An accelerator is idle while it waits: for launches, for what the host reads back before it goes on,
 and for copies. They are counted on a device that is the CPU in disguise (`shadow`), for steps in

@@ -97,7 +97,7 @@ def table(name: str, domain: SentenceDomain) -> Iterator[str]:
 
 
 def take_turns(ways: list[Way]) -> None:
-    """Every way's share of every round."""
+    """Let every way take its share of every round."""
     for way in ways:
         way.encode(way.sentences[:64])  # what is loaded at the first call belongs to nobody
     with Progress(ROUNDS * len(ways), "encoding in turns") as progress:

@@ -174,7 +174,7 @@ class Generator(torch.Generator):
 
 
 def run(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """An operation on CPU tensors held by shadows, and the shadows of what it gives."""
+    """Run an operation on the CPU tensors of shadows, and return shadows of its results."""
     operands: list[Tensor] = []
     gather(args, operands)
     gather(kwargs.values(), operands)
@@ -235,7 +235,7 @@ def count(
     operands: list[Tensor],
     onto_host: bool,
 ) -> None:
-    """Tell what the operation asks of the device.
+    """Count the operation's launches, host reads and copies.
 
     Raises:
         RuntimeError: its operands are of two devices.

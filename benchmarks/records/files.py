@@ -35,13 +35,13 @@ def temporary(folder: Path) -> Path:
 
 
 def sweep(folder: Path) -> None:
-    """Remove files on their way whose process was of this host and is dead."""
+    """Remove temporary files of this host's processes that have ended."""
     for path in of_dead_owners(folder, before="", after="tmp"):
         path.unlink(missing_ok=True)
 
 
 def of_dead_owners(folder: Path, before: str, after: str) -> Iterator[Path]:
-    """Yield files with an owner in their names whose process was of this host and is dead.
+    """Yield the files named after processes of this host that have ended.
 
     Args:
         folder: where the files are.
@@ -89,7 +89,7 @@ def written(folder: Path, data: bytes) -> Iterator[Path]:
 
 
 def publish(path: Path, data: bytes) -> bool:
-    """Write a file that nobody replaces; False if there is one of that name."""
+    """Write a file that is never replaced; return False if one of that name exists."""
     with written(path.parent, data) as file:
         return link(file, path)
 

@@ -111,7 +111,7 @@ def choose(trials: Sequence[Experiment], records: Sequence[Record]) -> Record | 
 
 
 def chosen(trials: Sequence[Experiment], k: int) -> dict[str, Any]:
-    """Return the parameters of a trial, with its loss where trials are of several."""
+    """Return the parameters of a trial, with its loss if the trials have several losses."""
     several = len({trial.loss.name for trial in trials}) > 1
     return {**({"loss": trials[k].loss.name} if several else {}), **trials[k].loss.params}
 

@@ -242,14 +242,14 @@ class Pack:
         if version > VERSION:
             raise UserError(
                 f"{self.path} has pack version {version}, but this contrastbench reads up to "
-                f"{VERSION}: upgrade it"
+                f"{VERSION}: upgrade contrastbench"
             )
         found = self.base.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
         if version < 1 or dict(found) != SCHEMA:
             raise ValueError("its tables are others")
 
     def check_place(self) -> None:
-        """Raise unless it stands in the folder of its dataset."""
+        """Raise unless the pack is in the folder of its dataset."""
         for of in self.base.execute("SELECT DISTINCT domain, dataset FROM cells"):
             if tuple(map(store.file_name, of)) != self.path.parts[-3:-1]:
                 raise UserError(f"{self.path} belongs to {'/'.join(of)}: move it back there")
@@ -438,7 +438,7 @@ KINDS = {(str, str, int, str, seconds, str, bytes) for seconds in (float, type(N
 
 
 def check_types(row: Row) -> None:
-    """Raise unless a row's values are what its columns say, which SQLite itself leaves open."""
+    """Raise unless a row's values have the types of their columns, which SQLite does not check."""
     if tuple(map(type, row)) not in KINDS:
         raise ValueError("a value is of another type")
 

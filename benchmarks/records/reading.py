@@ -170,7 +170,7 @@ def seconds_in(folder: Path) -> Iterator[tuple[Record, list[float]]]:
 
 
 def loose_identities(folder: Path) -> Iterator[tuple[str, Record]]:
-    """Yield the names of valid loose records of a loss, and what they are of."""
+    """Yield the names of valid loose records of a loss, with their identities."""
     for name in loose(folder):
         try:
             yield name, unless_gone(folder / name, store.identity)

@@ -127,7 +127,7 @@ def check_settings(settings: dict[str, Any]) -> None:
 
 
 def wrong_together(record: dict[str, Any]) -> str:
-    """Return what is wrong with fields that depend on others; nothing: all is right."""
+    """Return what is wrong with fields that depend on others; empty if nothing is."""
     free = {"params": record["params"], "recipe": record["recipe"]}
     free["details.data"] = record["details"].get("data")
     for name, value in free.items():

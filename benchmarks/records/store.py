@@ -254,7 +254,7 @@ def file_of(path: Path) -> bytes:
 
 
 def valid(record: Record, path: Path, where: object) -> Record:
-    """Return the record, whose fields and name are right.
+    """Return the record after checking its fields and its name.
 
     Args:
         record: what was read.
@@ -271,7 +271,7 @@ def valid(record: Record, path: Path, where: object) -> Record:
 
 
 def checked(data: bytes, path: Path, where: object) -> Record:
-    """Return the record of a file's bytes, valid and with the key of what it is of; see `valid`."""
+    """Return the record in a file's bytes, after checking its key; see `valid`."""
     record = valid(parsed(data, where), path, where)
     check_key(record, where)
     return record
@@ -304,7 +304,7 @@ def parsed(data: bytes, path: object) -> Record:
     if version > SCHEMA:
         raise UserError(
             f"{path} has record version {version}, but this contrastbench reads up to {SCHEMA}: "
-            "upgrade it"
+            "upgrade contrastbench"
         )
     if not whole:
         raise UserError(

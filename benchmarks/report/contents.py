@@ -51,7 +51,7 @@ class Filled:
 
 @dataclass(frozen=True)
 class Shown:
-    """A table with all that is said of it."""
+    """A table with its notes and comparisons."""
 
     table: Table  # with the parameters of its selection
     lines: list[list[Filled]]

@@ -154,7 +154,7 @@ def lines_of(members: Sequence[Group], name: str, tuning: bool = False) -> Itera
 
 
 class Drawing(NamedTuple):
-    """A figure, and what it shows in words."""
+    """A figure with its description in words."""
 
     figure: Figure
     words: str
@@ -315,7 +315,7 @@ def draw_method(axes: Axes, label: str, rank: float, y: float, side: float, left
 
 
 def svg(figure: Figure, text: str) -> str:
-    """The figure for a page: in its colour and fonts; `text` is for those who cannot see it."""
+    """Return the figure for a page; `text` describes it for screen readers."""
     out = io.StringIO()
     about = {"Date": None, "Creator": None}
     figure.savefig(out, format="svg", transparent=True, metadata=about, **WHOLE)

@@ -160,6 +160,6 @@ def process_peak_mib() -> float:
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait until a CUDA device has done what it was given; a CPU has."""
+    """Wait until a CUDA device has finished its work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

@@ -309,7 +309,7 @@ def check_not_reseeded(
 
 
 def without_global_draws(batches: Batches) -> Batches:
-    """Return the same batches, with the global generators seeded before whatever could draw."""
+    """Return the same batches, with the global generators seeded before each draw."""
 
     def of(epoch: int) -> Iterator[Any]:
         seed_generators(epoch)

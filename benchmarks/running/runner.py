@@ -405,7 +405,7 @@ class Training:
         return {"seconds": time.perf_counter() - start, "peak_memory_mib": mib}
 
     def measure(self) -> Record:
-        """Train, score, export if asked to, and say what it took."""
+        """Train, score and export if asked to, and return the measurements."""
         start, peak = time.perf_counter(), PeakMemory(self.domain.device)
         with tensorboard.scalars(self.board if ranks.is_first() else None) as log:
             model, history = train(self.domain, self.loss, self.checkpoint, log)

@@ -310,7 +310,7 @@ class Run:
             )
 
     def check_weights(self) -> None:
-        """Raise unless all weights are numbers, of which the loss of the last step says nothing."""
+        """Raise unless all weights are finite after the last step, which no later loss shows."""
         finite = [parameter.isfinite().all() for parameter in self.model.parameters()]
         if finite and not torch.stack(finite).all():
             raise Diverged(
@@ -394,7 +394,7 @@ class Run:
 
 
 def part(tensors: checkpoints.Tensors, prefix: str) -> checkpoints.Tensors:
-    """Tensors whose names begin with the prefix and a dot, without it."""
+    """Return the tensors whose names begin with the prefix and a dot, without it."""
     return {
         name.removeprefix(f"{prefix}."): t
         for name, t in tensors.items()

@@ -15,7 +15,7 @@ Alike = tuple[str, str, bool]  # domain, dataset, and whether anything is traine
 
 
 class Cost(NamedTuple):
-    """Seconds, whether they are of the same recipe, and whether nothing was measured."""
+    """Seconds, whether they come from the same recipe, and whether nothing was measured."""
 
     seconds: float
     same_recipe: bool
@@ -50,7 +50,7 @@ class Costs:
         self.nearest.pop(alike, None)
 
     def learn(self, experiment: Experiment, seconds: float) -> None:
-        """An experiment has just taken so long; what is read later will tell it anyway."""
+        """Learn the time that an experiment has just taken."""
         if experiment.key in self.own:
             self.add(experiment.key, [seconds])
         if experiment.folder(self.results).parent in self.read:

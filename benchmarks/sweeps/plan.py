@@ -131,7 +131,7 @@ class Plan:
         ]
 
     def undecided(self) -> int:
-        """Cells whose parameters are still to be chosen."""
+        """Return the number of cells whose parameters are still to be chosen."""
         if self.selection == "paper":
             return 0
         open_ = [
@@ -229,7 +229,7 @@ def counts(work: Sequence[Task]) -> str:
 
 
 def forecast(work: Sequence[Task], costs: Costs) -> str:
-    """Time of one process for what is not finished."""
+    """Return the time of one process for the unfinished cells."""
     costly = [costs.of(task.experiment) for task in unfinished(work)]
     known = [cost for cost in costly if cost is not None]
     guessed = sum(not cost.same_recipe and not cost.estimated for cost in known)

@@ -1,4 +1,4 @@
-"""A sweep as Slurm jobs: an array whose jobs run one command, and share its cells by claims.
+"""Run a sweep as Slurm jobs: an array of one command, whose jobs share cells by claims.
 
 Brings no torch.
 """

@@ -25,12 +25,12 @@ class Task(NamedTuple):
 
     @property
     def key(self) -> tuple[str, int]:
-        """Equal for tasks of one cell."""
+        """Return a key that is equal for tasks of one cell."""
         return self.experiment.key, self.seed
 
 
 def survey(work: Iterable[tuple[Experiment, Sequence[int]]], results: Path) -> Iterator[Task]:
-    """The tasks of experiments with their seeds, each once."""
+    """Yield the tasks of experiments with their seeds, each once."""
     work, seen = list(work), set[tuple[str, int]]()
     apart = told_apart(experiment for experiment, _ in work)
     for experiment, seeds in work:

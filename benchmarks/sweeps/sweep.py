@@ -48,7 +48,7 @@ def run(
     per_device: bool = False,
     refused: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[str, bool]]:
-    """Run what a plan asks for, and what follows from its records.
+    """Run the cells of a plan, and the cells that their records decide on.
 
     Lines to print, each with whether it is bad news. What a check has refused is not tried again.
 
@@ -221,7 +221,7 @@ class Sweep:
             slot.clear()
 
     def next(self) -> tuple[Task, bool] | None:
-        """The next task, if there is one and nobody has stopped the sweep."""
+        """Return the next task, unless there is none or the sweep was stopped."""
         try:
             return None if self.stopped else self.waiting.popleft()
         except IndexError:

@@ -45,7 +45,7 @@ class Entry:
 
     @property
     def same_as(self) -> str:
-        """The row whose numbers these are, because both losses are one by algebra; else empty."""
+        """Return the row that has the same numbers, as both losses are one by algebra; or ""."""
         return self.row.same_as.get(self.column, "")
 
     @property

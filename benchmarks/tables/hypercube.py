@@ -1,4 +1,4 @@
-"""Settings of a loss that are tried where nobody names any: its defaults, and a Latin hypercube.
+"""Choose a loss's trials where no grid is given: its defaults and a Latin hypercube.
 
 Brings no torch. The same loss always gets the same settings.
 """
@@ -91,7 +91,7 @@ def points(free: Mapping[str, Range], fixed: Params, places: Places) -> list[Par
 
 
 def at(share: float, range_: Range, fixed: Params, name: str) -> Any:
-    """The value at that share of a range, with two digits that count.
+    """Return the value at that share of a range, with two significant digits.
 
     >>> at(0.5, Number(low=0, tune=(0.01, 1), log=True), {}, "temperature")
     0.1

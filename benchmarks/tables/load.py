@@ -78,7 +78,7 @@ def joined(table: Table, losses: Sequence[LossSpec]) -> Table:
 
 
 def is_of(table: Table, row: Row, loss: LossSpec) -> bool:
-    """Return whether the row is that loss's, at whatever setting of the sweep's grid."""
+    """Return whether the row has that loss, at any setting of the sweep's grid."""
     params = {
         key: value
         for key, value in row.params.items()

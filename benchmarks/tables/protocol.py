@@ -47,7 +47,7 @@ class Statement(Strict):
         return bool(self.rows or self.columns or self.datasets)
 
     def holds(self, row: str, column: str, domain: str, dataset: str) -> bool:
-        """Return whether it is said of that place."""
+        """Return whether the statement is about that place."""
         return all(
             not named or here in named
             for named, here in (
@@ -67,7 +67,7 @@ class Protocol(Strict):
 
     @property
     def seeds(self) -> int | None:
-        """The runs behind each value, if that is said of the whole table."""
+        """Return the runs behind each value, if a statement on the whole table says so."""
         for said in reversed(self.facts):
             if "seeds" in said.evaluation and not said.partial:
                 return None if said.source == OPEN else said.evaluation["seeds"]

@@ -65,7 +65,7 @@ def check(table: Table, document: Document) -> None:
 
 
 def check_places(table: Table, i: int, document: Document) -> None:
-    """Raise unless a row's loss takes its parameters, and its recipes are of their domains."""
+    """Raise unless a row's loss takes its parameters, and its recipes fit their domains."""
     row = table.rows[i]
     for column in table.columns:
         if table.runnable(row, column):

@@ -57,7 +57,7 @@ class Part(Strict):
 
     @property
     def recipes(self) -> list[tuple[str, Params]]:
-        """Each dataset with its recipe, the domain's and what is its own."""
+        """Return each dataset with its recipe: the domain's, changed by its own values."""
         entries: list[dict[str, Params]] = [
             {entry: {}} if isinstance(entry, str) else entry for entry in self.datasets
         ]

@@ -360,7 +360,7 @@ def check_edges(name: str, edges: Array, indicator: Array) -> None:
 
 
 def check_content(name: str, digest: str) -> None:
-    """A set whose content is known has it."""
+    """Check that a set with known content has this content."""
     known = DATASETS.get(name)
     if known and known.content not in ("", digest):
         again = f"get {TU_URL.format(name)} again"

@@ -28,7 +28,7 @@ class Neighbours:
 
 
 def csr(row_ptr: Tensor, columns: Tensor, like: Tensor) -> Tensor:
-    """A square sparse matrix of ones, to be multiplied by what it is like."""
+    """Return a square sparse matrix of ones, with the type of `like`."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta", UserWarning)
         values = like.new_ones(len(columns))

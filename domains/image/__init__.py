@@ -484,7 +484,7 @@ class ImageRecipe(Recipe):
 
     @property
     def pretrained(self) -> str:
-        """The network whose weights are taken over from a package; empty: they are drawn."""
+        """Return the network whose weights come from a package; empty if they are drawn."""
         return self.encoder.partition(":")[2]
 
     @property

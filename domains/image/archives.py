@@ -50,7 +50,7 @@ class Members:
         return contents
 
     def members(self, path: Path, names: set[str]) -> Iterator[tuple[str, bytes]]:
-        """The files of those names inside the archive, whose checksum is behind its end."""
+        """Yield the named files of the archive; its checksum is verified at the end."""
         with Bounded(path) as unpacked:
             with tarfile.open(fileobj=unpacked, mode="r|") as tar:
                 for member in tar:

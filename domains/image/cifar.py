@@ -115,7 +115,7 @@ def pictures(data_root: Path | None) -> tuple[Sequence[str], ReadBytes] | None:
 
 
 def from_pictures(names: Sequence[str], read: ReadBytes) -> tuple[Samples, Sequence[str]]:
-    """Pictures whose part and class are the names of the folders that they are in."""
+    """Read pictures whose folders name their part and class."""
     paths = [PurePosixPath(name) for name in names]
     found = [
         path for path in paths if path.suffix.lower() in decode.SUFFIXES and len(path.parts) > 2
