@@ -47,7 +47,7 @@ class Evaluation:
 class Domain(ABC, Generic[RecipeT, ModelT, BatchT]):
     """One dataset of one kind of data, ready to train and score models on.
 
-    `contrasts` decides who meets whom and knows no loss; a loss gets a `Contrast` and knows no
+    `contrasts` pairs the embeddings and knows no loss; a loss gets a `Contrast` and knows no
     domain. What only some domains can do are the protocols below. `bench check-domain NAME` holds a
     domain to all of it.
 

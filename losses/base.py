@@ -147,7 +147,7 @@ class Loss(nn.Module):
         super().__init__()  # written out, because nn.Module's takes any arguments
 
     def __call__(self, contrast: Contrast, *more: Any) -> Tensor:
-        """The loss of one contrast; embeddings alone do not say who meets whom."""
+        """Return the loss of one contrast; embeddings alone do not determine the pairs."""
         if more or not isinstance(contrast, Contrast):
             raise TypeError(f"{self.name} {TAKES}")
         return one_number(self.name, super().__call__(contrast))
@@ -188,7 +188,7 @@ class Loss(nn.Module):
         }
 
     def extra_repr(self) -> str:
-        """Shown inside the brackets of repr()."""
+        """Return the arguments that repr() shows inside its brackets."""
         return ", ".join(f"{name}={value!r}" for name, value in self.params.items())
 
     def __add__(self, other: "Loss") -> "Loss":
@@ -213,7 +213,7 @@ def one_number(name: str, value: Any) -> Tensor:
 
 
 def constructor(kind: type[Loss]) -> dict[str, inspect.Parameter]:
-    """The arguments of a class's constructor, by name."""
+    """Return the arguments of a class's constructor by name."""
     _, *rest = inspect.signature(kind.__init__).parameters.values()
     return {argument.name: argument for argument in rest}
 
@@ -259,7 +259,7 @@ class Sum(Loss):
 
     @property
     def prefixed(self) -> dict[str, Loss]:
-        """The terms by what tells them apart, in names and in parameters."""
+        """Return the terms by prefixes that tell them apart, in names and in parameters."""
         losses = [loss for _, loss in summands(self)]
         titles = (Title(loss.name, type(loss).__name__) for loss in losses)
         return dict(zip(prefixes(titles), losses, strict=True))

@@ -120,7 +120,7 @@ def train(
     numbers draws by seed, epoch and step; the generators of the process stand afterwards as before.
 
     Args:
-        domain: the data, the model and who meets whom.
+        domain: the data, the model and the pairing.
         loss: what is made small.
         checkpoint: the file that an interrupted training leaves and finds.
         log: gets every step's loss and the validation scores, as soon as they are numbers.
