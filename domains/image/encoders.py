@@ -45,7 +45,7 @@ def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Enc
         return Encoder(ImageModel(recipe, 0, data_root).to(device), seen)
     if not (Path(name) / CONFIG).is_file():
         raise UserError(
-            f"{name} is no encoder: give a folder that bench run --export wrote, or "
+            f"{name} holds no exported encoder: give a folder that bench run --export wrote, or "
             "torchvision:resnet50"
         )
     return exported(Path(name), device)
