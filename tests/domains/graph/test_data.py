@@ -201,7 +201,7 @@ def test_a_set_of_known_content_must_have_it(
     (tmp_path / "PTC_FM_node_labels.txt").write_text(RAW["node_labels"].replace("2\n", "1\n", 1))
     data.load_tu.cache_clear()
     with pytest.raises(
-        UserError, match=r"the files of PTC_FM hold something else .* get http.*zip"
+        UserError, match=r"the files of PTC_FM differ .* get http.*zip"
     ):
         load("PTC_FM", tmp_path)
 
