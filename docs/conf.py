@@ -32,13 +32,13 @@ POSITIVE = 0.8  # score of the anchor's positive in the plots
 
 
 def add_sections(app: Sphinx, page: str, source: list[str]) -> None:
-    """Put behind a page what is made of the code."""
+    """Add the sections that are made from the code to a page."""
     added = {"reference/losses": losses, "reference/commands": commands}
     source[0] += added.get(page, str)()
 
 
 def setup(app: Sphinx) -> None:
-    """Sphinx calls this."""
+    """Connect our handlers; Sphinx calls this function."""
     app.connect("source-read", add_sections)
 
 

@@ -48,7 +48,7 @@ def generation(name: str) -> int:
 
 
 def children(parent: str) -> list[str]:
-    """The losses whose first limit is a loss."""
+    """Return the losses whose first limit is the parent."""
     return [name for name in LOSSES if limits(name) and limits(name)[0].to == parent]
 
 
@@ -93,7 +93,7 @@ def text(x: float, y: float, words: str, kind: str = "") -> str:
 
 
 def box(name: str, place: Place) -> str:
-    """Draw a loss."""
+    """Draw the box of a loss."""
     size = f'width="{BOX}" height="{place.rows * ROW - 12}" rx="5"'
     frame = f'<rect x="{place.left:g}" y="{place.top + 6:g}" {size}/>'
     return f'{frame}\n<text x="{place.left + 10:g}" y="{place.middle + 5:g}">{name}</text>'

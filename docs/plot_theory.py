@@ -28,7 +28,7 @@ def value(name: str, neg: Tensor, **params: object) -> Tensor:
 
 
 def weight_curves(axes: Axes) -> None:
-    """ADNCE's Figure 3.
+    """Draw the weights of Figure 3 in the ADNCE paper.
 
     The weight that the gradient puts on a negative of a score, 1 on average.
     """

@@ -71,7 +71,7 @@ class Cell(NamedTuple):
 
 
 def main(tflops: float) -> None:
-    """Write the file."""
+    """Write the page docs/scale.md."""
     tables: dict[str, dict[str, Experiment]] = {}
     seeds: dict[str, int] = {}
     quoted = []
@@ -115,7 +115,7 @@ def keep(asked: dict[str, float]) -> None:
 
 
 def of_a_paper(table: str) -> bool:
-    """Whether a paper has printed it; the standing comparison has no published values."""
+    """Return whether a paper has printed it; the standing comparison has no published values."""
     return "-table" in table
 
 

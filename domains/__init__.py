@@ -1,1 +1,1 @@
-"""What is trained and scored: one folder for each kind of data."""
+"""Domains: data, models and scores, one folder for each kind of data."""

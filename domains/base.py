@@ -1,4 +1,4 @@
-"""What every domain is: data, a model, batches that become contrasts, and a score."""
+"""The base of every domain: data, a model, batches that become contrasts, and a score."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -31,7 +31,7 @@ BatchT = TypeVar("BatchT")
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a domain measured on a model; accuracies and correlations in percent."""
+    """The measurements of a domain on a model; accuracies and correlations are in percent."""
 
     metrics: dict[str, float]
     main: str  # the metric that tables show
@@ -47,7 +47,7 @@ class Evaluation:
 class Domain(ABC, Generic[RecipeT, ModelT, BatchT]):
     """One dataset of one kind of data, ready to train and score models on.
 
-    `contrasts` decides who meets whom and knows no loss; a loss gets a `Contrast` and knows no
+    `contrasts` pairs the embeddings and knows no loss; a loss gets a `Contrast` and knows no
     domain. What only some domains can do are the protocols below. `bench check-domain NAME` holds a
     domain to all of it.
 
@@ -92,14 +92,14 @@ class Domain(ABC, Generic[RecipeT, ModelT, BatchT]):
 
     @abstractmethod
     def contrasts(self, model: ModelT, batch: BatchT) -> Sequence[Contrast]:
-        """Who meets whom in a batch."""
+        """Pair the views of a batch: return its contrasts."""
 
     @abstractmethod
     def evaluate(self, model: ModelT) -> Evaluation:
         """The score of the model's encoder by the domain's protocol."""
 
     def notes(self, trained: bool) -> dict[str, Any]:
-        """What reading the data showed, for the record."""
+        """Return notes on reading the data, for the record."""
         return {}
 
     def check_untrained(self) -> None:
@@ -132,18 +132,18 @@ class HasClasses(Protocol):
 
     @property
     def class_count(self) -> int:
-        """How many classes the training samples have."""
+        """Return how many classes the training samples have."""
 
     def classes(self, batch: Any) -> Tensor:
         """(N,) class of each sample of a batch, 0, 1, ...; -1 where it has none."""
 
     def embeddings(self, model: Any) -> "Labelled":
-        """What the reported score is measured on, with classes."""
+        """Return the embeddings that the reported score is measured on, with classes."""
 
 
 @runtime_checkable
 class PairsByClass(HasClasses, Protocol):
-    """A domain whose contrasts have classes as ids where its recipe's `pairs_by_class` is true."""
+    """A domain whose contrasts have classes as ids, if its recipe's `pairs_by_class` is true."""
 
     @property
     def dim(self) -> int:
@@ -151,7 +151,7 @@ class PairsByClass(HasClasses, Protocol):
 
 
 def generator(device: torch.device, *key: int) -> torch.Generator:
-    """Random numbers by the key alone, such as (seed, epoch, step), whatever was interrupted."""
+    """Make a generator from a key such as (seed, epoch, step), so that resuming repeats it."""
     state = np.random.SeedSequence(key).generate_state(1, np.uint64)[0]
     # a device that is written in Python brings generators of its own
     kind = getattr(torch.get_device_module(device), "Generator", torch.Generator)
@@ -159,6 +159,6 @@ def generator(device: torch.device, *key: int) -> torch.Generator:
 
 
 def unwaited(tensor: Tensor, device: torch.device) -> Tensor:
-    """The tensor on the device, of whose copy the host does not await the end."""
+    """Copy the tensor to the device without waiting for the copy."""
     pinned = tensor.pin_memory() if device.type == "cuda" else tensor
     return pinned.to(device, non_blocking=True)

@@ -12,7 +12,7 @@ from contrastbench.losses.distributed import all_sum, world
 
 
 class Shared(_BatchNorm):
-    """Batch norm whose statistics in training are those of all processes that share the batch.
+    """Batch norm with the statistics of all processes that share a batch in training.
 
     Alone it is PyTorch's. torch.nn.SyncBatchNorm does the same on GPUs, and on nothing else.
     """
@@ -22,7 +22,7 @@ class Shared(_BatchNorm):
         return self.shared(x) if self.training and world() > 1 else super().forward(x)
 
     def shared(self, x: Tensor) -> Tensor:
-        """With the statistics of all processes, which the running ones follow."""
+        """Normalise with the statistics of all processes, and update the running ones."""
         normal, mean, variance, count = Normalise.apply(x, self.eps)
         if self.running_mean is not None and self.running_var is not None:
             assert self.momentum is not None, "our networks move their statistics by a share"
@@ -38,11 +38,11 @@ class Shared(_BatchNorm):
 
 
 class BatchNorm1d(Shared, nn.BatchNorm1d):
-    """Of rows of features."""
+    """Batch normalisation of rows of features."""
 
 
 class BatchNorm2d(Shared, nn.BatchNorm2d):
-    """Of images."""
+    """Batch normalisation of images."""
 
 
 class Normalise(torch.autograd.Function):

@@ -1,4 +1,4 @@
-"""What a domain says of itself before anything of it is imported that needs torch."""
+"""Declarations of domains, which need no torch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ TestPart = Literal["folds", "redrawn", "fixed"]
 
 @dataclass(frozen=True)
 class Dataset:
-    """One dataset: where it comes from and what it must contain."""
+    """One dataset: its source, its expected content and its licence."""
 
     name: str
     summary: str
@@ -56,7 +56,7 @@ class Source:
 
     @property
     def usage(self) -> str:
-        """As it is written.
+        """Return the source as users write it.
 
         >>> Source("csv", "FILE", "a table").usage
         'csv:FILE'

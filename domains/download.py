@@ -20,18 +20,18 @@ LARGEST = 8 << 30  # bytes of a download; no declared set has half of it
 
 
 def cache_folder() -> Path:
-    """Where downloads are kept."""
+    """Return where downloads are kept."""
     return Path(platformdirs.user_cache_dir("contrastbench"))
 
 
 def cached_file(dataset: Dataset) -> Path:
-    """Where the dataset's download is kept."""
+    """Return where the dataset's download is kept."""
     return cache_folder() / (dataset.file or dataset.url.rsplit("/", 1)[-1])
 
 
 @contextmanager
 def in_place(folder: Path) -> Iterator[Path]:
-    """A folder to fill, which then stands in its place whole; another process may be first."""
+    """Yield a folder to fill, and move it into place whole; another process may be first."""
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}")
     temporary.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -43,13 +43,13 @@ def in_place(folder: Path) -> Iterator[Path]:
 
 
 def sidecar(dataset: Dataset) -> Path:
-    """Where the sha256 is kept that the hub gave for a file whose sha256 is not declared."""
+    """Return the path of the hub's sha256, for a file whose sha256 is not declared."""
     path = cached_file(dataset)
     return path.with_name(f"{path.name}.sha256")
 
 
 def known_sha256(dataset: Dataset) -> str:
-    """What the file must have: declared, or kept from the hub; empty if neither."""
+    """Return the expected sha256, declared or kept from the hub; empty if there is neither."""
     kept = sidecar(dataset)
     return dataset.sha256 or (kept.read_text() if kept.is_file() else "")
 
@@ -68,7 +68,9 @@ def fetch(dataset: Dataset, folder: Path | None = None) -> Path:
     fix = f"put {name} into a folder and name it with --data-root (or CONTRASTBENCH_DATA)"
     known = known_sha256(dataset) or (hub_sha256(dataset, fix) if dataset.revision else "")
     if not known:
-        raise UserError(f"{dataset.name} is not downloaded unhashed: get {dataset.url}, {fix}")
+        raise UserError(
+            f"{dataset.name} has no known hash and is not downloaded: get {dataset.url}, {fix}"
+        )
     download = partial(bounded, pooch.HTTPDownloader(progressbar=True))
     try:
         path = pooch.retrieve(
@@ -105,12 +107,12 @@ class Bounded:
         self.file.write(data)
 
     def flush(self) -> None:
-        """As of the file."""
+        """Flush the file underneath."""
         self.file.flush()
 
 
 def bounded(download: Callable[..., None], url: str, path: str, pooch: object) -> None:
-    """As pooch's downloader does it, up to the largest size."""
+    """Download like pooch's downloader, but only up to the largest size."""
     with Path(path).open("wb") as file:
         download(url, Bounded(file, LARGEST), pooch)
 
@@ -138,7 +140,7 @@ def hub_sha256(dataset: Dataset, fix: str) -> str:
 
 
 def kept(dataset: Dataset, data_root: Path | None) -> Path | None:
-    """Its file or folder in the data root, in its collection's folder there, or in the cache."""
+    """Return the dataset's file or folder in the data root or the cache, or None."""
     name = cached_file(dataset).name
     roots = (data_root, data_root / dataset.folder) if data_root else ()
     places = [data_root / place for place in dataset.places] if data_root else []
@@ -147,7 +149,7 @@ def kept(dataset: Dataset, data_root: Path | None) -> Path | None:
 
 
 def whereabouts(dataset: Dataset, data_root: Path | None) -> str:
-    """Where the dataset's file is, and its size."""
+    """Return where the dataset's file is, and its size."""
     if not dataset.url:
         return "embedded"
     path = kept(dataset, data_root)
@@ -157,7 +159,7 @@ def whereabouts(dataset: Dataset, data_root: Path | None) -> str:
 
 
 def size(path: Path) -> str:
-    """Of a file; a folder's is not counted.
+    """Return the size of a file for people; a folder's size is not counted.
 
     >>> size(Path("/"))
     'a folder'
@@ -166,7 +168,7 @@ def size(path: Path) -> str:
 
 
 def state(dataset: Dataset, data_root: Path | None = None) -> str:
-    """Whether the dataset's file is in the data root or in the cache, and whole."""
+    """Return whether the dataset's file is in the data root or in the cache, and whole."""
     if not dataset.url:
         return "embedded"
     path, known = kept(dataset, data_root), known_sha256(dataset)
@@ -183,6 +185,6 @@ def state(dataset: Dataset, data_root: Path | None = None) -> str:
 
 
 def sha256(path: Path) -> str:
-    """Of a file's bytes."""
+    """Return the sha256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""Trained encoders as folders: safetensors beside JSON, whatever the domain."""
+"""Write and read trained encoders as folders of safetensors and JSON."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ AGAIN = "export it again"
 def write(
     folder: Path, domain: str, recipe: Recipe, weights: Mapping[str, Tensor], **more: Any
 ) -> None:
-    """An encoder's weights, and its domain, its recipe and whatever else it needs as JSON."""
+    """Write an encoder's weights, with its domain, recipe and other values as JSON."""
     config = {"domain": domain, "recipe": recipe.model_dump(mode="json"), **more}
     folder.mkdir(parents=True, exist_ok=True)
     save_file({key: x.cpu().contiguous() for key, x in weights.items()}, folder / WEIGHTS)
@@ -36,11 +36,16 @@ def read(folder: Path, domain: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
         UserError: there are none, they are of another domain, or the folder is damaged.
     """
     if not (folder / CONFIG).is_file():
-        raise UserError(f"{folder} is no encoder: give a folder that bench run --export wrote")
+        raise UserError(
+            f"{folder} holds no exported encoder: give a folder that bench run --export wrote"
+        )
     with reading(folder, AGAIN):
         config = json.loads(contents(folder / CONFIG))
         if config["domain"] != domain:
-            raise UserError(f"{folder} is an encoder of domain {config['domain']}, not {domain}")
+            other = config["domain"]
+            raise UserError(
+                f"{folder} is an encoder of domain {other}, not {domain}: give --domain {other}"
+            )
         return load_file(folder / WEIGHTS), config
 
 

@@ -48,7 +48,7 @@ def parts(what: str, data_root: Path | None) -> "dict[str, datasets.Dataset]":
 
 
 def load(path: Path) -> "datasets.DatasetDict | datasets.Dataset":
-    """What a folder of `save_to_disk` or a Parquet file holds."""
+    """Load a folder of `save_to_disk` or a Parquet file."""
     import datasets
 
     if path.is_dir():
@@ -89,7 +89,7 @@ def locate(what: str, data_root: Path | None) -> Path:
 
 
 def kept(what: str) -> Path:
-    """Where it is kept in a data root or the cache.
+    """Return where it is kept in a data root or the cache.
 
     >>> kept("nyu-mll/glue:stsb@abc").as_posix()
     'hf/nyu-mll_glue_stsb@abc'
@@ -107,7 +107,7 @@ def fetch(what: str, folder: Path) -> Path:
 
     match = re.fullmatch(r"((?:[\w.-]+/)?[\w.-]+?)(?::([\w.-]+))?(?:@([0-9a-f]{40}))?", what)
     if not match:
-        raise UserError(f"hf:{what} is no name of the hub: give hf:NAME[:CONFIG]@REVISION")
+        raise UserError(f"hf:{what} is no dataset name on the hub: give hf:NAME[:CONFIG]@REVISION")
     name, config, revision = match.groups()
     newest = on_the_hub(name, revision)
     if not revision:
@@ -133,7 +133,7 @@ def on_the_hub(name: str, revision: str | None) -> str:
     try:
         return str(HfApi().dataset_info(name, revision=revision, timeout=20).sha)
     except (HfHubHTTPError, HFValidationError) as error:
-        raise UserError(f"hf:{name} cannot be had: {cause(error).split('. ')[0]}") from None
+        raise UserError(f"hf:{name} cannot be loaded: {cause(error).split('. ')[0]}") from None
     except Exception as error:  # a network library's, whichever the hub's version uses
         command = f"bench data fetch hf:{name}@{revision or 'REVISION'} --data-root DIR"
         raise UserError(

@@ -1,4 +1,4 @@
-"""What models of several domains share: encoder, heads, the momentum copy for targets."""
+"""Parts of models that domains share: encoder, heads, and the momentum copy for targets."""
 
 import copy
 import math
@@ -19,7 +19,7 @@ def layer(inputs: int, outputs: int, batch_norm: bool) -> list[nn.Module]:
 
 
 def head(inputs: int, hidden: int, outputs: int, batch_norm: bool = True) -> nn.Sequential:
-    """A two-layer head."""
+    """Make a head of two layers."""
     return nn.Sequential(*layer(inputs, hidden, batch_norm), nn.Linear(hidden, outputs))
 
 
@@ -70,7 +70,7 @@ class ContrastiveModel(nn.Module):
 
     @property
     def online(self) -> nn.Sequential:
-        """Encoder and projection."""
+        """Return the encoder and the projector as one network."""
         return nn.Sequential(self.encoder, self.projector)
 
     def features(self, x: Tensor) -> Tensor:
@@ -100,11 +100,11 @@ class ContrastiveModel(nn.Module):
         return 1 - (1 - self.momentum) * (1 + math.cos(math.pi * done)) / 2
 
     def get_extra_state(self) -> Tensor:
-        """For the state dict: a checkpoint holds tensors."""
+        """Return the extra state as a tensor, since a checkpoint holds tensors."""
         return torch.tensor(self.updates)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """From the state dict."""
+        """Restore the extra state from the state dict."""
         self.updates = int(state)
 
 

@@ -47,9 +47,11 @@ def parse(name: str, sources: Iterable[Source]) -> tuple[Source, str] | None:
     if kind not in known:
         raise unknown("kind of data", kind, known)
     if known[kind].corpus:
-        raise UserError(f"{name} is to train on, not to score: give --recipe corpus={name}")
+        raise UserError(
+            f"{name} is training text and cannot be scored: give it as --recipe corpus={name}"
+        )
     if not what:
-        raise UserError(f"{name} names nothing: give {known[kind].usage}")
+        raise UserError(f"{name} has nothing after the colon: give {known[kind].usage}")
     return known[kind], what
 
 
@@ -70,7 +72,7 @@ def unknown_dataset(
 
 
 def fits(source: Source, name: str, data_root: Path | None) -> bool:
-    """Whether the name is that of a file or folder which is probably of this kind."""
+    """Return whether the name is that of a file or folder which is probably of this kind."""
     paths = list(places(name, data_root))
     if source.folder and any(path.is_dir() for path in paths):
         return True
@@ -91,7 +93,7 @@ def opened(source: Source, name: str, fault: str = "cannot be read") -> Iterator
 
 
 def places(name: str, data_root: Path | None) -> Iterator[Path]:
-    """Where a file or folder of that name may be: here, then in the data root."""
+    """Return where a file or folder of that name may be: here, then in the data root."""
     yield Path(name)
     if data_root:
         yield data_root / name
@@ -122,7 +124,7 @@ def files(what: str, data_root: Path | None, most: int = 2) -> list[Path]:
         return [find(what, data_root)]
     found = [find(name, data_root) for name in what.split(",")]
     if len(found) > most:
-        raise UserError(f"{what} are {len(found)} files: give {most} at most")
+        raise UserError(f"{what} names {len(found)} files: give at most {most}")
     return found
 
 

@@ -51,7 +51,7 @@ def needing(extra: str, what: str) -> Iterator[None]:
 
 
 def cause(error: BaseException) -> str:
-    r"""What an exception says, in one line.
+    r"""Return an exception's message in one line.
 
     >>> cause(ValueError("not this:\nnor that")), cause(MemoryError())
     ('not this', 'MemoryError')

@@ -1,4 +1,4 @@
-"""What every domain's recipe has: what besides data, loss and seed can change a number."""
+"""The base of recipes: all settings besides data, loss and seed that can change a number."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +14,7 @@ Epoch = Annotated[int, Field(ge=1)]
 
 
 class Recipe(BaseModel):
-    """What every domain's recipe has; unknown keys and wrong types are errors."""
+    """The base of all recipes; unknown keys and wrong types are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
     # --recipe preset=NAME: values in place of the defaults
@@ -53,7 +53,7 @@ class Recipe(BaseModel):
         return self
 
     def beside(self, loss: Mapping[str, Any]) -> Self:
-        """With what follows the parameters of the loss, such as a temperature; most have nothing.
+        """Return the recipe with values that follow the loss, such as a temperature.
 
         Args:
             loss: its parameters by name.
@@ -82,22 +82,22 @@ class Recipe(BaseModel):
 
     @property
     def trainable(self) -> bool:
-        """Whether there are weights that a loss can train."""
+        """Return whether there are weights that a loss can train."""
         return True
 
     @property
     def nested(self) -> bool:
-        """Whether folds turn, so that parameters are chosen fold by fold, by `Evaluation.inner`."""
+        """Return whether parameters are chosen fold by fold, by `Evaluation.inner`."""
         return False
 
     @property
     def pairs_by_class(self) -> bool:
-        """Whether positives are samples of one class, so that no negative is a false one."""
+        """Return whether positives are samples of one class, so that no negative is a false one."""
         return False
 
     @property
     def pairing_facts(self) -> Pairing | None:
-        """Who stands in the denominator of its contrasts; None where a domain does not say.
+        """Return facts about the denominators of this recipe's contrasts; None if they are unknown.
 
         It tells which losses are the same here.
         """

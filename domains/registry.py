@@ -49,7 +49,7 @@ def check_domain(name: str) -> None:
 
 
 def declaration(name: str) -> Declaration:
-    """What the domain of that name says of itself.
+    """Return the declaration of the domain with that name.
 
     Raises:
         UserError: unknown name, or what a package announces is no declaration.
@@ -60,7 +60,7 @@ def declaration(name: str) -> Declaration:
 
 @cache
 def announced(entry: EntryPoint) -> Declaration:
-    """What an entry point names, which a process loads and checks once.
+    """Load and check an entry point's declaration, once per process.
 
     Raises:
         UserError: it does not load, or is no declaration.
@@ -74,7 +74,7 @@ def announced(entry: EntryPoint) -> Declaration:
 
 
 def fault_of(announced: object) -> str:
-    """What is wrong with what a package announces; empty: nothing."""
+    """Say what is wrong with a package's declaration; empty if nothing is."""
     if not isinstance(announced, Declaration):
         return "is no Declaration: see contrastbench.domains.declaration"
     if announced.default not in announced.datasets:
@@ -119,7 +119,7 @@ def fetch(domain: str, name: str, folder: Path | None) -> str:
 
 
 def fetch_declared(dataset: Dataset, folder: Path | None) -> str:
-    """The same of a declared one."""
+    """Fetch a declared dataset."""
     if not dataset.url:
         return "embedded"
     path = download.kept(dataset, folder) if folder else None
@@ -128,7 +128,7 @@ def fetch_declared(dataset: Dataset, folder: Path | None) -> str:
 
 
 def declarations() -> dict[str, Declaration | UserError]:
-    """What every domain says of itself; in place of one that cannot be loaded, why.
+    """Return every domain's declaration, or the error where it cannot be loaded.
 
     Raises:
         UserError: two domains have one name.

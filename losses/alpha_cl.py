@@ -1,4 +1,4 @@
-"""Alpha-CL-direct."""
+"""The Alpha-CL-direct contrastive loss."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""AttentionNCE."""
+"""The AttentionNCE contrastive loss."""
 
 import math
 

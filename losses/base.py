@@ -1,4 +1,4 @@
-"""What to do with scores: the base classes of every loss."""
+"""Base classes of losses, which are functions of scores."""
 
 import inspect
 import math
@@ -27,13 +27,11 @@ T = TypeVar("T")
 FINITE_HOLE = -1e15
 
 TAKES = (
-    "takes a Contrast, which says who meets whom: give loss(both_views(z1, z2)) as SimCLR pairs "
-    "embeddings, other_view as GraphCL, whole_row as SimCSE, query_key as MoCo v3, or same_class "
-    "(contrastbench.losses)"
+    "takes a Contrast, which pairs anchors with positives and negatives: "
+    "give loss(both_views(z1, z2)) as SimCLR pairs embeddings, other_view as GraphCL, whole_row as "
+    "SimCSE, query_key as MoCo v3, or same_class (contrastbench.losses)"
 )
-NO_NEGATIVES = (
-    "an anchor has no negatives: a contrastive batch needs at least two different samples"
-)
+NO_NEGATIVES = "an anchor has no negatives: put at least two different samples into each batch"
 
 
 @dataclass(frozen=True)
@@ -149,7 +147,7 @@ class Loss(nn.Module):
         super().__init__()  # written out, because nn.Module's takes any arguments
 
     def __call__(self, contrast: Contrast, *more: Any) -> Tensor:
-        """The loss of one contrast; embeddings alone do not say who meets whom."""
+        """Return the loss of one contrast; embeddings alone do not determine the pairs."""
         if more or not isinstance(contrast, Contrast):
             raise TypeError(f"{self.name} {TAKES}")
         return one_number(self.name, super().__call__(contrast))
@@ -190,7 +188,7 @@ class Loss(nn.Module):
         }
 
     def extra_repr(self) -> str:
-        """Shown inside the brackets of repr()."""
+        """Return the arguments that repr() shows inside its brackets."""
         return ", ".join(f"{name}={value!r}" for name, value in self.params.items())
 
     def __add__(self, other: "Loss") -> "Loss":
@@ -215,13 +213,13 @@ def one_number(name: str, value: Any) -> Tensor:
 
 
 def constructor(kind: type[Loss]) -> dict[str, inspect.Parameter]:
-    """The arguments of a class's constructor, by name."""
+    """Return the arguments of a class's constructor by name."""
     _, *rest = inspect.signature(kind.__init__).parameters.values()
     return {argument.name: argument for argument in rest}
 
 
 def arguments(kind: type[Loss], *args: Any, **kwargs: Any) -> dict[str, Any]:
-    """What a constructor's call gives to each of its arguments; {} if it cannot be called so."""
+    """Return the arguments of a constructor's call by name; {} if it cannot be called so."""
     try:
         bound = inspect.signature(kind.__init__).bind(None, *args, **kwargs)
     except TypeError:  # the call raises by itself, and copying makes an object without calling
@@ -261,7 +259,7 @@ class Sum(Loss):
 
     @property
     def prefixed(self) -> dict[str, Loss]:
-        """The terms by what tells them apart, in names and in parameters."""
+        """Return the terms by prefixes that tell them apart, in names and in parameters."""
         losses = [loss for _, loss in summands(self)]
         titles = (Title(loss.name, type(loss).__name__) for loss in losses)
         return dict(zip(prefixes(titles), losses, strict=True))

@@ -1,4 +1,4 @@
-"""How much of a matrix of scores is held at once, by device."""
+"""Choose how much of a matrix of scores is held at once, by device."""
 
 import math
 
@@ -12,17 +12,17 @@ SHARE = 2**9  # bytes of a device's memory for each score of a block: a twelfth 
 
 
 def block_elements(device: torch.device) -> int:
-    """Scores in a block of rows."""
+    """Return how many scores a block of rows holds."""
     return CPU_BLOCK if device.type == "cpu" else min(BLOCK, memory(device) // SHARE)
 
 
 def tile(device: torch.device) -> int:
-    """Rows and columns of a tile."""
+    """Return the number of rows and columns of a tile."""
     return CPU_TILE if device.type == "cpu" else min(TILE, math.isqrt(memory(device) // SHARE))
 
 
 def memory(device: torch.device) -> int:
-    """Bytes of the device's memory.
+    """Return the bytes of the device's memory.
 
     All of it, not what is free now: sums over blocks of other sizes differ in their last digits,
     and these should not depend on who else uses the device.

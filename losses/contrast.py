@@ -1,4 +1,4 @@
-"""Who meets whom: the pairings that turn embeddings of views into anchors, positives and keys."""
+"""Pairings turn the embeddings of views into anchors, positives and keys."""
 
 import math
 from collections.abc import Sequence
@@ -85,7 +85,7 @@ class Contrast:
 
 
 def unless(wrong: Tensor, x: Tensor, message: str) -> Tensor:
-    """x, unless something is wrong; both of one shape, or broadcast.
+    """Return x, or raise if anything is wrong; on a device NaN stands for the error.
 
     On the CPU this raises. Elsewhere to ask would make every step wait for the device; there x is
     NaN where it is wrong, and so is the loss, which training looks at after each epoch.
@@ -201,7 +201,7 @@ def classmates(ids: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def other_view(z1: Tensor, z2: Tensor, mean_over_negatives: bool = True) -> Contrast:
-    """GraphCL's pairing: the first view's rows meet the second view's.
+    """Pair the first view's rows with the second view's, as GraphCL does.
 
     Another sample's row is a negative, the same sample's the positive. The positive is not in the
     denominator. ADNCE's graph code takes the mean over the N - 1 negatives, GraphCL's the sum
@@ -229,7 +229,7 @@ def other_view(z1: Tensor, z2: Tensor, mean_over_negatives: bool = True) -> Cont
 
 
 def whole_row(z1: Tensor, z2: Tensor) -> Contrast:
-    """SimCSE's pairing: each row of the first view meets the whole second view.
+    """Pair each row of the first view with the whole second view, as SimCSE does.
 
     Its positive is among the keys. InfoNCE over it is the cross-entropy of the N x N cosine matrix.
     In ADNCE's sentence code the positive is one of the re-weighted columns: nothing is removed from
@@ -257,7 +257,7 @@ def whole_row(z1: Tensor, z2: Tensor) -> Contrast:
 
 
 def query_key(queries: Tensor | Sequence[Tensor], keys: Tensor) -> Contrast:
-    """MoCo v3's pairing: every crop's query meets the keys of one target view.
+    """Pair every crop's query with the keys of one target view, as MoCo v3 does.
 
     The key of its own instance is its positive, the others its negatives. With several target views
     build one Contrast for each and add their losses (MoCo v3; RényiCL with multi-crop).
@@ -283,7 +283,7 @@ def query_key(queries: Tensor | Sequence[Tensor], keys: Tensor) -> Contrast:
 
 
 def part_of(whole: Tensor, part: Tensor, starts: Tensor, most: int) -> Contrast:
-    """InfoGraph's pairing: each whole meets its own parts, and those of all others.
+    """Pair each whole with its own parts and with those of all others, as InfoGraph does.
 
     A graph's nodes are its positives, the nodes of other graphs its negatives (Sun et al. 2020,
     equation 4). Wholes have as many positives as parts, the mean over them is taken for each.
@@ -326,7 +326,7 @@ def permuted(contrast: Contrast) -> Contrast:
 
 
 def rows(z: Tensor) -> Tensor:
-    """The samples' ids: row numbers."""
+    """Return the samples' ids, which are the row numbers."""
     return torch.arange(len(z), device=z.device)
 
 

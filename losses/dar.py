@@ -10,7 +10,9 @@ from contrastbench.losses.contrast import Contrast, unless
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.ranges import Choice, declare
 
-NO_DIFFERENCE = "no two different samples among the anchors: there is no difference to align"
+NO_DIFFERENCE = (
+    "all anchors are the same sample, so no difference can be aligned: use another batch"
+)
 
 
 class DAR(Loss):

@@ -1,4 +1,4 @@
-"""Debiased contrastive learning."""
+"""The debiased contrastive loss."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Decoupled contrastive learning."""
+"""The decoupled contrastive loss."""
 
 from torch import Tensor
 
@@ -9,7 +9,7 @@ from contrastbench.losses.ranges import TEMPERATURE, declare
 
 
 class Decoupled(ExponentialLoss):
-    r"""InfoNCE whose denominator is that of the negatives alone.
+    r"""InfoNCE without the positive in the denominator, which has the negatives alone.
 
     .. math:: -\frac{s^+}{\tau} + \log \sum_j e^{s_j/\tau}
 

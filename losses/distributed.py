@@ -1,4 +1,4 @@
-"""One batch over several processes: each computes its own rows, and all see the whole.
+"""Share one batch over several processes: each computes its own rows, and all see the whole.
 
 Within `sharing`, whoever embeds samples takes `own_rows` of the batch and `gather`s the embeddings.
 Every process then makes the same contrasts of the whole batch; losses compute the terms of their
@@ -25,7 +25,7 @@ class ProcessLost(RuntimeError):
 
 @contextmanager
 def sharing() -> Iterator[None]:
-    """Within, the processes of torch.distributed share each batch; alone, nothing changes."""
+    """Let the processes of torch.distributed share each batch within the block."""
     global sharing_now
     before, sharing_now = sharing_now, dist.is_available() and dist.is_initialized()
     try:
@@ -36,7 +36,7 @@ def sharing() -> Iterator[None]:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Within, each process computes the whole of what is shared, as if it were the only one."""
+    """Let each process compute the whole batch within the block, as if it were alone."""
     global sharing_now
     before, sharing_now = sharing_now, False
     try:
@@ -46,7 +46,7 @@ def alone() -> Iterator[None]:
 
 
 def world() -> int:
-    """How many processes share a batch; 1 outside of `sharing`."""
+    """Return how many processes share a batch; 1 outside of `sharing`."""
     return dist.get_world_size() if sharing_now else 1
 
 
@@ -60,7 +60,7 @@ def own_rows(total: int) -> slice:
 
 
 def own_sizes(total: int, run: int) -> list[int]:
-    """How many of this process's rows are among the first so many, the next so many, ...
+    """Return how many of this process's rows are among the first so many, the next so many, ...
 
     >>> own_sizes(5, 2)
     [2, 2, 1]
@@ -125,7 +125,7 @@ def all_gather(parts: list[Tensor], own: Tensor) -> None:
 
 @contextmanager
 def process_lost() -> Iterator[None]:
-    """What goes wrong between processes is one thing: another one is gone."""
+    """Turn any error between processes into one: a process is gone."""
     try:
         yield
     except torch.OutOfMemoryError:

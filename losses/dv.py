@@ -1,4 +1,4 @@
-"""The Donsker-Varadhan objective."""
+"""The Donsker-Varadhan objective for mutual information."""
 
 import torch
 from torch import Tensor

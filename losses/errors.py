@@ -1,4 +1,4 @@
-"""What a user did wrong, in one line that names the fix."""
+"""Errors for a user's mistakes, one line each that names the fix."""
 
 import difflib
 import signal
@@ -75,7 +75,7 @@ def users_code(action: str) -> Iterator[None]:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether there was too little memory for Python or NumPy, or for torch on any device.
+    """Return whether there was too little memory for Python or NumPy, or for torch on any device.
 
     On a CPU torch raises a plain RuntimeError. This function does not import torch.
     """
@@ -85,5 +85,5 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def is_termination(error: BaseException) -> bool:
-    """Whether it is what SIGTERM becomes, exit code 143: nothing may hold that up."""
+    """Return whether it is what SIGTERM becomes, exit code 143: nothing may hold that up."""
     return isinstance(error, SystemExit) and error.code == 128 + signal.SIGTERM

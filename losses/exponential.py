@@ -47,7 +47,7 @@ class ExponentialLoss(ScoreLoss):
             return self.combine(self.row_terms(scores, *sums))
 
     def tiled(self, contrast: Contrast) -> bool:
-        """Whether tiles pay: anchors are the keys, many, and no positive needs the rows' scores.
+        """Return whether tiles pay: many anchors that are the keys, without scores of positives.
 
         Of several processes each takes rows, which are no more scores than one would compute.
         """

@@ -30,7 +30,7 @@ def file_and_class(name: str) -> tuple[Path, str] | None:
 
 
 def is_sum(name: str) -> bool:
-    """Whether it is an expression such as `infonce + 0.5*dar`.
+    """Return whether it is an expression such as `infonce + 0.5*dar`.
 
     `c++/mine.py:Mine` is none where that file is.
     """
@@ -39,7 +39,7 @@ def is_sum(name: str) -> bool:
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is such a file; a long sum is no name of one."""
+    """Return whether there is such a file; a long sum is no name of one."""
     try:
         return path.is_file()
     except OSError:
@@ -73,7 +73,7 @@ def weighted(name: str, weight: float) -> str:
 
 
 def prefixes(titles: Iterable[Title]) -> list[str]:
-    """What the parameters of each term of a sum begin with, all different.
+    """Return a distinct prefix for the parameters of each term of a sum.
 
     That is the term's name; with its class where two have one name, and with a number where they
     have one class too.

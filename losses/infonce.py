@@ -1,4 +1,4 @@
-"""InfoNCE."""
+"""The InfoNCE contrastive loss."""
 
 from torch import Tensor
 

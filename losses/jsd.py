@@ -1,4 +1,4 @@
-"""The Jensen-Shannon objective."""
+"""The Jensen-Shannon objective for mutual information."""
 
 import math
 

@@ -67,17 +67,17 @@ class Limit:
 
     @property
     def exact(self) -> bool:
-        """Whether the loss can be had at the limit itself."""
+        """Return whether the loss can be had at the limit itself."""
         return not any(isinstance(value, Towards) for value in self.at.values())
 
     @property
     def same_training(self) -> bool:
-        """Whether both losses train alike: a constant changes nothing, a factor changes steps."""
+        """Return whether both losses train alike: they differ by a constant, not by a factor."""
         return not self.factor
 
     @property
     def tolerance(self) -> float:
-        """How far values may be off."""
+        """Return how far values may be off."""
         return EXACT if self.exact else APPROACHED
 
     @property
@@ -86,7 +86,7 @@ class Limit:
         return {k: v.near if isinstance(v, Towards) else v for k, v in self.at.items()}
 
     def holds(self, pairing: Pairing | None) -> bool:
-        """Whether it holds under that pairing; under one that is not known only if under all."""
+        """Return whether it holds under that pairing; None stands for all pairings."""
         for name in ("positive_in_denominator", "mean_over_negatives"):
             wanted = getattr(self, name)
             if wanted is not None and (pairing is None or getattr(pairing, name) != wanted):
@@ -98,7 +98,7 @@ class Limit:
         return {k: v for k, v in params.items() if k in names} | dict(self.params)
 
     def is_at(self, params: Mapping[str, Any]) -> bool:
-        """Whether parameters are exactly those of the limit."""
+        """Return whether parameters are exactly those of the limit."""
         return self.exact and all(params.get(name) == value for name, value in self.at.items())
 
     @property

@@ -1,4 +1,4 @@
-"""The mean-variance objective."""
+"""The mean-variance contrastive loss."""
 
 from torch import Tensor
 

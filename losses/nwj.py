@@ -1,4 +1,4 @@
-"""The Nguyen-Wainwright-Jordan objective."""
+"""The Nguyen-Wainwright-Jordan objective for mutual information."""
 
 from torch import Tensor
 

@@ -62,7 +62,7 @@ def checked_class(candidate: Any, title: str) -> Any:
 
     if not (isinstance(candidate, type) and issubclass(candidate, Loss)):
         raise UserError(
-            f"{title} is no loss: write it as a class of contrastbench.losses.ScoreLoss or Loss"
+            f"{title} is no loss: derive it from contrastbench.losses.ScoreLoss or Loss"
         )
     return candidate
 
@@ -81,7 +81,7 @@ def make(name: str, factory: Any, params: Mapping[str, Any]) -> "Loss":
             loss = factory(**params)
         if not isinstance(loss, Loss):
             raise UserError(
-                f"{name} makes a {type(loss).__name__}, which is no loss: name a class of Loss"
+                f"{name} makes a {type(loss).__name__}, which is no loss: name a class of losses"
             )
         if type(loss).params is Loss.params:
             check_attributes(name, loss)
@@ -99,14 +99,14 @@ def check_attributes(name: str, loss: "Loss") -> None:
 
     for key, argument in constructor(type(loss)).items():
         if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
-            raise UserError(f"{name} takes {argument}: write its arguments out by name")
+            raise UserError(f"{name} takes {argument}: name each argument of the constructor")
         if not hasattr(loss, key):
             fix = f"add self.{key} = {key} to its constructor"
             raise UserError(f"{name} does not keep its argument {key}: {fix}")
 
 
 def is_plain(value: Any) -> bool:
-    """Whether JSON gives the value back as it is.
+    """Return whether JSON gives the value back as it is.
 
     >>> is_plain([1, 0.5, "a", True, None]), is_plain(float("inf")), is_plain((1, 2))
     (True, False, False)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Pairing:
-    """Who stands in the denominator, and how many positives an anchor has.
+    """Facts about a pairing: its denominator and the number of positives of an anchor.
 
     Args:
         positive_in_denominator: whether the pairing adds the positive to the denominator.

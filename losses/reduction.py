@@ -1,4 +1,4 @@
-"""Which loss a setting is by algebra, and the simplest loss of a family. Brings no torch."""
+"""Reduce a loss to an equal or simpler loss by algebra, without torch."""
 
 from contrastbench.losses.limits import Limit
 from contrastbench.losses.pairing import Pairing
@@ -60,7 +60,7 @@ def usable(loss: LossSpec, pairing: Pairing | None) -> list[Limit]:
 
 
 def is_open(limit: Limit, loss: LossSpec) -> bool:
-    """Whether no given parameter keeps the loss from a limit."""
+    """Return whether no given parameter keeps the loss from a limit."""
     return all(loss.params.get(name, value) == value for name, value in limit.at.items())
 
 

@@ -92,7 +92,7 @@ class Term:
 
     @property
     def registered(self) -> bool:
-        """Whether it is one of ours."""
+        """Return whether it is one of ours."""
         return self.name in OURS
 
     @cached_property
@@ -121,7 +121,7 @@ class Term:
         return describe_source(self.name) if self.registered else describe_class(self.factory)
 
     def make(self, params: Mapping[str, Any]) -> "Loss":
-        """The loss."""
+        """Make the loss of this term."""
         return make(self.name, self.factory, params)
 
 
@@ -157,7 +157,7 @@ def get_loss(name: str, **params: Any) -> "Loss":
 
 
 def make_loss(name: str, params: Mapping[str, Any], sources: Sources) -> "Loss":
-    """As `get_loss`, from a user's files as they were first read."""
+    """Make a loss like `get_loss`, from a user's files as they were first read."""
     if name in ALIASES:
         resolve_alias(name)
     terms = read(name, sources)
@@ -196,7 +196,7 @@ def read(name: str, sources: Sources | None = None) -> dict[str, Term]:
     names = [term.name for term in terms]
     double = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if double is not None:
-        raise UserError(f"{double} is twice in the loss {name!r}: add its weights")
+        raise UserError(f"{double} is twice in the loss {name!r}: write it once, with one weight")
     return dict(zip(prefixes(term.title for term in terms), terms, strict=True))
 
 
@@ -274,7 +274,7 @@ def check(name: str, params: Mapping[str, Any], sources: Sources | None = None) 
 
 
 def is_registered(name: str) -> bool:
-    """Whether the loss, and each term of a sum, is one of ours."""
+    """Return whether the loss, and each term of a sum, is one of ours."""
     names = [term for _, term in split_sum(name)] if is_sum(name) else [name]
     return all(term in OURS or term in ALIASES for term in names)
 
@@ -372,7 +372,7 @@ def evaluated(expression: ast.expr, names: ModuleType) -> Any:
 
 
 def describe_class(factory: Any) -> Description:
-    """The same of a loss that is no registered one; a parameter without a default is left out."""
+    """Describe a loss that is not registered; a parameter without a default is left out."""
     defaults = {name: argument.default for name, argument in signature(factory).items()}
     return Description(
         (inspect.getdoc(factory) or "").split("\n")[0],

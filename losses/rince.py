@@ -1,4 +1,4 @@
-"""RINCE: robust InfoNCE."""
+"""The RINCE loss: robust InfoNCE."""
 
 import math
 

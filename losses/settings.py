@@ -51,6 +51,6 @@ def kept(who: str) -> Iterator[None]:
             SETTINGS[call][1](before[call])
     if changed:
         raise UserError(
-            f"{who} calls torch.{changed[0]}, which holds for every other training of the process: "
+            f"{who} calls torch.{changed[0]}, which changes the other trainings of the process: "
             "remove the call"
         )

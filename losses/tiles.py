@@ -188,7 +188,7 @@ def masked(x: Tensor, same: Tensor | None) -> Tensor:
 
 
 def plain_log_sums(z: Tensor, ids: Tensor, log_summands: LogSummands) -> list[Tensor]:
-    """The same sums, written down once and differentiable as often as wanted."""
+    """Compute the same sums plainly, differentiable any number of times."""
     same = ids.unsqueeze(1) == ids
     logs = log_summands((z @ z.T).masked_fill(same, 0))
     return [torch.logsumexp(log.masked_fill(same, -math.inf), dim=1, keepdim=True) for log in logs]

@@ -18,7 +18,7 @@ if "ENDING" in os.environ:
 
 
 class Ending(InfoNCE):
-    """InfoNCE."""
+    """InfoNCE that ends the process at the rank and step in ENDING."""
 
     def forward(self, contrast: Contrast) -> Tensor:
         if "ENDING" in os.environ:

@@ -27,7 +27,7 @@ def unit(z: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Batch:
-    """Views of the same samples, their classes, and who meets whom."""
+    """Views of the same samples with their classes and pairing."""
 
     views: np.ndarray  # (views, samples, dimensions)
     labels: list[int]

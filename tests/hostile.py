@@ -256,7 +256,7 @@ ZIPS: dict[str, tuple[str, Zip]] = {
 
 
 def rest(files: Files, first: str) -> list[tuple[str, bytes]]:
-    """The others."""
+    """Return the files other than the first."""
     return [item for item in files.items() if item[0] != first]
 
 
@@ -264,7 +264,7 @@ def rest(files: Files, first: str) -> list[tuple[str, bytes]]:
 
 
 def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "", size: int = 0) -> Any:
-    """A header."""
+    """Make the header of a tar member."""
     info = tarfile.TarInfo(name)
     info.type, info.linkname, info.size = kind, link, size
     info.devmajor, info.devminor = 1, 5  # /dev/zero

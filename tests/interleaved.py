@@ -264,7 +264,7 @@ def prepared(root: Path, start: Callable[[Path], None]) -> Contents:
 
 
 def copied(trial: Path, start: Path, expected: Contents) -> Folders:
-    """Fresh folders."""
+    """Copy the start into fresh folders."""
     for name in ("results", "extra"):
         shutil.copytree(start / name, trial / name)
     return Folders(trial / "results", trial / "extra", trial / "target", expected)

@@ -97,7 +97,7 @@ def train(results: str, alive: str, late: bool = False) -> None:
 
 
 def hurry(results: str, alive: str) -> None:
-    """As `train` with a late rank, for which the other waits a moment only."""
+    """Train with a late rank, for which the other waits only a moment."""
     ranks.COMING, launch.GRACE = timedelta(seconds=1), 0
     train(results, alive, late=True)
 

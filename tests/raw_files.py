@@ -52,7 +52,7 @@ Files = dict[str, bytes]
 
 @dataclass(frozen=True)
 class Raw:
-    """A reader's files.
+    """Files that one reader reads.
 
     Args:
         of: what reads them.
@@ -405,7 +405,7 @@ def readers() -> set[object]:
 
 
 def in_a_fork(raw: bytes) -> list[tuple[int, str]]:
-    """As matlab.annotations, in a process that imports nothing anew."""
+    """Read annotations like `matlab.annotations`, in a forked process."""
     quiet = faulthandler.disable  # pytest would print the death that is awaited
     with ProcessPoolExecutor(1, mp_context=get_context("fork"), initializer=quiet) as pool:
         return pool.submit(matlab.pairs, raw).result()

@@ -68,7 +68,7 @@ def train_and_die(domain: str, results: str, where: str, step: int) -> None:
 
 
 def die(*_: Any) -> None:
-    """Be killed."""
+    """Kill the own process."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 

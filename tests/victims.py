@@ -39,12 +39,12 @@ def publish(results: str, log: str, seeds: list[int]) -> None:
 
 
 def unite(source: str, results: str) -> None:
-    """`bench merge`."""
+    """Merge records like `bench merge`."""
     merge([Path(source)], Path(results))
 
 
 def pack(results: str) -> None:
-    """`bench pack`."""
+    """Pack records like `bench pack`."""
     list(packing.pack(Path(results)))
 
 

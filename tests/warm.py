@@ -108,7 +108,7 @@ def keep(connection: socket.socket) -> NoReturn:
 
 
 def live(files: list[int], words: list[str], folder: str, env: dict[str, str]) -> NoReturn:
-    """Be the process."""
+    """Become the started process."""
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)

@@ -57,7 +57,7 @@ def without_work() -> Any:
 
 
 def ask(main: Any, words: list[str]) -> int:
-    """Its exit code."""
+    """Return the exit code of a command."""
     sys.argv = ["bench", *words]
     try:
         main()

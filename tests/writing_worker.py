@@ -38,7 +38,7 @@ def die(folder: Path) -> None:
 
 
 def main() -> None:
-    """Be a worker."""
+    """Run as a worker."""
     runner: Any = ModuleType("runner")
     runner.run = runner.rehearse = run
     runner.NoData = runner.NoMemory = runner.NotWritten = type("Never", (Exception,), {})

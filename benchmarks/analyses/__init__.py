@@ -1,4 +1,4 @@
-"""What papers show beside tables, as CSV and plot.
+"""Compute the analyses that papers show beside tables, as CSV and plot.
 
 Scores, terms and accuracies in training, false negatives, weights by the gradient, mutual
 information, t-SNE panels, heatmaps.

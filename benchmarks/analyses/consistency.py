@@ -1,4 +1,4 @@
-"""Clusters whose differences are alike or not: Figure 2 and Table 7 of DASL.
+"""Analyse clusters with aligned or unaligned differences: Figure 2 and Table 7 of DASL.
 
 Chen et al., "Robust Similarity Learning with Difference Alignment Regularization", ICLR 2024,
 section 3.1 and appendix A.1, https://openreview.net/forum?id=K9V7ugVuUz: three Gaussians in the
@@ -45,7 +45,7 @@ Embedding = Callable[[Tensor], Tensor]
 
 
 class Case(NamedTuple):
-    """Distances of the clusters' centres, and in what they are to be alike."""
+    """The distances of the clusters' centres, and how the differences are aligned."""
 
     first_second: float
     second_third: float
@@ -67,7 +67,7 @@ CASES = {
 
 
 class Study(NamedTuple):
-    """What all losses go through."""
+    """The settings of the study, which all losses share."""
 
     neighbours: Sequence[int]
     seeds: Sequence[int]
@@ -120,7 +120,7 @@ def draw(case: Case, seed: int) -> tuple[Labelled, Labelled]:
 
 
 def trained(loss: Loss, train: Labelled, seed: int, epochs: int) -> Embedding:
-    """Unit vectors of a small network, learned from the points and their clusters.
+    """Train a small network on the points and clusters, and return its unit vectors.
 
     Raises:
         UserError: the loss diverged.
@@ -144,7 +144,7 @@ def trained(loss: Loss, train: Labelled, seed: int, epochs: int) -> Embedding:
             loss(same_class(network(train.x[rows]), None, train.y[rows])).backward()
             optimizer.step()
     if not bool(network(train.x).isfinite().all()):
-        raise UserError(f"{loss.name} diverged: give it another parameter with --set")
+        raise UserError(f"{loss.name} diverged: change one of its parameters with --set")
     return lambda x: unit(network(x).detach())
 
 
@@ -173,7 +173,7 @@ def variation(embedding: Embedding, test: Labelled) -> float:
 
 
 def plot(seed: int) -> Figure:
-    """For each case its training points, and what is to be alike between points of two clusters."""
+    """Plot each case: its training points, and the aligned differences of two clusters."""
     title = "Clusters with differences that are alike or not, as Figure 2 of DASL"
     drawing, panels = figure(title, 2 * len(CASES), columns=len(CASES))
     pictures = zip(CASES.items(), panels, panels[len(CASES) :], strict=False)

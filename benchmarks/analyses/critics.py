@@ -60,7 +60,7 @@ CRITICS: dict[str, type[nn.Module]] = {"joint": Joint, "separable": Separable}
 
 
 def as_scores(critic: Tensor) -> Scores:
-    """What a loss meets of an (n, n) matrix: its diagonal are positives, the rest negatives."""
+    """Return an (n, n) matrix as scores: the diagonal holds the positives, the rest negatives."""
     n = len(critic)
     # behind the first number every n + 1st is of the diagonal
     apart = critic.flatten()[1:].view(n - 1, n + 1)[:, :-1].reshape(n, n - 1)

@@ -34,7 +34,7 @@ def corrected(scores: Scores, alpha: float) -> tuple[Tensor, Tensor]:
 
 
 def by_anchor(scores: Scores) -> Tensor:
-    r"""(a,) the same with a Z of each anchor's own (Algorithm 2), whose mean is the estimate.
+    r"""Return the estimate of each anchor with a Z of its own (Algorithm 2), (a,).
 
     .. math:: \hat I = \mathbb{E}_P[f] - \mathbb{E}_x \log \mathbb{E}_{y \sim Q}[e^{f(x, y)}]
 

@@ -1,4 +1,4 @@
-r"""What false negatives do at each temperature: Figure 1 of ADNCE.
+r"""Analyse false negatives at each temperature: Figure 1 of ADNCE.
 
 A negative is false where its sample is of the anchor's own class. ADNCE (Wu et al. 2023), Figure 1
 and appendix B.1, "Noisy experiments": of the false negatives a share r is kept (r = 0: all are
@@ -44,7 +44,7 @@ from contrastbench.losses.spec import LossSpec
 
 @dataclass(frozen=True)
 class ClassedContrast(Contrast):
-    """A contrast that knows which of its pairs are of one class."""
+    """A contrast with the classes of its samples, so that false negatives are known."""
 
     same_class: Tensor | None = None  # (A, K)
 
@@ -113,7 +113,7 @@ def check(laboratory: Laboratory, loss: Loss) -> None:
 def measure(
     laboratory: Laboratory, loss: Loss, kept: float, temperature: float
 ) -> tuple[str, Point]:
-    """The main metric's name, and what a training has shown."""
+    """Train once, and return the main metric's name and the measurements."""
     thinned = Thinned(loss, kept, laboratory.seed)
     classes = laboratory.with_classes.classes
 
@@ -132,15 +132,17 @@ def measure(
 
 
 def classed(contrast: Contrast, classes: Tensor) -> ClassedContrast:
-    """The contrast with the classes of its samples, whose numbers in the batch are its ids."""
+    """Return the contrast with the classes of its samples, which its ids number."""
     if bool((classes < 0).any()):
-        raise UserError("some training samples have no class: false negatives cannot be told")
+        raise UserError(
+            "some training samples have no class: false negatives need a labelled dataset"
+        )
     same = classes[contrast.anchor_id].unsqueeze(1) == classes[contrast.key_id]
     return ClassedContrast(**vars(contrast), same_class=same)
 
 
 class Thinned(Loss):
-    """A loss that meets a share of the false negatives, and notes how much of it lies on them."""
+    """A loss that keeps a share of the false negatives and records the weight on them."""
 
     def __init__(self, loss: Loss, kept: float, seed: int) -> None:
         super().__init__()
@@ -195,7 +197,7 @@ def relative(points: Sequence[Point], point: Point) -> float | None:
 
 
 def numbers(values: Iterable[float | None]) -> list[float]:
-    """Those that are there."""
+    """Return the values that are not None."""
     return [value for value in values if value is not None]
 
 

@@ -1,4 +1,4 @@
-r"""Correlated Gaussians, of which everything that an estimator of information meets is known."""
+r"""Correlated Gaussians, whose mutual information and divergences are known exactly."""
 
 import math
 from dataclasses import dataclass
@@ -72,7 +72,7 @@ class Gaussians:
         return (self.information - rest) / gamma
 
     def divergence(self, alpha: float, gamma: float | None) -> float:
-        r"""What the objectives bound: from the mixture alpha P + (1 - alpha) Q to P, in nats.
+        r"""Return the divergence from alpha P + (1 - alpha) Q to P that objectives bound, in nats.
 
         .. math:: D^{(\alpha)}_{KL} = \mathbb{E}_P[\log r_\alpha], \quad R^{(\alpha)}_\gamma =
            \frac{\log \mathbb{E}_P[r_\alpha^{\gamma - 1}]}{\gamma (\gamma - 1)}, \quad

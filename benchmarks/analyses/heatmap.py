@@ -23,7 +23,7 @@ Grid = Mapping[str, Sequence[Any]]  # two parameters of the loss, with their val
 
 
 class Square(NamedTuple):
-    """What records say of two values."""
+    """The recorded scores at one pair of values."""
 
     values: tuple[Any, Any]
     metric: str  # empty without records
@@ -72,7 +72,7 @@ def pairs(grid: Grid) -> list[tuple[Any, Any]]:
 def check(work: Experiment, grid: Grid) -> None:
     """Raise unless the grid is of two parameters of the loss that are not fixed."""
     if len(grid) != 2:
-        raise UserError(f"a heatmap has two --grid KEY=V1,V2,..., got {len(grid)}")
+        raise UserError(f"a heatmap needs two options --grid KEY=V1,V2,..., got {len(grid)}")
     for key in grid:
         if key not in LossSpec(work.loss.name).complete.params:
             raise unknown(
@@ -83,7 +83,7 @@ def check(work: Experiment, grid: Grid) -> None:
 
 
 def read(work: Experiment, grid: Grid, seeds: Sequence[int], results: Path) -> list[Square]:
-    """What records say of all squares, on the data that most of them have: none are mixed."""
+    """Read the records of all squares, on the data that most of them share."""
     found = []
     for values in pairs(grid):
         params = {**work.loss.params, **dict(zip(grid, values, strict=True))}
@@ -105,12 +105,12 @@ def square(values: tuple[Any, Any], by_seed: dict[int, Record], seeds: Sequence[
 
 
 def mean_and_std(scores: Sequence[float]) -> tuple[float | None, float | None]:
-    """Nothing of nothing."""
+    """Return mean and standard deviation of the scores, or (None, None) without scores."""
     return mean_std(scores) if scores else (None, None)
 
 
 def sweep_file(work: Experiment, grid: Grid, seeds: Sequence[int]) -> dict[str, Any]:
-    """What `bench sweep` takes to run the grid; it leaves out what is done."""
+    """Return a sweep file that runs the missing cells of the grid."""
     return {
         "title": f"{' x '.join(grid)} of {work.label}",
         "seeds": list(seeds),

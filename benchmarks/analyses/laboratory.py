@@ -1,4 +1,4 @@
-"""An opened domain: losses are trained as by `bench run`, while somebody looks on."""
+"""Train losses as `bench run` does, in an opened domain, with a function that observes."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ from contrastbench.losses.spec import LossSpec
 
 @dataclass(frozen=True)
 class Laboratory:
-    """Where losses are trained."""
+    """A domain in which losses are trained."""
 
     domain: AnyDomain
     seed: int
@@ -28,7 +28,7 @@ class Laboratory:
 
     @property
     def recipe(self) -> Recipe:
-        """How they are trained."""
+        """Return the recipe of the trainings."""
         return self.domain.recipe
 
     def train(self, loss: Loss | None, look: Look | None = None) -> nn.Module:
@@ -56,15 +56,14 @@ class Laboratory:
 
     @property
     def with_classes(self) -> HasClasses:
-        """The domain, if it is one with classes.
+        """Return the domain, if it has classes.
 
         Raises:
             UserError: it has none.
         """
         if not isinstance(self.domain, HasClasses):
             raise UserError(
-                "this analysis needs classes, which this domain has not: try graph, image or "
-                "tabular"
+                "this analysis needs classes, but this domain has none: use graph, image or tabular"
             )
         return self.domain
 
@@ -84,7 +83,7 @@ def open_laboratory(experiment: Experiment, seed: int, options: Options) -> Labo
     domain = open_domain(experiment, seed, options.data_root, device)
     if domain.steps() == 0:
         raise UserError(
-            f"{experiment.dataset} has no full batch of {recipe.batch_size}: "
+            f"{experiment.dataset} has fewer samples than one batch of {recipe.batch_size}: "
             "give a smaller --recipe batch_size"
         )
     torch.set_num_threads(options.threads or min(domain.threads, cpu_count()))
@@ -95,5 +94,5 @@ def made(loss: LossSpec) -> Loss:
     """The loss that trains; "none" does not."""
     found = loss.make()
     if found is None:
-        raise UserError("none trains nothing: name a loss (bench list losses)")
+        raise UserError("the loss none trains nothing: name another loss (bench list losses)")
     return found

@@ -29,7 +29,7 @@ class Point(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """What a loss has come to, epoch by epoch."""
+    """The scores of one loss by epoch."""
 
     label: str
     points: list[Point]
@@ -43,7 +43,7 @@ def analyse(
     options: Options,
     folder: Path,
 ) -> Iterator[Path]:
-    """Train what is not recorded, score after so many epochs each, write and draw.
+    """Train the missing cells, score them every few epochs, write and draw.
 
     Raises:
         UserError: nothing is trained, or nothing came to its end.
@@ -76,7 +76,7 @@ def analyse(
 def measure(
     work: Experiment, seeds: Sequence[int], options: Options
 ) -> tuple[str, list[dict[str, float]]]:
-    """The main metric's name, and all metrics of the seeds that came to their end."""
+    """Return the main metric's name, and all metrics of the seeds that finished."""
     known = work.ok_by_seed(options.results)  # scored after these epochs, and perhaps after more
     # where a seed lacks, all are of the data that are there now: others are never mixed with them
     there = all(seed in known for seed in seeds)

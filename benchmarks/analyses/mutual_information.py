@@ -45,7 +45,7 @@ ERRORS = ("loss", "critic", "information", "estimator", "bounds", *OF_ERRORS)
 
 
 class Estimator(NamedTuple):
-    """A loss, and what minus it is a bound of."""
+    """A loss, and the divergence that minus the loss bounds."""
 
     label: str
     loss: Loss
@@ -54,7 +54,7 @@ class Estimator(NamedTuple):
 
 
 class Course(NamedTuple):
-    """What a critic's training has shown at every step of every level."""
+    """The course of a critic's training, with every step of every level."""
 
     estimator: Estimator
     critic: str
@@ -63,7 +63,7 @@ class Course(NamedTuple):
 
 @dataclass(frozen=True)
 class Study:
-    """What every loss goes through.
+    """The settings of the study, which every loss shares.
 
     Args:
         critics: names of `CRITICS`.
@@ -114,14 +114,14 @@ def analyse(
 
 
 def estimator(method: LossSpec) -> Estimator:
-    """The loss with a temperature of 1, of which the critic makes what it needs.
+    """Return the loss with a temperature of 1, since the critic learns its own scale.
 
     Raises:
         UserError: minus the loss is no bound of a divergence.
     """
     params = method.complete.params
     if "temperature" in method.params:
-        raise UserError("a critic finds its own scale: leave the temperature out of the loss")
+        raise UserError("the critic learns its own scale: leave the temperature out of the loss")
     scale = {"temperature": 1.0} if "temperature" in params else {}
     loss = made(LossSpec(method.name, {**method.params, **scale}))
     score_losses.check(loss)
@@ -133,9 +133,9 @@ def estimator(method: LossSpec) -> Estimator:
         )
     alpha, gamma = params.get("alpha", 0.0), params.get("gamma")
     if alpha == 1:
-        raise UserError("alpha = 1 leaves nothing to tell apart: give a smaller alpha")
+        raise UserError("alpha = 1 leaves no negatives to compare with: give a smaller alpha")
     if loss.divergence == "renyi" and gamma is None:
-        raise UserError(f"a Rényi divergence has an order: give {loss.name} a parameter gamma")
+        raise UserError(f"a Rényi divergence needs an order: give {loss.name} a parameter gamma")
     check_nothing(loss)
     return Estimator(method.label, loss, alpha, gamma if loss.divergence == "renyi" else None)
 
@@ -155,7 +155,7 @@ def check_nothing(loss: Loss) -> None:
 def follow(
     found: Estimator, critic: str, study: Study, device: torch.device, progress: Progress
 ) -> Tensor:
-    """(steps, 4) through all levels; where the loss is no number any more the course ends."""
+    """Train through all levels and return (steps, 4); the course ends where the loss diverges."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(study.seed)
         network = CRITICS[critic](DIMENSIONS).to(device)
@@ -178,7 +178,7 @@ def follow(
 
 
 def step(network: nn.Module, found: Estimator, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """What a batch says, (4,), and the loss."""
+    """Return the estimates of one batch, (4,), and the loss."""
     scores = as_scores(network(x, y))
     loss = score_losses.value(found.loss, scores)
     with torch.no_grad():
@@ -204,7 +204,7 @@ def smooth(values: Tensor, steps: int) -> Iterator[tuple[int, list[float]]]:
 
 
 def error_rows(courses: Sequence[Course], study: Study) -> Iterator[tuple[Any, ...]]:
-    """What the second half of each level's steps says: the critic has had the first to learn."""
+    """Summarise the second half of each level's steps; the critic learns in the first half."""
     for (found, critic, values), (k, level) in product(courses, enumerate(study.gaussians)):
         end = (k + 1) * study.steps
         last = values[end - study.steps // 2 : end]
@@ -218,7 +218,7 @@ def error_rows(courses: Sequence[Course], study: Study) -> Iterator[tuple[Any, .
 
 
 def summary(estimates: Tensor, truth: float) -> tuple[float, ...]:
-    """Mean, bias, variance and root mean squared error of those that are there; nan of none."""
+    """Return mean, bias, variance and RMSE of the known estimates; nan without any."""
     there = estimates[estimates.isfinite()].double()
     mean = float(there.mean())
     variance = float((there - mean).square().mean())
@@ -226,7 +226,7 @@ def summary(estimates: Tensor, truth: float) -> tuple[float, ...]:
 
 
 def number(value: float) -> float | str | None:
-    """Five digits; nothing where there is no number, and an infinity as a word."""
+    """Round to five digits; return None for no number, and a word for an infinity."""
     if math.isnan(value):
         return None
     return float(f"{value:.5g}") if math.isfinite(value) else str(value)

@@ -1,4 +1,4 @@
-"""Where analyses go: a folder with a CSV and a plot of the same name.
+"""Prepare the folder of an analysis, with a CSV and a plot of one name.
 
 Brings neither torch nor matplotlib.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def prepare(out: Path | None, analysis: str, *names: str) -> Path:
-    """The folder, made before anything is trained, as is the check that there can be a plot.
+    """Make the folder before anything is trained, and check that plots can be drawn.
 
     Raises:
         UserError: matplotlib is missing, or the folder cannot be written.

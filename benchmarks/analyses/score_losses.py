@@ -1,4 +1,4 @@
-"""Losses of scores, met without embeddings: their value, and what it pulls at."""
+"""Evaluate losses on scores alone: their value and derivatives."""
 
 from dataclasses import replace
 from typing import cast
@@ -14,11 +14,11 @@ def check(loss: Loss) -> None:
     """Raise unless the loss, or each term of a sum, is a formula of scores."""
     for _, part in summands(loss):
         if not isinstance(part, ScoreLoss):
-            raise UserError(f"{part.name} is no loss of scores: it needs embeddings")
+            raise UserError(f"{part.name} does not depend on scores alone: choose another loss")
 
 
 def hole(loss: Loss) -> float:
-    """What stands where a key is no negative; finite if a term of the loss needs it so."""
+    """Return the score of a key that is no negative; finite where a term of the loss needs it."""
     return max(cast(ScoreLoss, term).hole for _, term in summands(loss))
 
 

@@ -1,4 +1,4 @@
-"""How the scores of negatives and positives move in training: Figure 2 of ADNCE."""
+"""Follow the scores of negatives and positives in training: Figure 2 of ADNCE."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -29,7 +29,7 @@ ROWS = 1024  # anchors at once
 
 
 class Curve(NamedTuple):
-    """What a training has shown."""
+    """The moments of the scores in one training."""
 
     label: str
     values: Tensor  # (steps, 3)
@@ -66,7 +66,7 @@ def analyse(laboratory: Laboratory, methods: Sequence[LossSpec], folder: Path) -
 
 @torch.no_grad()
 def moments(contrast: Contrast) -> Tensor:
-    r"""(3,) means over the anchors of what each finds among its negatives and positives.
+    r"""Return the means over the anchors of their moments, (3,).
 
     .. math:: \frac1A \sum_i \Big( \bar s_i,\; \frac1{N_i} \sum_{j=1}^{N_i} (s_{ij} - \bar s_i)^2,\;
        \frac1{P_i} \sum_m s^+_{im} \Big), \qquad \bar s_i = \frac1{N_i} \sum_j s_{ij}

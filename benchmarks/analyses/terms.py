@@ -1,4 +1,4 @@
-"""How the terms of losses move in training, each apart: Figure 8 of DASL.
+"""Follow each term of a loss in training: Figure 8 of DASL.
 
 Whatever is a term of one of the losses is followed in the trainings of all: so the cross-total
 variation of `dar` in a training by `infonce` stands beside that in one by `infonce + 0.5*dar`.
@@ -26,7 +26,7 @@ Terms = Mapping[str, Loss]  # by what tells them apart
 
 
 class Curves(NamedTuple):
-    """The terms at every step of a training."""
+    """The terms of a loss at every step of a training."""
 
     label: str
     weights: dict[str, float]  # of the terms that it is trained by
@@ -55,7 +55,7 @@ def analyse(laboratory: Laboratory, methods: Sequence[LossSpec], folder: Path) -
 
 
 def follow(laboratory: Laboratory, method: LossSpec, loss: Loss, terms: Terms) -> Tensor:
-    """(steps, terms) without their weights, as the steps' batches have them."""
+    """Return the terms of each step's batch without their weights, (steps, terms)."""
     steps: list[Tensor] = []
 
     def look(contrasts: Sequence[Contrast], batch: Any) -> Sequence[Contrast]:

@@ -24,7 +24,7 @@ COLUMNS = ("encoder", "row", "class", "x", "y")
 
 
 class Panel(NamedTuple):
-    """The plane of one encoder."""
+    """The plane of one encoder's embeddings."""
 
     label: str
     rows: Tensor  # (n,) numbers of the samples

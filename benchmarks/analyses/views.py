@@ -1,4 +1,4 @@
-"""How much a trained encoder knows of one view from the other: Figure 1 of RényiCL.
+"""Estimate the information between a trained encoder's views: Figure 1 of RényiCL.
 
 Lee and Shin, NeurIPS 2022, appendix C.3: the information between the views is estimated at every
 step of a domain's own training by Algorithm 2, `estimates.by_anchor`, with the critic f = s / tau,
@@ -30,7 +30,7 @@ from contrastbench.losses.spec import LossSpec
 
 
 class Seen(NamedTuple):
-    """What a training has shown."""
+    """The information and the scores of one training."""
 
     label: str
     information: list[float]  # nats, of each epoch
@@ -61,7 +61,7 @@ def analyse(laboratory: Laboratory, methods: Sequence[LossSpec], folder: Path) -
 
 
 def temperature(method: LossSpec) -> float:
-    """What cosines are divided by.
+    """Return the temperature that divides the cosines.
 
     Raises:
         UserError: the loss has no temperature, or several.

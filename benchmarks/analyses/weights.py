@@ -1,4 +1,4 @@
-r"""What a loss's gradient puts on a negative, and on a positive, of each score.
+r"""Compute a gradient's weights on negatives and positives by score: Figure 3 of ADNCE.
 
 ADNCE (Wu et al. 2023), Figure 3, the training weight of negatives by similarity; RényiCL (Lee and
 Shin, NeurIPS 2022), section 5.2, hard negatives and easy positives. Both by autograd, so for any
@@ -69,7 +69,7 @@ def weights(loss: Loss) -> tuple[Tensor, Tensor]:
 
 
 def scaled(pull: Tensor) -> Tensor:
-    """Of mean size 1; zeros stay zeros."""
+    """Divide a pull by the mean of its absolute values; an all-zero pull stays zero."""
     size = pull.abs().mean()
     return pull / size if size > 0 else pull
 

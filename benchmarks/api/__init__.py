@@ -1,1 +1,1 @@
-"""What `import contrastbench as cb` offers: trainings, and records as frames of pandas."""
+"""Trainings and records for Python: the names that `import contrastbench as cb` offers."""

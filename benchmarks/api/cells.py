@@ -77,7 +77,9 @@ def run(
     text = seeds if isinstance(seeds, str) else ",".join(map(shown, listed(seeds)))
     numbers = parse_seeds(text)
     if not isinstance(loss, str):
-        raise UserError(f"a loss is named by a text, got {type(loss).__name__}: such as 'adnce'")
+        raise UserError(
+            f"the loss must be a string such as 'adnce', got {type(loss).__name__}: such as 'adnce'"
+        )
     spec, values = LossSpec(loss, plain_values("params", params)), plain_values("recipe", recipe)
     experiment = make_experiment(domain, dataset, spec, values, tiny, target)
     root = None if data_root is None else folder("data_root", data_root)
@@ -92,7 +94,7 @@ def run(
 
 
 def listed(seeds: Iterable[int] | int) -> list[int]:
-    """Seeds, of which there may be one; numpy's numbers are numbers.
+    """Return the seeds as a list; one seed alone and numpy's numbers are accepted.
 
     Raises:
         UserError: they are no whole numbers.
@@ -101,14 +103,16 @@ def listed(seeds: Iterable[int] | int) -> list[int]:
         return [index(seed) for seed in (seeds if isinstance(seeds, Iterable) else [seeds])]
     except TypeError:
         raise UserError(
-            f"seeds are whole numbers, got {shown(seeds)}: give 0 or range(5)"
+            f"seeds must be whole numbers, got {shown(seeds)}: give 0 or range(5)"
         ) from None
 
 
 def folder(name: str, value: Any) -> Path:
     """Return the folder that an argument names."""
     if not isinstance(value, str | Path):
-        raise UserError(f"{name} names a folder, got {value!r}: give a text or a Path")
+        raise UserError(
+            f"{name} must be the path of a folder, got {value!r}: give a string or a Path"
+        )
     return Path(value)
 
 
@@ -132,7 +136,7 @@ def plain_values(name: str, values: Mapping[str, Any] | None) -> dict[str, Any]:
         raise UserError(f"{name} has values by key, got {shown(values)}: give {{'key': value}}")
     for key in values or {}:
         if not isinstance(key, str):
-            raise UserError(f"{name}: the key {shown(key)} is no text: give the name of a value")
+            raise UserError(f"{name}: the key {shown(key)} is no string: use names as keys")
     return {key: checked(f"{name}: {key}", plain(value)) for key, value in (values or {}).items()}
 
 

@@ -1,4 +1,4 @@
-"""Records, tables and comparisons as frames of pandas; brings no torch."""
+"""Return records, tables and comparisons as data frames of pandas, without importing torch."""
 
 import io
 from collections.abc import Container, Iterable, Sequence
@@ -26,7 +26,7 @@ TUNING = tuple(Tune().seeds)  # that choose parameters, where no sweep file name
 def records(
     source: str | Path | Iterable[Record] = "results", but: Container[int] = TUNING
 ) -> "DataFrame":
-    """A row for each record, failed tries too.
+    """Return a row for each record, including failed runs.
 
     Columns: domain, dataset, loss, seed, status, main and score (the metric that tables show, in
     percent), then metrics.*, params.* and recipe.*, then seconds, peak_memory_mib, device, commit,
@@ -55,7 +55,7 @@ LAST = ("seconds", "peak_memory_mib", "device", "commit", "version", "data_hash"
 
 
 def as_row(record: Record) -> dict[str, Any]:
-    """A record, flat."""
+    """Flatten a record into one row of columns."""
     metrics, environment = record.get("metrics", {}), record["environment"]
     made = {
         "score": metrics.get(record.get("main")),
@@ -137,7 +137,7 @@ def compare(
 
 
 def resolved(name: str, losses: Sequence[str], selection: str | None, results: Path) -> Table:
-    """The table as records make it."""
+    """Return a table with the parameters that its selection chooses from records."""
     joined = load(str(name), losses=[LossSpec(loss) for loss in losses])
     return selections.resolve(joined, selection, results)
 
@@ -152,7 +152,7 @@ def as_frame(text: str) -> "DataFrame":
 
 
 def with_pandas() -> ModuleType:
-    """The module.
+    """Import and return pandas.
 
     Raises:
         UserError: it is not installed.

@@ -1,4 +1,4 @@
-"""`bench analyse`: what the words of its commands mean. Brings no torch until they are checked."""
+"""Commands of `bench analyse`; torch is imported only after their options are checked."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -28,23 +28,21 @@ if TYPE_CHECKING:
     from contrastbench.benchmarks.analyses.laboratory import Laboratory
 
 app = typer.Typer(
-    help="What papers show beside tables; each writes a CSV and a plot.", no_args_is_help=True
+    help="Compute a paper's analysis, as a CSV file and a plot.", no_args_is_help=True
 )
 
-Losses = Annotated[
-    list[str], typer.Option(help="A loss, or loss(KEY=VALUE, ...); repeat it for more.")
-]
-Loss = Annotated[str, typer.Option(help="A registered loss, or file.py:Class.")]
+Losses = Annotated[list[str], typer.Option(help="Loss, or loss(KEY=VALUE, ...); may repeat.")]
+Loss = Annotated[str, typer.Option(help="Registered loss, or file.py:Class.")]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", help="KEY=VALUE for every loss that has it, e.g. mu=0.7."),
+    typer.Option("--set", help="Parameter of every loss that has it, such as mu=0.7."),
 ]
 Seed = Annotated[
     int,
-    typer.Option(min=0, max=2**32 - 1, help="Of the data split, the weights and the views."),
+    typer.Option(min=0, max=2**32 - 1, help="Seed of the data split, the weights and the views."),
 ]
 Out = Annotated[
-    Path | None, typer.Option(help="Default: results/analyses/ANALYSIS-DOMAIN-DATASET.")
+    Path | None, typer.Option(help="Folder; default: results/analyses/ANALYSIS-DOMAIN-DATASET.")
 ]
 
 Words = tuple[str, str | None, list[str] | None, bool]  # domain, dataset, recipe and tiny
@@ -70,7 +68,9 @@ def scores(
     threads: opt.Threads = None,
     out: Out = None,
 ) -> None:
-    """Mean and variance of the negatives' cosines, mean of the positives' (ADNCE, Figure 2).
+    """Measure cosines during training (ADNCE, Figure 2).
+
+    These are mean and variance over negatives, and mean over positives.
 
     Example: bench analyse scores --domain image --loss "infonce(temperature=0.2)" --loss
     "infonce(temperature=0.8)"
@@ -89,9 +89,11 @@ def false_negatives(
     loss: Loss,
     dataset: opt.Dataset = None,
     kept: Annotated[
-        str, typer.Option(help="Shares r of the false negatives that are kept.")
+        str, typer.Option(help="Shares of the false negatives that are kept.")
     ] = "0,0.5,1",
-    temperatures: Annotated[str, typer.Option(help="The grid of tau.")] = "0.2,0.4,0.6,0.8,1.0",
+    temperatures: Annotated[
+        str, typer.Option(help="Temperatures to train with.")
+    ] = "0.2,0.4,0.6,0.8,1.0",
     set_: Set = None,
     recipe: opt.Recipe = None,
     seed: Seed = 0,
@@ -101,9 +103,11 @@ def false_negatives(
     threads: opt.Threads = None,
     out: Out = None,
 ) -> None:
-    """Score and weight of false negatives against the temperature (ADNCE, Figure 1).
+    """Measure weights of false negatives (ADNCE, Figure 1).
 
-    A share r of them is kept; it trains once for each share and temperature.
+    The analysis keeps a share of the false negatives, and trains once for each share and
+    temperature. It measures their scores and weights against the temperature.
+
     Example: bench analyse false-negatives --domain graph --loss infonce
     """
     shares, taus = (
@@ -112,7 +116,7 @@ def false_negatives(
     )
     (method,) = losses([loss], set_)
     if "temperature" in method.params:
-        raise UserError("the temperature is --temperatures: leave it out of the loss")
+        raise UserError("the temperature is given by --temperatures: leave it out of the loss")
     options = Options(Path("results"), data_root, device, threads)
     laboratory, folder = begin(
         "false-negatives", (domain, dataset, recipe, tiny), seed, out, options
@@ -127,7 +131,7 @@ def tsne(
     domain: opt.Domain,
     loss: Losses,
     dataset: opt.Dataset = None,
-    points: Annotated[int, typer.Option(min=5, help="At most so many samples.")] = 2000,
+    points: Annotated[int, typer.Option(min=5, help="Largest number of samples.")] = 2000,
     set_: Set = None,
     recipe: opt.Recipe = None,
     seed: Seed = 0,
@@ -137,7 +141,9 @@ def tsne(
     threads: opt.Threads = None,
     out: Out = None,
 ) -> None:
-    """Embeddings of the scored samples, untrained and trained, by class (AttentionNCE, Figure 4).
+    """Plot embeddings by class (AttentionNCE, Figure 4).
+
+    These are the embeddings of the scored samples, before and after the training.
 
     Example: bench analyse tsne --domain image --loss infonce --loss adnce
     """
@@ -153,18 +159,19 @@ def tsne(
 def heatmap(
     domain: opt.Domain,
     loss: Loss,
-    grid: Annotated[list[str], typer.Option(help="KEY=V1,V2,... of the loss; give two.")],
+    grid: Annotated[list[str], typer.Option(help="Parameter with values KEY=V1,V2,...; give two.")],
     dataset: opt.Dataset = None,
-    seeds: Annotated[str, typer.Option(help="0-4 or 0,2,5: whose records are averaged.")] = "0",
+    seeds: Annotated[str, typer.Option(help="Seeds to average, such as 0-4 or 0,2,5.")] = "0",
     set_: Set = None,
     recipe: opt.Recipe = None,
     tiny: opt.Tiny = False,
     results: opt.Results = Path("results"),
     out: Out = None,
 ) -> None:
-    """The main metric over two parameters of a loss, from records alone (AttentionNCE, Figure 5).
+    """Plot a grid of two parameters (AttentionNCE, Figure 5).
 
-    What is missing is said, with the `bench sweep` line that runs it.
+    The main metric is read from records. For missing ones the `bench sweep` line is shown.
+
     Example: bench analyse heatmap --domain image --loss attentionnce --grid d_pos=1,4,10 --grid
     d_neg=1,4,10
     """
@@ -191,7 +198,9 @@ def terms(
     threads: opt.Threads = None,
     out: Out = None,
 ) -> None:
-    """The terms of losses at every step, each apart, in the trainings of all (DASL, Figure 8).
+    """Plot each term of a loss by step (DASL, Figure 8).
+
+    Every term is measured in the training of every loss.
 
     Example: bench analyse terms --domain image --loss infonce --loss "infonce + 0.5*dar"
     """
@@ -208,8 +217,8 @@ def learning_curve(
     domain: opt.Domain,
     loss: Losses,
     dataset: opt.Dataset = None,
-    every: Annotated[int, typer.Option(min=1, help="Epochs between two scores.")] = 1,
-    seeds: Annotated[str, typer.Option(help="0-4 or 0,2,5.")] = "0",
+    every: Annotated[int, typer.Option(min=1, help="Number of epochs between two scores.")] = 1,
+    seeds: Annotated[str, typer.Option(help="Seeds, such as 0-4 or 0,2,5.")] = "0",
     set_: Set = None,
     recipe: opt.Recipe = None,
     tiny: opt.Tiny = False,
@@ -219,9 +228,11 @@ def learning_curve(
     threads: opt.Threads = None,
     out: Out = None,
 ) -> None:
-    """The score by epoch, mean and deviation over seeds (ADNCE, Figure 4).
+    """Plot the score by epoch over seeds (ADNCE, Figure 4).
 
-    Its cells are those of bench run: what is recorded is not trained again.
+    The plot shows mean and standard deviation. Cells that `bench run` has recorded are not trained
+    again.
+
     Example: bench analyse learning-curve --domain image --loss infonce --loss adnce --every 5
     """
     methods, numbers = losses(loss, set_), parse_seeds(seeds)
@@ -240,7 +251,9 @@ def learning_curve(
 
 @app.command()
 def weights(loss: Losses, set_: Set = None, out: Out = None) -> None:
-    """What a loss's gradient puts on negatives and positives by score (ADNCE, Figure 3).
+    """Plot gradient weights by score (ADNCE, Figure 3).
+
+    These are the weights that the gradient puts on negatives and on positives.
 
     Example: bench analyse weights --loss "infonce(temperature=0.2)" --loss "adnce(mu=0.7)"
     """
@@ -255,17 +268,19 @@ def weights(loss: Losses, set_: Set = None, out: Out = None) -> None:
 @app.command()
 def consistency(
     loss: Losses = ALIGNED,
-    neighbours: Annotated[str, typer.Option(help="Of the classifiers; the paper's is open.")] = (
-        "1,3,5,15"
-    ),
-    seeds: Annotated[str, typer.Option(help="0-4 or 0,2,5.")] = "0-4",
+    neighbours: Annotated[
+        str, typer.Option(help="Numbers of neighbours of the classifiers; the paper names none.")
+    ] = ("1,3,5,15"),
+    seeds: Annotated[str, typer.Option(help="Seeds, such as 0-4 or 0,2,5.")] = "0-4",
     set_: Set = None,
     tiny: opt.Tiny = False,
     device: opt.Device = "auto",
     threads: opt.Threads = None,
     out: Out = None,
 ) -> None:
-    """Three Gaussians whose differences are alike or not, and embeddings of them (DASL, Table 7).
+    """Embed and classify three Gaussians (DASL, Table 7).
+
+    The differences between their means are alike or not.
 
     Example: bench analyse consistency --loss infonce --loss "infonce + 0.5*dar"
     """
@@ -283,19 +298,24 @@ def consistency(
 @app.command("mutual-information")
 def mutual_information(
     loss: Annotated[
-        list[str], typer.Option(help="A loss that bounds a divergence, or loss(KEY=VALUE, ...).")
+        list[str], typer.Option(help="Loss that bounds a divergence, or loss(KEY=VALUE, ...).")
     ] = ESTIMATORS,
-    critic: Annotated[str, typer.Option(help="separable, joint (the paper's), or both.")] = (
-        "separable"
-    ),
-    information: Annotated[str, typer.Option(help="True nats, one after the other.")] = (
+    critic: Annotated[
+        str, typer.Option(help="Critic: separable, joint (the paper's), or both.")
+    ] = ("separable"),
+    information: Annotated[str, typer.Option(help="True information in nats, in this order.")] = (
         "2,4,6,8,10"
     ),
-    steps: Annotated[int, typer.Option(min=2, help="Of training at each.")] = 4000,
+    steps: Annotated[
+        int, typer.Option(min=2, help="Number of training steps at each information.")
+    ] = 4000,
     of_views: Annotated[
-        bool, typer.Option("--of-views", help="Between views in a domain's own training instead.")
+        bool,
+        typer.Option("--of-views", help="Estimate it between the views of a domain's training."),
     ] = False,
-    domain: Annotated[str | None, typer.Option(help="Whose views, with --of-views.")] = None,
+    domain: Annotated[
+        str | None, typer.Option(help="Domain of the views, with --of-views.")
+    ] = None,
     dataset: opt.Dataset = None,
     set_: Set = None,
     recipe: opt.Recipe = None,
@@ -306,10 +326,13 @@ def mutual_information(
     threads: opt.Threads = None,
     out: Out = None,
 ) -> None:
-    """Information as losses estimate it (RényiCL, Figures 1 and 2).
+    """Estimate mutual information (RényiCL, Figures 1 and 2).
 
-    Of Gaussians, where it is known; or with --of-views in the training of a domain, beside the
-    score. Example: bench analyse mutual-information --loss "mlcpc(alpha=0.01)" --loss dv
+    The losses estimate it for Gaussians, where it is known; or with --of-views in the training of a
+    domain, beside the score.
+
+    Example: bench analyse mutual-information --loss "mlcpc(alpha=0.01)" --loss dv
+
     Example: bench analyse mutual-information --of-views --domain image --loss cpc --loss rmlcpc
     """
     methods = losses(loss, set_)
@@ -335,16 +358,16 @@ def mutual_information(
 
 
 def losses(texts: Sequence[str], set_: Iterable[str] | None) -> list[LossSpec]:
-    """The losses with their parameters; the untrained encoder is none of them."""
+    """Return the losses with their parameters; refuse `none`, which trains nothing."""
     if "none" in texts:
-        raise UserError("--loss none trains nothing: name a loss (bench list losses)")
+        raise UserError("--loss none trains nothing: name another loss (bench list losses)")
     return parse_losses(texts, parse_pairs("--set", set_))
 
 
 def begin(
     analysis: str, words: Words, seed: int, out: Path | None, options: Options
 ) -> tuple["Laboratory", Path]:
-    """Where the losses are trained, and the folder for what is found; brings torch."""
+    """Open the domain in which the losses are trained, and make the folder of the results."""
     check_data_root(options.data_root)
     domain, dataset, recipe, tiny = words
     experiment = make_experiment(domain, dataset, LossSpec("none"), recipe, tiny)
@@ -358,7 +381,7 @@ def begin(
 
 
 def show(found: Iterable[Path | str], kept: str = "nothing was written") -> None:
-    """A line for each; Ctrl-C ends with what is kept."""
+    """Print a line for each result; on Ctrl-C say what is kept."""
     try:
         for line in found:
             say(line)

@@ -1,4 +1,4 @@
-"""What words on the command line mean: folders, values by key, losses with their parameters."""
+"""Parse arguments: values by key, lists, and losses with their parameters."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +15,7 @@ from contrastbench.losses.spec import LossSpec
 def parse_pairs(
     option: str, pairs: Iterable[str] | None, read: Callable[[str], Any] = parse_value
 ) -> dict[str, Any]:
-    """Values by key; numbers in any notation, unless another way to read them is given.
+    """Read KEY=VALUE pairs; values are numbers in any notation unless `read` is given.
 
     >>> parse_pairs("--recipe", ["lr=1e-3", "features=degree"])
     {'lr': 0.001, 'features': 'degree'}
@@ -32,7 +32,7 @@ def parse_pairs(
 
 
 def parse_list(option: str, text: str) -> list[Any]:
-    """Distinct values between commas.
+    """Read distinct values between commas.
 
     >>> parse_list("--grid d_pos", "1, 2.5")
     [1, 2.5]
@@ -44,7 +44,7 @@ def parse_list(option: str, text: str) -> list[Any]:
 
 
 def parse_numbers(option: str, text: str, high: float = float("inf")) -> list[float]:
-    """Distinct numbers from 0 to `high` between commas.
+    """Read distinct numbers from 0 to `high` between commas.
 
     >>> parse_numbers("--kept", "0,0.5", high=1)
     [0.0, 0.5]
@@ -59,7 +59,7 @@ def parse_numbers(option: str, text: str, high: float = float("inf")) -> list[fl
 
 
 def parse_grid(pairs: Iterable[str]) -> dict[str, list[Any]]:
-    """Values by key.
+    """Return the values of each KEY=VALUE,VALUE pair by key.
 
     >>> parse_grid(["d_pos=1,2", "d_neg=1"])
     {'d_pos': [1, 2], 'd_neg': [1]}
@@ -74,7 +74,7 @@ def parse_grid(pairs: Iterable[str]) -> dict[str, list[Any]]:
 
 
 def parse_losses(texts: Sequence[str], shared: dict[str, Any]) -> list[LossSpec]:
-    """Losses with their own parameters, and those shared ones that they have.
+    """Read losses with their own parameters, and add the shared parameters they know.
 
     >>> [loss.label for loss in parse_losses(["infonce(temperature=0.2)", "adnce"], {"mu": 0.6})]
     ['infonce(temperature=0.2)', 'adnce(mu=0.6)']
@@ -101,7 +101,7 @@ def parse_losses(texts: Sequence[str], shared: dict[str, Any]) -> list[LossSpec]
 
 
 def parse_loss(text: str) -> LossSpec:
-    """A loss as it is written on the command line.
+    """Read a loss as the command line writes it.
 
     >>> parse_loss("infonce(temperature=0.2)")
     LossSpec(name='infonce', params={'temperature': 0.2})
@@ -122,7 +122,7 @@ def make_experiment(
     tiny: bool,
     target: str | None = None,
 ) -> Experiment:
-    """What the options of `bench run` and `bench analyse` ask for.
+    """Make the experiment that the options of `bench run` and `bench analyse` describe.
 
     Raises:
         UserError: no such domain, or it has no target.

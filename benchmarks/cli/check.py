@@ -1,4 +1,4 @@
-"""`bench check-loss`, `check-domain` and `check-device`: batteries for what is somebody's own."""
+"""Commands `bench check-loss`, `check-domain` and `check-device` for a user's own code."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -22,14 +22,16 @@ if TYPE_CHECKING:
 
 
 def check_loss(
-    loss: Annotated[str, typer.Argument(help="my_loss.py:MyLoss, a registered name, or a sum.")],
+    loss: Annotated[
+        str, typer.Argument(help="Loss: my_loss.py:MyLoss, a registered name, or a sum.")
+    ],
     set_: opt.Set = None,
     grid: Annotated[
         list[str] | None,
-        typer.Option(help="KEY=V1,V2,... of the loss: each value is checked, as a sweep's grid."),
+        typer.Option(help="Parameter with values KEY=V1,V2,... to check; may repeat."),
     ] = None,
 ) -> None:
-    """The checks that every registered loss passes, on your own.
+    """Check a loss of your own as registered losses are checked.
 
     Example: bench check-loss mine.py:Mine --set margin=0.2 --grid temperature=0.05,0.5
     """
@@ -56,14 +58,15 @@ def check_loss(
 
 
 def check_domain(
-    name: Annotated[str, typer.Argument(help="A domain of ours, or of a package of yours.")],
+    name: Annotated[str, typer.Argument(help="Domain of ours, or of a package of yours.")],
     dataset: opt.Dataset = None,
     recipe: opt.Recipe = None,
     data_root: opt.DataRoot = None,
 ) -> None:
-    """The checks that every domain of ours passes, on your own.
+    """Check a domain of your own as our domains are checked.
 
-    Repeatable, resumable, true to its data.
+    The checks cover repetition, resuming, and the data.
+
     Example: bench check-domain graph
     """
     make_recipe(
@@ -77,19 +80,21 @@ def check_domain(
 
 
 def check_device(
-    device: Annotated[str, typer.Argument(help="cpu, cuda, cuda:1, ...")],
+    device: Annotated[str, typer.Argument(help="Device: cpu, cuda, cuda:1, ...")],
     json_: Annotated[
         Path | None,
-        typer.Option("--json", help="The report's file; default: devices/NAME.json of --results."),
+        typer.Option("--json", help="File of the report; default: devices/NAME.json in --results."),
     ] = None,
     results: opt.Results = Path("results"),
     tiny: Annotated[
-        bool, typer.Option("--tiny", help="A smoke test: its speeds say nothing.")
+        bool, typer.Option("--tiny", help="Run a smoke test, whose speeds say nothing.")
     ] = False,
 ) -> None:
-    """Whether a device computes what a CPU does, repeats its numbers, never waits, and how fast.
+    """Check that a device computes like a CPU, and time it.
 
-    At most ten minutes. Exit code 1: something is not as it should be.
+    It must also repeat its numbers and never wait for the host. This takes at most ten minutes.
+    Exit code 1: a check failed.
+
     Example: bench check-device cuda
     """
     from contrastbench.benchmarks.perf.check_device import Work, new_report, run
@@ -111,13 +116,13 @@ def check_device(
 
 
 def show(results: "Sequence[CheckResult]") -> None:
-    """A line for each check; exit code 1 if one failed."""
+    """Print a line for each check; exit with code 1 if one failed."""
     tell(results)
     conclude(results)
 
 
 def tell(results: "Sequence[CheckResult]") -> None:
-    """A line for each check, and one for what helps where it failed."""
+    """Print a line for each check, with a remedy where it failed."""
     for result in results:
         say(f"{'pass' if result.passed else 'FAIL'}  {result.name:16} {result.detail}")
         if result.remedy:
@@ -125,7 +130,7 @@ def tell(results: "Sequence[CheckResult]") -> None:
 
 
 def conclude(results: "Sequence[CheckResult]") -> None:
-    """How many passed; exit code 1 if not all did."""
+    """Print how many checks passed; exit with code 1 if not all did."""
     passed = sum(result.passed for result in results)
     say(f"{passed} of {len(results)} checks passed")
     if passed < len(results):

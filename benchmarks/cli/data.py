@@ -1,4 +1,4 @@
-"""`bench list`, `data` and `doctor`: what there is."""
+"""Commands `bench list`, `data` and `doctor`: lists, downloads and the installation."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -17,13 +17,15 @@ ACTIONS = ("list", "fetch", "verify")
 
 @one_moment()
 def list_(
-    what: Annotated[str, typer.Argument(help="losses, domains, datasets, recipes or tables.")],
+    what: Annotated[
+        str, typer.Argument(help="List: losses, domains, datasets, recipes or tables.")
+    ],
     domain: Annotated[
-        str | None, typer.Argument(help="Datasets or recipes of this domain alone.")
+        str | None, typer.Argument(help="Domain whose datasets or recipes are listed.")
     ] = None,
     results: opt.Results = Path("results"),
 ) -> None:
-    """What there is to choose from.
+    """List losses, domains, datasets, recipes or tables.
 
     Example: bench list recipes graph
     """
@@ -39,24 +41,25 @@ def list_(
     if what not in lists:
         raise unknown("list", what, lists)
     if domain and what not in ("datasets", "recipes"):
-        raise UserError(f"bench list {what} is of all domains: leave {domain} out")
+        raise UserError(f"bench list {what} takes no domain: leave {domain} out")
     for line in lists[what]():
         show(line)
 
 
 def data(
-    action: Annotated[str, typer.Argument(help="list, fetch or verify.")],
+    action: Annotated[str, typer.Argument(help="Action: list, fetch or verify.")],
     name: Annotated[
-        str | None, typer.Argument(help="A dataset, or KIND:WHAT of a network; verify: or all.")
+        str | None, typer.Argument(help="Data set to fetch or verify, or KIND:WHAT to fetch.")
     ] = None,
     all_: Annotated[
-        str | None, typer.Option("--all", help="Fetch what a table or a sweep file needs.")
+        str | None, typer.Option("--all", help="Fetch what this table or sweep file needs.")
     ] = None,
     data_root: opt.DataRoot = None,
 ) -> None:
-    """Datasets: where they are, and their downloads.
+    """List datasets, download them, or verify them.
 
-    Exit code 1: a file is damaged, is another one than declared, or could not be fetched.
+    Without a name, verify checks all datasets. Exit code 1: a file is damaged, differs from the
+    declared one, or could not be fetched.
 
     Example: bench data fetch --all my.yaml --data-root DIR
     """
@@ -71,7 +74,7 @@ def data(
 def lines(
     action: str, name: str | None, whole: str | None, data_root: Path | None
 ) -> Iterator[str]:
-    """What an action prints."""
+    """Yield the lines that an action prints."""
     from contrastbench.benchmarks.cli import listing
     from contrastbench.domains.download import state
     from contrastbench.domains.registry import known_data
@@ -82,7 +85,9 @@ def lines(
     if name is not None and name not in known and ":" not in name:
         raise unknown("dataset", name, known)
     if whole is not None and (action != "fetch" or name is not None):
-        raise UserError("--all names what is fetched: bench data fetch --all SWEEP")
+        raise UserError(
+            "--all works only with fetch and without a dataset: use bench data fetch --all SWEEP"
+        )
     if data_root is not None and action == "fetch":
         data_root.mkdir(parents=True, exist_ok=True)
     if action == "list":
@@ -97,7 +102,7 @@ def lines(
 
 
 def fetch(name: str | None, data_root: Path | None) -> str:
-    """The line on a dataset that is brought."""
+    """Fetch one dataset and return a line on it."""
     from contrastbench.domains import registry
 
     for domain, about in registry.loaded().items():
@@ -109,7 +114,7 @@ def fetch(name: str | None, data_root: Path | None) -> str:
 
 
 def fetched(what: str, data_root: Path | None) -> Iterator[str]:
-    """Lines on all that the cells of a table or a sweep read: what is missing stops no other."""
+    """Fetch the data of a table or a sweep, and yield a line for each; failures stop no other."""
     from contrastbench.benchmarks.sweeps.plan import places
     from contrastbench.benchmarks.tables.load import load
 
@@ -130,14 +135,14 @@ def fetched(what: str, data_root: Path | None) -> Iterator[str]:
 
 
 def brought(domain: str, dataset: str, data_root: Path | None) -> dict[str, str]:
-    """Where a dataset is by now."""
+    """Fetch a dataset and return where it is."""
     from contrastbench.domains.registry import fetch
 
     return {dataset: fetch(domain, dataset, data_root)}
 
 
 def doctor() -> None:
-    """Versions, devices, what is missing and the line that adds it.
+    """Show versions, devices, and how to install what is missing.
 
     Example: bench doctor
     """

@@ -1,4 +1,4 @@
-"""What this machine has, what is missing, and the line that adds it."""
+"""Report what is installed, what is missing, and how to install it."""
 
 import importlib.metadata
 import os
@@ -15,7 +15,7 @@ from contrastbench.domains.download import cache_folder
 
 
 def report() -> Iterator[str]:
-    """Lines for people.
+    """Yield the lines that `bench doctor` prints.
 
     Versions, devices, folders, and a pip line for each extra that is not complete.
     """
@@ -34,7 +34,7 @@ def report() -> Iterator[str]:
 
 
 def requirements(extra: str) -> list[Requirement]:
-    """What the package needs, or what one of its extras adds.
+    """Return the requirements of the package, or of one of its extras.
 
     Extras inside extras are left to their own line.
     """
@@ -44,7 +44,7 @@ def requirements(extra: str) -> list[Requirement]:
 
 
 def describe(requirement: Requirement) -> str:
-    """One line on a package."""
+    """Return a line on one package."""
     version = installed(requirement.name)
     state = version or "MISSING"
     if version and not requirement.specifier.contains(version, prereleases=True):
@@ -53,7 +53,7 @@ def describe(requirement: Requirement) -> str:
 
 
 def devices() -> Iterator[str]:
-    """What computes here: CUDA's devices with what torch calls on them, or why there is none."""
+    """Yield a line on each CUDA device and its libraries, or why there is none."""
     built = torch.version.cuda or torch.version.hip
     yield f"torch is built for {f'CUDA {built}' if built else 'CPUs alone'}{cuda_fix(built)}"
     if not torch.cuda.is_available():
@@ -71,14 +71,14 @@ def devices() -> Iterator[str]:
 
 
 def cuda_fix(built: str | None) -> str:
-    """The line that adds CUDA where a driver waits for it."""
+    """Return the pip line that adds CUDA, where a driver is installed."""
     if built or not driver():
         return ""
     return ", but there is a driver: pip install torch as pytorch.org/get-started/locally says"
 
 
 def processes() -> str:
-    """What several devices would talk by."""
+    """Return the libraries through which several devices communicate."""
     if not torch.distributed.is_available():
         return "several devices: this torch has no torch.distributed"
     ways = {

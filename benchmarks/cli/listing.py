@@ -1,4 +1,4 @@
-"""What `bench list` prints; reads declarations only, so it is instant."""
+"""Print the lists of `bench list`, from declarations alone and so without torch."""
 
 import json
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ def domains() -> Iterator[str]:
 
 
 def datasets(domain: str | None = None) -> Iterator[str]:
-    """Name, domain, summary."""
+    """Yield a line for each dataset: its name, domain and summary."""
     for name, about in chosen(domain).items():
         for dataset in about.datasets.values():
             yield f"{dataset.name:20} {name:9} {dataset.summary}"
@@ -52,7 +52,7 @@ def datasets(domain: str | None = None) -> Iterator[str]:
 
 
 def recipes(domain: str | None = None) -> Iterator[str]:
-    """What --recipe takes, by domain: keys with defaults, choices and meaning, and presets."""
+    """Yield the keys of --recipe by domain, with defaults, choices, meaning, and presets."""
     for name, about in chosen(domain).items():
         recipe = about.recipe
         yield f"{name}: presets {', '.join(recipe.presets) or 'none'}"
@@ -97,7 +97,7 @@ def kind_text(kind: Any) -> str:
 
 
 def data(data_root: Path | None = None) -> Iterator[str]:
-    """Datasets and corpora to train on: where they are, how large, what they are; one's own."""
+    """Yield datasets and corpora with their places and sizes, and a user's own kinds."""
     for domain, about in registry.loaded().items():
         for dataset in (about.datasets | about.corpora).values():
             there = whereabouts(dataset, data_root)
@@ -107,7 +107,7 @@ def data(data_root: Path | None = None) -> Iterator[str]:
 
 
 def own(domain: str, source: Source) -> str:
-    """What a user may bring."""
+    """Return a line on a kind of data that a user may bring."""
     return f"{source.usage:20} {domain:9} your own: {source.summary}"
 
 
@@ -132,7 +132,7 @@ def tables(results: Path) -> Iterator[str]:
 
 
 def hours_text(hours: float) -> str:
-    """Whole hours.
+    """Format a number of hours as a whole number.
 
     >>> hours_text(5091.35), hours_text(0.004)
     ('5,091', '<1')

@@ -1,4 +1,4 @@
-"""What the import of torch says on a terminal: it takes seconds where disks are slow."""
+"""Say on a terminal that torch is being imported, which may take seconds."""
 
 import sys
 import threading
@@ -12,7 +12,7 @@ PATIENCE = 1.0  # seconds
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Say that torch is loaded if the block takes longer than a second, on a terminal."""
+    """Say that torch is loading if the block takes longer than a second on a terminal."""
     timer = threading.Timer(PATIENCE, say)
     if sys.stderr.isatty() and "torch" not in sys.modules:
         timer.start()
@@ -23,5 +23,5 @@ def loading() -> Iterator[None]:
 
 
 def say() -> None:
-    """The line."""
+    """Print that torch is being loaded."""
     tell("loading torch ...")

@@ -65,21 +65,24 @@ COMMANDS: dict[str, Callable[..., None]] = {
 
 
 def summary(command: Callable[..., None]) -> str:
-    """The first paragraph of its help, in one line."""
+    """Return the first paragraph of a command's help on one line."""
     return " ".join((inspect.getdoc(command) or "").partition("\n\n")[0].split())
 
 
 for name, command in COMMANDS.items():  # summaries are given, as typer cuts those it finds
     app.command(name, short_help=summary(command))(command)
+for analysis in analyse.app.registered_commands:
+    assert analysis.callback is not None, "every analysis is a function"
+    analysis.short_help = summary(analysis.callback)
 app.add_typer(analyse.app, name="analyse", short_help=analyse.app.info.help)
 
 
 @app.callback(invoke_without_command=True)
 def start(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="The version, and exit.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
-    """What `bench` does without a command."""
+    """Show the version, or the help where no command is given."""
     if version:
         say(f"contrastbench {provenance().version or 'of an unknown version'}")
         raise typer.Exit
@@ -88,7 +91,7 @@ def start(
 
 
 def usage(error: Exception) -> str:
-    """What is wrong with the words, and of a missing one what there is to choose from."""
+    """Return what is wrong with the arguments, and the choices for a missing one."""
     message: str = error.format_message()  # type: ignore[attr-defined]
     choices = getattr(getattr(error, "param", None), "help", None)
     missing = type(error).__name__ == "MissingParameter"
@@ -102,7 +105,7 @@ def main() -> None:
 
 
 def answer() -> NoReturn:
-    """What the command says, and its exit code."""
+    """Run the command and exit with its code."""
     warnings.formatwarning = lambda message, *_: f"bench: {printable(str(message))}\n"
     end_on_sigterm()
     try:

@@ -5,59 +5,58 @@ from typing import Annotated
 
 import typer
 
-Domain = Annotated[str, typer.Option(help="graph, image, sentence, tabular or a package's.")]
-Dataset = Annotated[str | None, typer.Option(help="Default: the domain's embedded one.")]
+Domain = Annotated[str, typer.Option(help="Domain: graph, image, sentence, tabular or a plugin's.")]
+Dataset = Annotated[str | None, typer.Option(help="Data set; default: the domain's embedded one.")]
 Set = Annotated[
-    list[str] | None, typer.Option("--set", help="KEY=VALUE for the loss, e.g. mu=0.7.")
+    list[str] | None,
+    typer.Option("--set", help="Parameter of the loss as KEY=VALUE, such as mu=0.7."),
 ]
 Recipe = Annotated[
-    list[str] | None, typer.Option(help="KEY=VALUE for the training, e.g. epochs=20.")
+    list[str] | None, typer.Option(help="Setting of the training as KEY=VALUE, such as epochs=20.")
 ]
-Tiny = Annotated[bool, typer.Option("--tiny", help="A smoke test on a tiny subset.")]
-Results = Annotated[Path, typer.Option(help="The folder that holds runs/ with the records.")]
-Target = Annotated[str | None, typer.Option(help="The column of classes in a table of your own.")]
+Tiny = Annotated[bool, typer.Option("--tiny", help="Run a smoke test on a tiny subset.")]
+Results = Annotated[Path, typer.Option(help="Folder that holds runs/ with the records.")]
+Target = Annotated[str | None, typer.Option(help="Column of the classes in a table of your own.")]
 DataRoot = Annotated[
     Path | None,
-    typer.Option(envvar="CONTRASTBENCH_DATA", help="A folder that already holds the data files."),
+    typer.Option(envvar="CONTRASTBENCH_DATA", help="Folder that already holds the data files."),
 ]
 Device = Annotated[
-    str, typer.Option(help="cpu, cuda, cuda:1, ... or auto: CUDA where there is one.")
+    str, typer.Option(help="Device: cpu, cuda, cuda:1, ... or auto, which prefers CUDA.")
 ]
 Threads = Annotated[
     int | None,  # a hundred thousand exhausted the memory of a process
-    typer.Option(min=1, max=1024, help="CPU threads; default: what suits the domain."),
+    typer.Option(min=1, max=1024, help="Number of CPU threads; default: what suits the domain."),
 ]
 Deterministic = Annotated[
     bool,
     typer.Option(
         "--deterministic/--no-deterministic",
-        help="Whether a GPU repeats its numbers; no: its fastest kernels.",
+        help="Make a GPU repeat its numbers, or allow its fastest kernels.",
     ),
 ]
 TF32 = Annotated[
-    bool, typer.Option("--tf32", help="A GPU multiplies float32 in TensorFloat-32: faster, coarse.")
+    bool,
+    typer.Option("--tf32", help="Let a GPU multiply float32 as TensorFloat-32: faster, coarser."),
 ]
-Table = Annotated[str, typer.Argument(help="A table (bench list tables), or a YAML file.")]
+Table = Annotated[str, typer.Argument(help="Table (bench list tables) or YAML file.")]
 What = Annotated[
     str,
-    typer.Argument(help="A table (bench list tables), smoke, or the path of a YAML file."),
+    typer.Argument(help="Table (bench list tables), smoke, or path of a YAML file."),
 ]
 Only = Annotated[
     list[str] | None,
-    typer.Option(help="KEY=VALUE of row, column, domain, dataset or loss; repeat it for more."),
+    typer.Option(help="Restrict to KEY=VALUE of row, column, domain, dataset or loss; may repeat."),
 ]
 Seeds = Annotated[
     str | None,
-    typer.Option("--seeds", "--seed", help="0-4 or 0,2,5; default: the file's, or 0-4."),
+    typer.Option("--seeds", "--seed", help="Seeds, such as 0-4 or 0,2,5; default: the file's."),
 ]
 Selection = Annotated[
     str | None,
-    typer.Option(
-        help="paper (default): parameters as published; "
-        "or validation: chosen from grids by validation data."
-    ),
+    typer.Option(help="Parameters: paper (default), as published; validation, chosen from grids."),
 ]
 Join = Annotated[
     list[str] | None,
-    typer.Option("--loss", help="A loss such as mine.py:Mine joins the sweep; repeat it for more."),
+    typer.Option("--loss", help="Add a loss such as mine.py:Mine to the sweep; may repeat."),
 ]

@@ -1,4 +1,4 @@
-"""What the command line prints: no name in it can command a terminal, or end its line."""
+"""Print lines in which no name can control a terminal or end the line."""
 
 import json
 import sys

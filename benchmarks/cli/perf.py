@@ -1,4 +1,4 @@
-"""`bench perf`: times and memory beside what people use today."""
+"""The command `bench perf`: times and memory beside common libraries."""
 
 import importlib
 from typing import TYPE_CHECKING, Annotated
@@ -24,17 +24,17 @@ PARTS = (
 
 
 def perf(
-    part: Annotated[str, typer.Argument(help=f"{', '.join(PARTS)}.")],
+    part: Annotated[str, typer.Argument(help=f"Benchmark: {', '.join(PARTS)}.")],
     only: Annotated[
         str | None,
         typer.Option(
-            help="Losses, datasets, encoders or numbers of records, by commas; default: a few."
+            help="Losses, datasets, encoders or numbers of records between commas; default: a few."
         ),
     ] = None,
     data_root: opt.DataRoot = None,
     device: opt.Device = "cpu",
 ) -> None:
-    """Times and ratios measured side by side in one run, on a CPU or on --device cuda.
+    """Measure times and ratios side by side in one run.
 
     Example: bench perf losses --only infonce,adnce
     """
@@ -53,7 +53,7 @@ def perf(
 
 
 def measured_on(device: "torch.device") -> str:
-    """The device, the machine and the versions, without which a time says nothing."""
+    """Return device, machine and versions, without which a time has no meaning."""
     from joblib import cpu_count
 
     from contrastbench.benchmarks.running.environment import environment

@@ -19,22 +19,23 @@ from contrastbench.losses.errors import UserError
 
 
 def reproduce(
-    record: Annotated[str, typer.Argument(help="A record's file, or KEY-seedN as it is named.")],
+    record: Annotated[str, typer.Argument(help="Path of the record, or its name KEY-seedN.")],
     results: opt.Results = Path("results"),
     data_root: opt.DataRoot = None,
     device: Annotated[
-        str | None, typer.Option(help="cpu, cuda, ... or auto; default: cpu for a CPU's record.")
+        str | None,
+        typer.Option(help="Device: cpu, cuda, ... or auto; default: cpu for a CPU record."),
     ] = None,
     threads: Annotated[
-        int | None, typer.Option(min=1, max=1024, help="CPU threads; default: the record's.")
+        int | None, typer.Option(min=1, max=1024, help="CPU threads; default: those of the record.")
     ] = None,
     trust: Annotated[
         bool, typer.Option("--trust", help="Run the Python that the record holds or names.")
     ] = False,
 ) -> None:
-    """Run a record again in a temporary folder, and say whether its numbers are the same.
+    """Run a record again, and say whether its numbers are equal.
 
-    A key is looked for in --results, then among the records that come with contrastbench.
+    The cell runs in a temporary folder. A key is looked for in --results, then among the records that come with contrastbench.
     Exit code 0: equal to the bit, or no further apart than two machines may be. 1: neither.
 
     Example: bench reproduce results/runs/graph/MUTAG/adnce/KEY-seed0.json
@@ -91,7 +92,7 @@ def lines(outcome: Outcome) -> Iterator[str]:
 
 
 def answer(outcome: Outcome) -> str:
-    """Return the verdict."""
+    """Return the verdict in words."""
     if outcome.equal:
         return "equal to the bit"
     if outcome.within:

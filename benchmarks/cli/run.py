@@ -1,4 +1,4 @@
-"""`bench run`: one loss in one domain, a record for each seed."""
+"""The command `bench run`: train one loss in one domain and keep a record for each seed."""
 
 import sys
 from pathlib import Path
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Loss = Annotated[
     str,
     typer.Option(
-        help="A registered loss, file.py:Class, a sum of these, or none: the untrained encoder."
+        help="Registered loss, file.py:Class, sum of these, or none for the untrained encoder."
     ),
 ]
 
@@ -37,39 +37,40 @@ def run(
     loss: Loss,
     dataset: opt.Dataset = None,
     target: opt.Target = None,
-    seeds: Annotated[str, typer.Option("--seeds", "--seed", help="0-4 or 0,2,5.")] = "0",
+    seeds: Annotated[
+        str, typer.Option("--seeds", "--seed", help="Seeds, such as 0-4 or 0,2,5.")
+    ] = "0",
     set_: opt.Set = None,
     recipe: opt.Recipe = None,
     tiny: opt.Tiny = False,
     json_: Annotated[
-        bool, typer.Option("--json", help="Each record as one line on standard output.")
+        bool, typer.Option("--json", help="Print each record as one line on standard output.")
     ] = False,
     results: opt.Results = Path("results"),
     data_root: opt.DataRoot = None,
     device: opt.Device = "auto",
     devices: Annotated[
-        int, typer.Option(min=1, help="Train on so many at once; with cpu in so many processes.")
+        int, typer.Option(min=1, help="Number of devices to train on; on cpu: of processes.")
     ] = 1,
     threads: opt.Threads = None,
     deterministic: opt.Deterministic = True,
     tf32: opt.TF32 = False,
-    export: Annotated[
-        Path | None, typer.Option(help="A new folder for the trained encoder.")
-    ] = None,
+    export: Annotated[Path | None, typer.Option(help="New folder for the trained encoder.")] = None,
     tensorboard: Annotated[
-        Path | None, typer.Option(help="A folder for scalars that TensorBoard reads.")
+        Path | None, typer.Option(help="Folder for scalars that TensorBoard reads.")
     ] = None,
 ) -> None:
-    """Train a loss in a domain, score it by the field's protocol, and keep a record for each seed.
+    """Train a loss in a domain, score it, and record each seed.
 
-    A finished cell is not run again.
+    The score follows the protocol of the field. A finished cell is not run again.
+
     Example: bench run --domain graph --loss adnce --dataset MUTAG --seeds 0-4
     """
     output = channel.private_channel() if json_ else sys.stdout
     check_data_root(data_root)
     numbers, spec = parse_seeds(seeds), LossSpec(loss, parse_pairs("--set", set_))
     if export is not None and len(numbers) > 1:
-        raise UserError(f"--export takes the encoder of one seed, got --seeds {seeds}")
+        raise UserError(f"--export needs exactly one seed, got --seeds {seeds}")
     experiment = make_experiment(domain, dataset, spec, recipe, tiny, target)
     experiment.check()  # mistakes are named before torch is imported
     check_needs(domain)
@@ -106,7 +107,7 @@ def run(
 
 
 def describe(record: "Record", path: Path, kept: bool = False) -> str:
-    """One line on a record, which may be kept from an earlier run."""
+    """Return a line on a record, which may be kept from an earlier run."""
     cell = f"{record['domain']} {record['dataset']} {record['loss']} seed {record['seed']}"
     if record["status"] != "ok":
         return f"{cell}: {record['status']}, {record['details']['error']} ({'kept, ' * kept}{path})"
@@ -115,7 +116,7 @@ def describe(record: "Record", path: Path, kept: bool = False) -> str:
 
 
 def summary(done: "list[Record]") -> str:
-    """Mean and standard deviation over seeds of the main metric."""
+    """Return mean and standard deviation of the main metric over seeds, in words."""
     good = [record["metrics"][record["main"]] for record in done if record["status"] == "ok"]
     if len(good) < 2:
         return f"{len(good)} of {len(done)} seeds are ok: no mean over seeds"

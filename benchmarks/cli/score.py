@@ -1,4 +1,4 @@
-"""`bench score`: any encoder on any set, by the protocols of its domain."""
+"""The command `bench score`: score any encoder by a protocol of its domain."""
 
 import importlib
 from pathlib import Path
@@ -20,11 +20,10 @@ def score(
     encoder: Annotated[
         str,
         typer.Option(
-            help="What bench run --export wrote, the record of such a run, torchvision:resnet50 "
-            "or pretrainedmodels:bn_inception."
+            help="Folder that --export wrote, its record, or a name such as torchvision:resnet50."
         ),
     ],
-    by: Annotated[str, typer.Option(help="A protocol of its domain, for images such as transfer.")],
+    by: Annotated[str, typer.Option(help="Protocol of the domain, such as transfer for images.")],
     domain: opt.Domain = "image",
     dataset: opt.Dataset = None,
     seed: Annotated[
@@ -32,15 +31,18 @@ def score(
         typer.Option(
             min=0,
             max=SEEDS - 1,
-            help="Of parts, folds and episodes that are drawn; default: that of the "
-            "training, whose test part the encoder has not seen; of images 0.",
+            help="Seed of drawn parts, folds and episodes; default: the seed of the "
+            "training; 0 for images.",
         ),
     ] = None,
     target: opt.Target = None,
     data_root: opt.DataRoot = None,
     device: opt.Device = "auto",
 ) -> None:
-    """An encoder on a set of its domain, yours or torchvision's, as one line of JSON.
+    """Score an encoder on a data set, and print the result as JSON.
+
+    The encoder is yours, torchvision:NAME, or pretrainedmodels:bn_inception. The default seed is
+    the seed of its training, whose test part it has not seen.
 
     Images: linear, knn, transfer, few-shot, few-shot-all, retrieval, semi-supervised.
     Graphs: svm, linear-svm. Tables: linear, plain, pseudo_inverse, logistic, boosting.
@@ -49,13 +51,13 @@ def score(
     """
     about = declaration(domain)
     if not about.protocols:
-        raise UserError(f"domain {domain} scores no encoder but its own: bench run does")
+        raise UserError(f"domain {domain} cannot score other encoders: use bench run")
     if by not in about.protocols:
         raise unknown("protocol", by, about.protocols)
     dataset = dataset or about.default
     check_dataset(domain, dataset)
     if target is not None and "target" not in about.recipe.model_fields:
-        raise UserError(f"--target names a column of a table: domain {domain} has none")
+        raise UserError(f"domain {domain} has no target column: leave --target out")
     check_needs(domain)
     check_data_root(data_root)
     opened = str(exports.of_record(Path(encoder))) if encoder.endswith(".json") else encoder

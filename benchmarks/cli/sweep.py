@@ -1,4 +1,4 @@
-"""`bench sweep`, `plan`, `merge` and `pack`: many cells, and folders of records."""
+"""Commands `bench sweep`, `check`, `plan`, `merge` and `pack`: many cells and their records."""
 
 import shlex
 import sys
@@ -20,10 +20,10 @@ def sweep(
     what: opt.What,
     jobs: Annotated[
         int | None,
-        typer.Option(min=1, help="Processes at a time, spread over the CUDA devices; default: 1."),
+        typer.Option(min=1, help="Number of processes over all CUDA devices; default: 1."),
     ] = None,
     jobs_per_device: Annotated[
-        int | None, typer.Option(min=1, help="So many on each device instead.")
+        int | None, typer.Option(min=1, help="Number of processes on each device instead.")
     ] = None,
     loss: opt.Join = None,
     only: opt.Only = None,
@@ -37,21 +37,19 @@ def sweep(
     tf32: opt.TF32 = False,
     slurm: Annotated[
         list[str] | None,
-        typer.Option(
-            help="KEY=VALUE: jobs=8, an option of sbatch such as time=600 (minutes) or "
-            "partition=gpu, or print=true: the script alone."
-        ),
+        typer.Option(help="Setting KEY=VALUE: jobs=8, print=true, or sbatch's, such as time=600."),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check/--no-check", help="Try first steps before, as `bench check`.")
+        bool, typer.Option("--check/--no-check", help="Try first steps before, like bench check.")
     ] = True,
 ) -> None:
-    """Run every missing cell of a table or of a sweep file; interrupt and repeat at will.
+    """Run every missing cell of a table or of a sweep file.
 
-    With --loss those of the losses alone, which join a sweep that does not have them.
-    With --slurm the cells are shared by so many Slurm jobs, each with --jobs processes and steps
-    tried first; one that comes near its time limit writes checkpoints and is queued again.
-    Exit code 1: some cells have no result.
+    You may interrupt and repeat the command. With --loss it runs only the cells of these losses.
+
+    With --slurm, Slurm jobs share the cells; each has --jobs processes and tries the first steps.
+    A job near its time limit (time=600 is in minutes) writes checkpoints and is queued again.
+    With print=true the script is printed, not submitted. Exit code 1: some cells have no result.
 
     Example: bench sweep adnce-table5 --jobs 2 --only column=PROTEINS
     """
@@ -60,9 +58,7 @@ def sweep(
     from contrastbench.benchmarks.sweeps.sweep import run
 
     if jobs and jobs_per_device:
-        raise UserError(
-            "--jobs is of all devices, --jobs-per-device of each: leave one of them out"
-        )
+        raise UserError("--jobs and --jobs-per-device exclude each other: leave one of them out")
     check_data_root(data_root)
     workers, per_device = jobs_per_device or jobs or 1, jobs_per_device is not None
     joining = parse_losses(loss or [], {})
@@ -94,7 +90,7 @@ def on_slurm(
     per_device: bool,
     settings: dict[str, str],
 ) -> Iterator[str]:
-    """The script of jobs that run this command without --slurm; or submit it, and say what is next.
+    """Print the script of jobs that run this command, or submit it and say what comes next.
 
     Raises:
         UserError: a setting is wrong, or sbatch refuses.
@@ -119,7 +115,7 @@ def on_slurm(
 
 def check(
     what: opt.What,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes at a time.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of processes at a time.")] = 1,
     loss: opt.Join = None,
     only: opt.Only = None,
     seeds: opt.Seeds = None,
@@ -129,10 +125,11 @@ def check(
     data_root: opt.DataRoot = None,
     device: opt.Device = "auto",
 ) -> None:
-    """Find in seconds what a sweep would fail on hours later; nothing is recorded.
+    """Find in seconds what would make a sweep fail hours later.
 
-    Each dataset is read and each loss takes one step, on the device and with the recipe of its
-    cells; results must take records, and memory and disk must do. Exit code 1: something fails.
+    The check reads each dataset, and each loss takes one step on the device with the recipe of its
+    cells. It tests that results can be written and that memory and disk suffice. Nothing is
+    recorded. Exit code 1: something fails.
 
     Example: bench check my.yaml --jobs 2
     """
@@ -160,17 +157,21 @@ def plan(
     results: opt.Results = Path("results"),
     device: Annotated[
         str | None,
-        typer.Option(help="Forecast for a device that bench check-device has measured, by name."),
+        typer.Option(
+            help="Forecast for the device of this name, which bench check-device measured."
+        ),
     ] = None,
     tflops: Annotated[
         float | None,
-        typer.Option(min=1e-6, help="Of --device, 10^12 operations a second, if not measured."),
+        typer.Option(
+            min=1e-6, help="Speed of --device in 10^12 operations a second, if not measured."
+        ),
     ] = None,
 ) -> None:
-    """Cells that are done, missing or failed, and what the rest will cost.
+    """List what is done, missing or failed, and forecast the rest.
 
-    With --device by records of that device, and where there is none by the operations of the
-    recipe: a lower bound, of products alone.
+    With --device, records of that device give the times. Without such records the forecast is a
+    lower bound: it counts only the matrix products of the recipe.
 
     Example: bench plan adnce-table5 --only column=PROTEINS
     """
@@ -186,7 +187,7 @@ def plan(
         known = throughput(device, results, tflops)
         costs = Estimates(results, known)
     elif tflops is not None:
-        raise UserError("--tflops is of a device: name it with --device")
+        raise UserError("--tflops needs the name of the device: give --device too")
     for line in lines(made, costs):
         say(line)
     if device is not None:
@@ -198,13 +199,13 @@ def merge(
         list[Path] | None, typer.Argument(help="Folders that hold runs/ with records.")
     ] = None,
     shipped: Annotated[
-        bool, typer.Option("--shipped", help="Also the records that come with contrastbench.")
+        bool, typer.Option("--shipped", help="Add the records that come with contrastbench.")
     ] = False,
     results: opt.Results = Path("results"),
 ) -> None:
-    """Add the records of other folders, or those that come with contrastbench.
+    """Add the records of other folders to your own.
 
-    Equal ones are kept as they are; unequal and invalid ones are named and left out.
+    Equal records are kept as they are. Unequal and invalid records are named and left out.
 
     Example: bench merge other/results third/results
 
@@ -232,9 +233,10 @@ def pack(
     ] = False,
     results: opt.Results = Path("results"),
 ) -> None:
-    """Put the finished records of each dataset into one compressed file, a pack.
+    """Pack the finished records of each dataset into one file.
 
-    Every command reads packs beside loose files. Pack again when there are more.
+    The file is compressed. Every command reads packs beside loose files. Pack again when there are
+    more records.
 
     Example: bench pack --results results
     """

@@ -1,4 +1,4 @@
-"""`bench table`, `audit`, `compare` and `report`: what records say, without torch."""
+"""Commands `bench table`, `audit`, `compare` and `report`, from records and without torch."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,22 +18,21 @@ if TYPE_CHECKING:
 @one_moment()
 def table(
     name: Annotated[
-        str | None, typer.Argument(help="A table (bench list tables), or a YAML file.")
+        str | None, typer.Argument(help="Table (bench list tables) or YAML file.")
     ] = None,
-    format_: Annotated[str, typer.Option("--format", help="md, csv or latex.")] = "md",
+    format_: Annotated[str, typer.Option("--format", help="Format: md, csv or latex.")] = "md",
     all_: Annotated[
         bool,
         typer.Option(
             "--all",
-            help="Write every table, and those of YAML files there, as md and csv into the "
-            "results.",
+            help="Write all tables, and those of YAML files in --results, there as md and csv.",
         ),
     ] = False,
     loss: opt.Join = None,
     selection: opt.Selection = None,
     results: opt.Results = Path("results"),
 ) -> None:
-    """A published table beside our numbers, from the records alone.
+    """Show a published table beside our numbers.
 
     Example: bench table adnce-table5 --format latex
     """
@@ -42,7 +41,7 @@ def table(
 
     if all_ and (name or loss or selection or format_ != "md"):
         given = name or "--selection, --format and --loss"
-        raise UserError(f"--all writes every table: leave {given} out, or --all")
+        raise UserError(f"--all writes every table as it is: leave out {given} or --all")
     if all_:
         for path in formats.write_all(results):
             say(path)
@@ -69,7 +68,9 @@ def smoke_tests(table: "Table", results: Path) -> int:
 def audit(
     name: opt.Table, selection: opt.Selection = None, results: opt.Results = Path("results")
 ) -> None:
-    """Our protocol beside the paper's: same, deviating, open, not yet compared.
+    """Compare our protocol with the paper's, setting by setting.
+
+    Each setting is the same, deviating, open in the paper, or not yet compared.
 
     Example: bench audit adnce-table5
     """
@@ -85,17 +86,19 @@ def compare(
     name: opt.Table,
     loss: opt.Join = None,
     baseline: Annotated[
-        str | None, typer.Option(help="A row; default: the first with InfoNCE.")
+        str | None, typer.Option(help="Row to compare with; default: the first with InfoNCE.")
     ] = None,
     test: Annotated[
         str | None,
         typer.Option(
-            help="t or wilcoxon (signed-rank); default: wilcoxon over data sets, t on single ones."
+            help="Test: t or wilcoxon; default: wilcoxon over data sets, t on single ones."
         ),
     ] = None,
-    alpha: Annotated[float, typer.Option(help="Wins and losses have a Holm p up to this.")] = 0.05,
+    alpha: Annotated[
+        float, typer.Option(help="Largest corrected p-value of a win or a loss.")
+    ] = 0.05,
     selection: opt.Selection = None,
-    format_: Annotated[str, typer.Option("--format", help="md, csv or latex.")] = "md",
+    format_: Annotated[str, typer.Option("--format", help="Format: md, csv or latex.")] = "md",
     all_: Annotated[
         bool, typer.Option("--all", help="Show every test, its power, and the ranks as well.")
     ] = False,
@@ -103,7 +106,7 @@ def compare(
 ) -> None:
     """Compare a table's rows with a baseline row.
 
-    The answer first: controls, the effect of each row over data sets, and its verdict.
+    The output begins with controls, the effect of each row over data sets, and its verdict.
 
     Example: bench compare adnce-table5 --baseline ADNCE
     """
@@ -121,15 +124,15 @@ def report(
     names: Annotated[
         list[str] | None, typer.Argument(help="Tables or YAML files; default: all with records.")
     ] = None,
-    output: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
+    output: Annotated[Path, typer.Option(help="File of the page.")] = Path("report.html"),
     plots: Annotated[
-        Path | None, typer.Option(help="A folder for the page's plots, as SVG and PDF.")
+        Path | None, typer.Option(help="Folder for the page's plots, as SVG and PDF.")
     ] = None,
     results: opt.Results = Path("results"),
 ) -> None:
-    """One self-contained HTML page.
+    """Write tables, comparisons and plots into one HTML page.
 
-    Tables, comparisons, plots, and the records behind each number.
+    The page needs no network and links the records behind each number.
 
     Example: bench report --output report.html --plots plots
     """

@@ -1,1 +1,1 @@
-"""Rows of a table against each other: paired tests and ranks."""
+"""Compare the rows of a table by paired tests and ranks."""

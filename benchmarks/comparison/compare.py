@@ -1,4 +1,4 @@
-"""Rows of a table against a baseline row.
+"""Compare the rows of a table with a baseline row.
 
 Paired tests over shared seeds and folds, wins and losses.
 """
@@ -40,7 +40,7 @@ NO_BASE = "the baseline"  # before how that failed
 
 
 class Runs(NamedTuple):
-    """What fills a place: its ok records by data and seed, and how others failed."""
+    """The runs of one place: its ok records by data and seed, and its failures."""
 
     work: list[Experiment]
     ok: ByData
@@ -82,7 +82,7 @@ class Comparison:
 
     @property
     def same(self) -> bool:
-        """Whether the row is the baseline itself here."""
+        """Return whether the row is the baseline itself here."""
         return self.why.startswith("the same ")
 
     @property
@@ -168,7 +168,7 @@ def baseline_row(table: Table, name: str | None = None) -> Row:
         if any(table.runnable(row, column) for column in table.columns)
     }
     if not rows:
-        raise UserError(f"table {table.name} has only quoted rows: there is nothing to compare")
+        raise UserError(f"table {table.name} has only quoted rows: choose another table")
     if name is not None and name not in rows:
         raise unknown(f"row of {table.name} that can be run", name, rows)
     if name is not None:
@@ -177,7 +177,7 @@ def baseline_row(table: Table, name: str | None = None) -> Row:
 
 
 def runs(table: Table, row: Row, column: str, results: Path) -> Runs:
-    """What fills a place, and what became of it."""
+    """Return the runs of a place, with its failures."""
     work, ok = table.experiments(row, column), table.by_data(row, column, results)
     original = table.original(row, column).name
     searched = bool(table.tune and table.tune.search == "staged")
@@ -226,13 +226,13 @@ def same_as(base: Runs, ours: Runs) -> str:
 
 
 def is_same(base: Runs, ours: Runs) -> bool:
-    """Whether two rows are one loss by algebra, so one row of the two has the other's cells."""
+    """Return whether two rows are one loss by algebra, so that one has the other's cells."""
     shares = base.original != base.row or ours.original != ours.row
     return shares and base.original == ours.original
 
 
 def without_pairs(comparison: Comparison, base: Runs, ours: Runs) -> Comparison:
-    """A place where one of both has failed, or where there is nothing to say."""
+    """Return the comparison of a place without shared seeds, which says why."""
     failed = ours.failure and not ours.ok
     if base.failure and not base.ok and (failed or ours.ok):
         comparison = replace(comparison, why=f"{NO_BASE} {base.failure}")
@@ -240,7 +240,7 @@ def without_pairs(comparison: Comparison, base: Runs, ours: Runs) -> Comparison:
 
 
 def on_shared_data(theirs: ByData, mine: ByData) -> tuple[dict[int, Record], dict[int, Record]]:
-    """Records by seed of the first data that both are of, or each one's own.
+    """Return both rows' records by seed, on the first shared data or on each row's own.
 
     Without such, the first data that score both: an untrained encoder has seen no corpus.
     """
@@ -257,7 +257,7 @@ def on_shared_data(theirs: ByData, mine: ByData) -> tuple[dict[int, Record], dic
 
 
 def same_runs(a: list[Experiment], b: list[Experiment]) -> bool:
-    """Whether two rows are one experiment, as where a paper's best temperature is the usual one."""
+    """Return whether two rows are the same experiment."""
     return [(x.loss.complete, x.full_recipe) for x in a] == [
         (x.loss.complete, x.full_recipe) for x in b
     ]
@@ -282,7 +282,7 @@ def with_means(comparison: Comparison, values: Sequence[tuple[float, float]]) ->
 def with_tests(
     comparison: Comparison, pairs: list[tuple[Record, Record]], metric: str, alpha: float
 ) -> Comparison:
-    """Both tests.
+    """Add the tests over seeds and over folds to a comparison.
 
     Folds of one seed are the same samples for every loss, those of two seeds are not.
 
@@ -323,7 +323,7 @@ def redrawn(record: Record) -> float:
 
 
 def decide(comparisons: list[Comparison], test: str, alpha: float) -> list[Comparison]:
-    """Holm's p over all comparisons that have one, and what it says."""
+    """Decide all comparisons by Holm's corrected p-values."""
     chosen = [getattr(comparison, test) for comparison in comparisons]
     adjusted = iter(holm([value.p for value in chosen if value.p is not None]))
     return [
@@ -335,7 +335,7 @@ def decide(comparisons: list[Comparison], test: str, alpha: float) -> list[Compa
 def verdict(
     comparison: Comparison, value: PValue, adjusted: float | None, alpha: float
 ) -> Comparison:
-    """Win, tie or loss, unless there are too few pairs for anything but a tie."""
+    """Return the verdict win, tie or loss; with too few pairs it is a tie."""
     if adjusted is None or comparison.difference is None:
         return replace(comparison, why=comparison.why or value.why)  # failed, or untested
     if value.smallest > alpha:

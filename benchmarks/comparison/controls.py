@@ -26,6 +26,6 @@ def must(row: Row) -> Must:
 
 
 def is_untrained(table: Table, row: Row) -> bool:
-    """Whether the row has no training: the encoder as it is initialised, or the raw input."""
+    """Return whether the row has no training: the untrained encoder or the raw input."""
     column = next((name for name in table.columns if table.runnable(row, name)), None)
     return column is not None and not table.experiment(row, column).trained

@@ -1,4 +1,4 @@
-"""The answer over data sets: each loss's effect as a share of what training gains on a set.
+"""Combine data sets: a loss's effect is a share of what training gains on a set.
 
 A difference of one point says little where training gains thirty, and much where it gains two. So
 an effect is the difference from the baseline over the baseline's gain, and sets of all kinds are
@@ -29,7 +29,7 @@ DEVIATIONS = 2.0  # standard errors that a gain exceeds
 
 @dataclass(frozen=True)
 class Effect:
-    """One row's effects on the sets that count, what they come to, and the verdict."""
+    """One row's effects on the sets that count, their mean and the verdict."""
 
     row: str
     by_set: dict[Set, float]
@@ -73,7 +73,7 @@ class OverSets:
 
     @property
     def unit(self) -> str:
-        """What an effect is counted in."""
+        """Return the unit of the effects."""
         return "% of the training gain" if self.gains else "points"
 
     @property

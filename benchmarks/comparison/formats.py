@@ -154,7 +154,7 @@ def for_papers(
 
 
 def latex_cells(one: Comparison, decimals: int) -> Iterator[str]:
-    """One comparison."""
+    """Yield the LaTeX cells of one comparison."""
     decided = one.verdict in ("win", "loss")
     yield from (latex.text(one.row), latex.text(one.column), str(len(one.seeds)))
     width = "" if one.half_width is None else f" ± {one.half_width:.{decimals}f}"
@@ -165,7 +165,7 @@ def latex_cells(one: Comparison, decimals: int) -> Iterator[str]:
 
 
 def comma_separated(table: Table, base: str, comparisons: list[Comparison]) -> str:
-    """For programs."""
+    """Format comparisons as CSV, one line each."""
     out = io.StringIO()
     writer = csv.DictWriter(out, list(as_dict(table, base, comparisons[0])), lineterminator="\n")
     writer.writeheader()
@@ -174,7 +174,7 @@ def comma_separated(table: Table, base: str, comparisons: list[Comparison]) -> s
 
 
 def as_dict(table: Table, base: str, comparison: Comparison) -> dict[str, Any]:
-    """One comparison, flat."""
+    """Flatten one comparison into a row of the CSV."""
     return {
         "table": files.no_formula(table.name),
         "method": files.no_formula(comparison.row),

@@ -88,14 +88,14 @@ def cells(comparison: Comparison, decimals: int) -> list[str]:
 
 
 def seeds_text(comparison: Comparison) -> str:
-    """How many seeds would find the difference that is seen."""
+    """Return how many seeds would find the observed difference."""
     if comparison.detectable is None:
         return "-"
     return str(comparison.seeds_needed or "no number")
 
 
 def legend(comparisons: list[Comparison], test: str, alpha: float) -> str:
-    """How to read it."""
+    """Explain how to read the table."""
     sizes = sorted({len(comparison.seeds) for comparison in comparisons})
     smallest = ", ".join(
         f"{n} pairs cannot give less than {2.0 ** (1 - n):.4g}" for n in sizes if n > 1
@@ -112,7 +112,7 @@ def legend(comparisons: list[Comparison], test: str, alpha: float) -> str:
 
 
 def effect_lines(base: str, over: OverSets, comparisons: list[Comparison]) -> Iterator[str]:
-    """A line for each row: its effect over data sets, or each set where these are few."""
+    """Yield a line for each row: its effect over data sets, or on each of few sets."""
     if not over.decides:
         yield from as_table(difference_cells(comparisons))
         return
@@ -144,7 +144,7 @@ def effect_cells(one: Effect, over: OverSets, domains: Sequence[str], by_set: st
 
 
 def difference_cells(comparisons: Sequence[Comparison]) -> list[list[str]]:
-    """A row's difference on each data set with half of its interval, and what is decided."""
+    """Return a row's differences by data set, with half intervals and verdicts."""
     columns = list(dict.fromkeys(one.column for one in comparisons))
     rows = dict.fromkeys(one.row for one in comparisons)
     found = {(one.row, one.column): difference_text(one) for one in comparisons}
@@ -170,7 +170,7 @@ def difference_text(one: Comparison) -> str:
 
 
 def set_verdicts(count: Counter[str]) -> str:
-    """How many single sets have which verdict.
+    """Return how many single sets have which verdict.
 
     >>> set_verdicts(Counter({"win": 1, "tie": 3}))
     '1 better, 3 undecided'

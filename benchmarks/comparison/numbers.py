@@ -7,7 +7,7 @@ def number(value: float | None, decimals: int) -> str:
 
 
 def signed(value: float, decimals: int) -> str:
-    """With its sign, which what rounds to zero has none of.
+    """Format a number with its sign, unless it rounds to zero.
 
     >>> signed(2.25, 2), signed(-0.71, 1), signed(-0.01, 1)
     ('+2.25', '-0.7', '0.0')

@@ -1,4 +1,4 @@
-"""Rows of a table ranked over its columns."""
+"""Rank the rows of a table over its columns."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Ranks:
 
     @property
     def missing(self) -> str:
-        """What has no part in them, in a sentence or two; nothing where all has.
+        """Say which methods and columns are not ranked; empty if all are.
 
         >>> Ranks([], [], ["MUTAG"], ["mine.py:Mine"], None, []).missing
         'Left out, as not every method has run: MUTAG. Not ranked, with few runs: mine.py:Mine.'
@@ -34,7 +34,7 @@ class Ranks:
         return " ".join(self.missing_parts())
 
     def missing_parts(self) -> Iterator[str]:
-        """Columns and rows."""
+        """Yield a sentence each on the columns left out and the rows without a rank."""
         if self.left_out:
             yield f"Left out, as not every method has run: {', '.join(self.left_out)}."
         if self.unranked:
@@ -95,10 +95,10 @@ def is_ranked(row: Row) -> bool:
 
 
 def filled(place: Entry) -> bool:
-    """Whether something of ours stands there, if only that it failed."""
+    """Return whether the place has a result of ours, or a failure."""
     return bool(place.ours or place.failed)
 
 
 def row_of(line: Sequence[Entry]) -> str:
-    """A line's method."""
+    """Return the name of a line's method."""
     return line[0].row.name

@@ -1,4 +1,4 @@
-"""What the runs of a table could have seen on one data set."""
+"""Report which differences the runs of a table could detect on one data set."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from contrastbench.benchmarks.comparison.compare import Comparison
 
 @dataclass(frozen=True)
 class Sight:
-    """What the runs of a column could have seen: the median over the methods."""
+    """The smallest difference that a column's runs can detect: the median over the methods."""
 
     column: str
     seeds: int
@@ -28,7 +28,7 @@ def sights(comparisons: Iterable[Comparison]) -> list[Sight]:
 
 
 def sight(column: str, tested: Sequence[Comparison]) -> Sight:
-    """One column's."""
+    """Summarise how small a difference the comparisons in one column can detect."""
     seeds = max(len(one.seeds) for one in tested)
     smallest = median(one.detectable for one in tested if one.detectable is not None)
     points = (inf if one.seeds_a_point is None else one.seeds_a_point for one in tested)
@@ -36,7 +36,7 @@ def sight(column: str, tested: Sequence[Comparison]) -> Sight:
 
 
 def sight_text(seen: Sequence[Sight]) -> str:
-    """What a table could have seen, in a sentence or two; nothing where nothing was tested.
+    """Say which differences a table could detect; empty if nothing was tested.
 
     >>> sight_text([Sight("A", 5, 1.0, 7), Sight("B", 5, 3.04, inf)])
     'These runs would have shown a true difference of 1.0 points (A) to 3.0 (B) on one data set four times in five. A claim of one point takes 7 seeds (A); no number is enough on B.'
@@ -55,7 +55,7 @@ def sight_text(seen: Sequence[Sight]) -> str:
 
 
 def a_point_text(seen: Sequence[Sight]) -> str:
-    """How many seeds a claim of one percent point takes."""
+    """Say how many seeds a claim of one percent point takes."""
     never = [one.column for one in seen if not isfinite(one.seeds_a_point)]
     some = sorted(
         (one for one in seen if isfinite(one.seeds_a_point)), key=lambda one: one.seeds_a_point

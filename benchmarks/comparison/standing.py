@@ -1,4 +1,4 @@
-"""How methods stand over all sets, each of which counts once, as in the test of the ranks."""
+"""Order methods over all sets, where each set counts once, as in the rank test."""
 
 from dataclasses import dataclass
 from math import isfinite
@@ -11,7 +11,7 @@ from contrastbench.benchmarks.tables.table import Table
 
 @dataclass(frozen=True)
 class Standing:
-    """One method's."""
+    """The rank and the gain of one method over all columns."""
 
     row: str
     rank: float  # mean over the columns; 1 is best
@@ -41,7 +41,7 @@ def standings(table: Table, placed: Ranks) -> list[Standing]:
 
 
 def untrained_row(table: Table, placed: Ranks) -> int | None:
-    """The place of the encoder as it is initialised among the ranked rows, if it is there."""
+    """Return the place of the untrained encoder among the ranked rows, if it is there."""
     rows = {row.name: row for row in table.rows}
     for j, name in enumerate(placed.rows):
         work = table.experiment(rows[name], placed.columns[0])

@@ -198,12 +198,12 @@ def seeds_needed(
 
 
 def too_few(n: int, smallest: float) -> PValue:
-    """No p."""
+    """Return a missing p-value because there are too few pairs."""
     return PValue(None, smallest, f"n too small: {n} pair{'' if n == 1 else 's'}")
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """Holm's step-down p-values.
+    """Adjust p-values by Holm's step-down method.
 
     The i-th smallest of m times m - i + 1, at least its predecessor's, at most 1.
 

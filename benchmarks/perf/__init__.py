@@ -1,1 +1,1 @@
-"""Times and memory, measured side by side with what people use today."""
+"""Measure times and memory side by side with common libraries."""

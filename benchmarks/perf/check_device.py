@@ -1,4 +1,4 @@
-"""`bench check-device`: whether a device computes what a CPU does, repeats itself, and how fast.
+"""Check for `bench check-device` that a device agrees with a CPU, and measure its speed.
 
 What a user runs once on a new machine. Each check returns what it found; what it raises is a
 failure, and the next one follows.
@@ -57,7 +57,7 @@ BUSY = 0.5  # of each CPU by others, above which speeds are said to be too low
 
 @dataclass(frozen=True)
 class Work:
-    """What is checked, and how much is done for it."""
+    """The device that is checked, and the size of the work."""
 
     device: torch.device
     domains: tuple[str, ...] = tuple(DOMAINS)
@@ -65,12 +65,12 @@ class Work:
     small: bool = False  # sizes for a test of the checks themselves
 
     def size(self, small: int, cpu: int, cuda: int) -> int:
-        """By what there is to compute with."""
+        """Choose a size for a small check, a CPU or a CUDA device."""
         return small if self.small else cuda if self.device.type == "cuda" else cpu
 
     @property
     def installed(self) -> tuple[str, ...]:
-        """The domains whose libraries are there."""
+        """Return the domains whose libraries are installed."""
         found = []
         for name in self.domains:
             with suppress(UserError):
@@ -85,7 +85,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Found:
-    """What a check has to say."""
+    """The findings of a check."""
 
     said: str
     figures: dict[str, float] = field(default_factory=dict)
@@ -96,7 +96,7 @@ Check = Callable[[Work], Found]
 
 
 def run(work: Work, report: DeviceReport) -> Iterator[str]:
-    """Do every check, note it in the report, and say so in a line each."""
+    """Do every check, note it in the report, and yield a line for each."""
     start = time.monotonic()
     for name, check in CHECKS.items():
         begun = time.monotonic()
@@ -112,7 +112,7 @@ def run(work: Work, report: DeviceReport) -> Iterator[str]:
 
 
 def outcome(check: Check, work: Work) -> tuple[bool, Found]:
-    """Whether a check passed, and what it found or what went wrong."""
+    """Return whether a check passed, with its findings or its error."""
     try:
         with redirect_stderr(StringIO()):  # what domains say of their data, time and again
             return True, check(work)
@@ -123,7 +123,7 @@ def outcome(check: Check, work: Work) -> tuple[bool, Found]:
 
 
 def new_report(device: torch.device) -> DeviceReport:
-    """What is known of a device before anything was checked."""
+    """Make the report of a device before any check."""
     about = environment(device)
     names = ("device_memory_gib", "device_count", "deterministic", "tf32")
     told = {key: about[key] for key in names if key in about}
@@ -151,7 +151,7 @@ def losses_of_the_cpu(work: Work) -> Found:
 
 
 def distance(name: str, title: str, dtype: torch.dtype, device: torch.device) -> float:
-    """How far a loss's value and gradients on the device are from those on the CPU."""
+    """Return how far a loss's value and gradients on the device are from those on the CPU."""
     results = []
     for place in (torch.device("cpu"), device):
         views = [view.to(place).requires_grad_() for view in random_views(0, 37, 16, dtype)]
@@ -165,7 +165,7 @@ def distance(name: str, title: str, dtype: torch.dtype, device: torch.device) ->
 
 
 def pair(title: str, views: Sequence[Tensor]) -> Contrast:
-    """Who meets whom, classes on the views' device."""
+    """Pair the views by the named pairing, with labels on the views' device."""
     if title != "same_class":
         return PAIRINGS[title](views)
     labels = torch.arange(len(views[0]), device=views[0].device) % 10
@@ -173,7 +173,7 @@ def pair(title: str, views: Sequence[Tensor]) -> Contrast:
 
 
 def steps_without_waiting(work: Work) -> Found:
-    """In a step of each domain the host never waits for the device."""
+    """Check that the host never waits for the device in a step of each domain."""
     for name in work.installed:
         domain, loss = work.open(name), get_loss(CELL_LOSS).to(work.device)
         model, batches = domain.model(), list(domain.batches(0))
@@ -229,7 +229,7 @@ def trained(name: str, device: torch.device) -> tuple[float, dict[str, float], l
 
 
 def differing(one: Any, other: Any) -> str:
-    """Where two results part."""
+    """Say where two results begin to differ."""
     pairs = zip(one[2], other[2], strict=True)
     epoch = next((k for k, (a, b) in enumerate(pairs, 1) if a != b), None)
     return f"from epoch {epoch} on" if epoch else f"scores {one[0]:.2f} and {other[0]:.2f}"
@@ -254,7 +254,7 @@ def resumed(work: Work) -> Found:
 def trained_model(
     work: Work, name: str, checkpoint: Path | None = None, look: Look | None = None
 ) -> tuple[nn.Module, Any]:
-    """A small model, and what its training has seen."""
+    """Train a small model, and return it with the course of its training."""
     domain, loss = work.open(name), get_loss(CELL_LOSS).to(work.device)
     torch.manual_seed(0)
     return train(domain, loss, checkpoint, look=look)
@@ -339,7 +339,7 @@ def tiny(name: str) -> Experiment:
 
 
 def listed(work: Work) -> str:
-    """The domains that were there, and those whose libraries are not."""
+    """Return the domains that were checked, and those whose libraries are missing."""
     missing = [name for name in work.domains if name not in work.installed]
     without = f"; not installed: {', '.join(missing)}" if missing else ""
     return ", ".join(work.installed) + without

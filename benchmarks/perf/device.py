@@ -1,4 +1,4 @@
-"""`bench perf device`: what a training asks of an accelerator, counted without one.
+"""Count what a training asks of an accelerator, without one, for `bench perf device`.
 
 An accelerator is idle while it waits: for launches, for what the host reads back before it goes on,
 and for copies. They are counted on a device that is the CPU in disguise (`shadow`), for steps in
@@ -47,7 +47,7 @@ def report(
         UserError: an unknown loss, or a device.
     """
     if device.type != "cpu":
-        raise UserError("bench perf device counts on the CPU: leave --device out")
+        raise UserError("bench perf device runs only on the CPU: leave --device out")
     for name in losses:
         complete(name, {})  # an unknown one is named at once
     shadow()
@@ -67,7 +67,7 @@ def report(
 
 
 def training(domain: str, loss: str, data_root: Path | None = None) -> tuple[Counts, Counts]:
-    """What a step asks for, and what is besides from one epoch to the next."""
+    """Return the counts of one step, and of the work between two epochs."""
     about = declaration(domain)
     experiment = Experiment(domain, about.default, LossSpec(loss), {**about.tiny, **STEPS[domain]})
     opened = open_domain(experiment, 0, data_root, shadow())
@@ -80,7 +80,7 @@ def training(domain: str, loss: str, data_root: Path | None = None) -> tuple[Cou
 def steps_asked(
     domain: AnyDomain, loss: Loss, look: Look = lambda seen, batch: seen
 ) -> list[Counts]:
-    """What a training asks for from each step's loss to the next one's.
+    """Return the counts from each step's loss to the next one's.
 
     The last step of an epoch has the end of that epoch and the beginning of the next with it.
     """

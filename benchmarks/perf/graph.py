@@ -1,4 +1,4 @@
-"""`bench perf graph`.
+"""Measure graph training for `bench perf graph`.
 
 Where an epoch and an evaluation spend their time, measured side by side in one run.
 """

@@ -1,4 +1,4 @@
-"""`bench perf image`.
+"""Measure image training for `bench perf image`.
 
 Views against torchvision's and timm's on one Pillow image after the other, a training step, and how
 much of the decoding of files (`--only folder:PATH`) is done while a step computes.
@@ -176,7 +176,7 @@ def step_times(images: Tensor, width: float) -> tuple[float, float, float, float
 
 
 def per_image(policy: Policy) -> Callable[[Image.Image], Tensor]:
-    """The same view by torchvision's transforms of Pillow images, and timm's RandAugment."""
+    """Return the same view made by torchvision's transforms and timm's RandAugment."""
     jitter = transforms.ColorJitter(*policy.strength)
     steps = [
         transforms.RandomResizedCrop(policy.size, policy.scale, policy.ratio),

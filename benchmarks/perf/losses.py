@@ -56,7 +56,7 @@ def report(
 
 
 def cell(name: str, size: int, device: torch.device = CPU, gigabytes: float = GIGABYTES) -> str:
-    """One entry of the table, from a process of its own."""
+    """Return one entry of the table, measured in a process of its own."""
     if name in PEERS and importlib.util.find_spec(PEERS[name]) is None:
         return "not installed"
     command = [

@@ -1,4 +1,4 @@
-"""`bench perf records`.
+"""Measure record reading for `bench perf records`.
 
 How long tables, plans, comparisons and merges take over thousands of records, loose and packed.
 
@@ -62,7 +62,7 @@ finally:
 
 
 class Made(NamedTuple):
-    """A made-up record."""
+    """A made-up record with its checksum and its bytes."""
 
     record: Record
     checksum: str
@@ -191,7 +191,7 @@ def write_loose(made: Iterable[Made], dataset: Path) -> int:
 
 
 def write_pack(made: Iterable[Made], dataset: Path) -> int:
-    """One pack; how many records there are."""
+    """Write one pack, and return its number of records."""
     dataset.mkdir(parents=True)
     some, rest = list(islice(made := iter(made), packing.SAMPLES)), made
     dictionary = b"".join(one.data for one in some)[-packs.WINDOW :]

@@ -1,4 +1,4 @@
-"""`bench perf sentence`.
+"""Measure sentence encoding for `bench perf sentence`.
 
 The whole STS suite encoded here and by sentence-transformers, side by side in one run.
 
@@ -34,7 +34,7 @@ ROUNDS = 8
 
 @dataclass
 class Way:
-    """One way to encode the suite, what it is given and what it took."""
+    """One way to encode the suite, with its inputs and its time."""
 
     name: str
     encode: Callable[[list[str]], Tensor]
@@ -97,7 +97,7 @@ def table(name: str, domain: SentenceDomain) -> Iterator[str]:
 
 
 def take_turns(ways: list[Way]) -> None:
-    """Every way's share of every round."""
+    """Let every way take its share of every round."""
     for way in ways:
         way.encode(way.sentences[:64])  # what is loaded at the first call belongs to nobody
     with Progress(ROUNDS * len(ways), "encoding in turns") as progress:

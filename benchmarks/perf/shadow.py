@@ -69,7 +69,7 @@ PROMOTED = ("cat", "stack")  # to the widest operand
 
 @dataclass
 class Counts:
-    """What the device was asked for."""
+    """The launches, host reads and copies of the shadow device."""
 
     launches: int = 0
     host_reads: int = 0
@@ -80,7 +80,7 @@ class Counts:
     launched: Counter[str] = field(default_factory=Counter)  # by operation
 
     def __sub__(self, earlier: "Counts") -> "Counts":
-        """What was asked for since then."""
+        """Return the counts since an earlier moment."""
         return Counts(*(getattr(self, x.name) - getattr(earlier, x.name) for x in fields(self)))
 
 
@@ -89,7 +89,7 @@ active: list[Counts] = []  # innermost last; each is told of everything
 
 @contextmanager
 def counting() -> Iterator[Counts]:
-    """What the shadow device is asked for meanwhile."""
+    """Count what the shadow device does within the block."""
     active.append(Counts())
     try:
         yield active[-1]
@@ -174,7 +174,7 @@ class Generator(torch.Generator):
 
 
 def run(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """An operation on CPU tensors held by shadows, and the shadows of what it gives."""
+    """Run an operation on the CPU tensors of shadows, and return shadows of its results."""
     operands: list[Tensor] = []
     gather(args, operands)
     gather(kwargs.values(), operands)
@@ -191,7 +191,7 @@ def run(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def is_shadow(kwargs: dict[str, Any]) -> bool:
-    """Whether the result shall be on the device."""
+    """Return whether the result shall be on the device."""
     return torch.device(kwargs["device"]).type == NAME
 
 
@@ -235,7 +235,7 @@ def count(
     operands: list[Tensor],
     onto_host: bool,
 ) -> None:
-    """Tell what the operation asks of the device.
+    """Count the operation's launches, host reads and copies.
 
     Raises:
         RuntimeError: its operands are of two devices.
@@ -279,7 +279,7 @@ def refuse(func: Any, args: Sequence[Any], kwargs: dict[str, Any], host: list[Te
 
 @cache
 def is_view(func: Any) -> bool:
-    """Whether the result is another look at an operand's memory."""
+    """Return whether the result is another look at an operand's memory."""
     return any(r.alias_info is not None and not r.alias_info.is_write for r in func._schema.returns)
 
 
@@ -304,7 +304,7 @@ kept: list[torch.library.Library] = []  # what is registered lives as long as th
 
 
 def backend() -> Any:
-    """What torch asks of a device's module, and `domains.base.generator` of one in Python."""
+    """Return the module that torch asks about the device."""
     return SimpleNamespace(
         Generator=Generator,
         current_device=lambda: 0,
@@ -356,7 +356,7 @@ def cast(func: Any, types: Callable[[list[Tensor]], torch.dtype], *args: Any, **
 
 
 def lowered(operands: list[Tensor]) -> torch.dtype:
-    """Autocast's type."""
+    """Return the type that autocast lowers operands to."""
     return torch.get_autocast_dtype(NAME)
 
 

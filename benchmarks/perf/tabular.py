@@ -1,4 +1,4 @@
-"""`bench perf tabular`.
+"""Measure tabular training for `bench perf tabular`.
 
 What views add to the step of the model alone, measured side by side in one run.
 """

@@ -1,4 +1,4 @@
-"""How long things take, for the benchmarks that print ratios."""
+"""Measure times for the benchmarks that print ratios."""
 
 import time
 from collections.abc import Callable
@@ -12,7 +12,7 @@ CPU = torch.device("cpu")
 
 
 def seconds(work: Callable[[], Any], device: torch.device = CPU) -> float:
-    """How long it takes once, until the device has done it too."""
+    """Return the seconds of one run, until the device has finished too."""
     synchronize(device)
     start = time.perf_counter()
     work()

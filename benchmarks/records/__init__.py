@@ -1,1 +1,1 @@
-"""Records: what a cell is, and the immutable file that its result becomes."""
+"""Records: the identity of a cell, and the immutable file that holds its result."""

@@ -1,4 +1,4 @@
-"""What `bench check-device` found: one JSON file for each device; `bench plan --device` reads it.
+"""Device reports: `bench check-device` writes one JSON file for each, `bench plan` reads it.
 
 Brings no torch.
 """
@@ -17,7 +17,7 @@ SCHEMA = 1
 
 @dataclass
 class DeviceReport:
-    """A machine's device: what it is, what was checked, and how fast it is."""
+    """A report on a device: its description, its checks and its speeds."""
 
     # name, type, device_memory_gib, device_count, deterministic, tf32, as far as there are such
     device: dict[str, Any]
@@ -33,12 +33,12 @@ class DeviceReport:
 
     @property
     def ok(self) -> bool:
-        """Whether all that was checked is as it should be."""
+        """Return whether all that was checked is as it should be."""
         return all(check["ok"] for check in self.checks.values())
 
     @property
     def name(self) -> str:
-        """The device's name as a file's.
+        """Return the device's name in a form that suits a file name.
 
         >>> DeviceReport({"name": "NVIDIA H100 80GB HBM3"}, {}).name
         'nvidia-h100-80gb-hbm3'
@@ -46,7 +46,7 @@ class DeviceReport:
         return re.sub(r"[^a-z0-9]+", "-", self.device["name"].lower()).strip("-")
 
     def write(self, path: Path) -> None:
-        """Replace the file.
+        """Write the report, replacing an older one.
 
         Raises:
             UserError: it cannot be written.
@@ -59,12 +59,12 @@ class DeviceReport:
 
 
 def place(results: Path, name: str) -> Path:
-    """Where a device's report stands in a folder of results."""
+    """Return the path of a device's report in a folder of results."""
     return results / "devices" / f"{name}.json"
 
 
 def read(path: Path) -> DeviceReport:
-    """A device's report.
+    """Read a device's report.
 
     Raises:
         UserError: there is none, or the file holds something else.

@@ -1,4 +1,4 @@
-"""An experiment is what tables show and sweeps run; with a seed it is a cell, which has a record.
+"""Experiments, which tables show and sweeps run; an experiment with a seed is a cell.
 
 Brings no torch.
 """
@@ -23,7 +23,7 @@ ByData = dict[str, dict[int, Record]]  # by data hash, then seed
 
 @dataclass(frozen=True)
 class Experiment:
-    """One loss on one dataset by one recipe; values that are not given have their defaults."""
+    """One loss on one dataset with one recipe; missing values take their defaults."""
 
     domain: str
     dataset: str
@@ -32,12 +32,12 @@ class Experiment:
 
     @property
     def trained(self) -> bool:
-        """Whether there is a loss to train with."""
+        """Return whether there is a loss to train with."""
         return self.loss.name != "none"
 
     @cached_property
     def full_recipe(self) -> Recipe:
-        """The recipe after defaults, beside this loss."""
+        """Return the recipe with its defaults for this loss."""
         return make_recipe(self.domain, self.recipe).beside(self.loss.complete.params)
 
     def check(self) -> None:
@@ -48,7 +48,7 @@ class Experiment:
 
     @cached_property
     def recorded_recipes(self) -> tuple[dict[str, Any], ...]:
-        """What records may have as the recipe.
+        """Return the recipes under which records of this experiment may have been stored.
 
         Names of the data root as they are, paths as hashes.
         """
@@ -57,14 +57,14 @@ class Experiment:
 
     @cached_property
     def key(self) -> str:
-        """Equal for equal experiments."""
+        """Return a key that is equal for equal experiments."""
         recipe, loss = self.full_recipe, self.loss.complete
         identity = (loss.name, loss.params, self.loss.code, recipe.protocol)
         return store.digest((self.domain, self.dataset, *identity, recipe.model_dump(mode="json")))
 
     @property
     def label(self) -> str:
-        """For people: domain, dataset, loss and the parameters that are given.
+        """Return a label for people: domain, dataset, loss and given parameters.
 
         >>> Experiment("graph", "MUTAG", LossSpec("adnce", {"mu": 0.7}), {}).label
         'graph MUTAG adnce(mu=0.7)'
@@ -72,11 +72,11 @@ class Experiment:
         return f"{self.domain} {self.dataset} {self.loss.label}"
 
     def folder(self, results: Path) -> Path:
-        """Where its records stand, beside those with other parameters or recipes."""
+        """Return the folder of its records; other parameters and recipes share it."""
         return store.folder(results, self.domain, self.dataset, self.loss.complete.name)
 
     def matches(self, record: Record) -> bool:
-        """Whether the record is of the same loss, parameters, recipe and protocol.
+        """Return whether the record is of the same loss, parameters, recipe and protocol.
 
         Seed and status may be any, so that records of one key are compared once.
 
@@ -87,13 +87,13 @@ class Experiment:
         return self.matches_key(record["key"], lambda: record)
 
     def matches_key(self, key: str, identity: Callable[[], Record]) -> bool:
-        """As `matches` says, of a record with that key, whose identity is asked for once."""
+        """Return whether a record with that key matches; its identity is read once per key."""
         if key not in self.compared:
             self.compared[key] = self.compare(identity())
         return self.compared[key]
 
     def compare(self, record: Record) -> bool:
-        """As `matches` says."""
+        """Compare a record's identity with this experiment."""
         if record["loss"] != self.loss.complete.name:
             return False
         params = {**self.default_params, **record["params"]}
@@ -108,32 +108,32 @@ class Experiment:
 
     @cached_property
     def compared(self) -> dict[str, bool]:
-        """Whether records match, by their keys."""
+        """Return whether records match, by their keys."""
         return {}
 
     @cached_property
     def default_recipe(self) -> dict[str, Any]:
-        """The recipe that the domain has if no value is given."""
+        """Return the domain's default recipe."""
         return make_recipe(self.domain, {}).model_dump(mode="json")
 
     @cached_property
     def default_params(self) -> dict[str, Any]:
-        """The parameters that a registered loss has if none is given.
+        """Return the default parameters of a registered loss.
 
         Another release of one's own is another loss: its records have all of them.
         """
         return {} if self.loss.code else LossSpec(self.loss.name).complete.params
 
     def records(self, results: Path) -> list[Record]:
-        """Its records, those of failed tries too; not to be changed."""
+        """Return its records, including failed runs; do not change them."""
         return records_of([self], results)
 
     def finished(self, results: Path) -> Iterator[Record]:
-        """Its finished records, ok or diverged."""
+        """Yield its finished records, ok or diverged."""
         return (record for record in self.records(results) if record["status"] in store.FINAL)
 
     def ok_by_data(self, results: Path, but: Container[int] = ()) -> ByData:
-        """The ok records by their data, and for each data one by seed.
+        """Return the ok records by data and seed.
 
         Numbers of different data are never mixed: a set that was changed, or a converted copy of
         it, has its own. The declared set's come before those of a known copy, then more seeds
@@ -151,7 +151,7 @@ class Experiment:
         return in_order(records)
 
     def ok_by_seed(self, results: Path) -> dict[int, Record]:
-        """The ok records by seed of the data that come first."""
+        """Return the ok records by seed, on the preferred data."""
         return next(iter(self.ok_by_data(results).values()), {})
 
 
@@ -183,7 +183,7 @@ def make_experiment(
     tiny: bool = False,
     target: str | None = None,
 ) -> Experiment:
-    """The experiment, on the domain's embedded dataset if none is named.
+    """Make an experiment; the default dataset is the domain's embedded one.
 
     Args:
         domain: its name.
@@ -200,7 +200,7 @@ def make_experiment(
     values = {**(about.tiny if tiny else {}), **recipe}
     if target is not None:
         if "target" not in about.recipe.model_fields:
-            raise UserError(f"--target names a column of a table: domain {domain} has none")
+            raise UserError(f"domain {domain} has no target column: leave --target out")
         values["target"] = target
     dataset = dataset or about.default
     check_dataset(domain, dataset)
@@ -208,7 +208,7 @@ def make_experiment(
 
 
 def in_order(records: ByData) -> ByData:
-    """The declared set's before those of a known copy, then more seeds first; seeds ascending."""
+    """Order records by data: the declared set first, then sets with more seeds; seeds ascend."""
 
     def rank(item: tuple[str, dict[int, Record]]) -> tuple[bool, int, str]:
         data_hash, by_seed = item
@@ -222,7 +222,7 @@ def in_order(records: ByData) -> ByData:
 
 @dataclass(frozen=True)
 class Cell:
-    """An experiment with a seed on data that were read: all that can change a number."""
+    """An experiment with a seed on data that were read: all that determines a number."""
 
     experiment: Experiment
     seed: int
@@ -231,7 +231,7 @@ class Cell:
 
     @cached_property
     def identity(self) -> Record:
-        """The record's fields that say what it is of."""
+        """Return the fields of the record that identify the cell."""
         work, loss = self.experiment, self.experiment.loss.complete
         return {
             "domain": work.domain,
@@ -247,15 +247,15 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """The same for all seeds."""
+        """Return the key of the cell, which is the same for all seeds."""
         return store.key(self.identity)
 
     def path(self, results: Path, suffix: str = "") -> Path:
-        """Where its record stands."""
+        """Return the path of its record."""
         return store.path(results, self.identity, suffix)
 
     def finished(self, results: Path) -> tuple[Record, Path] | None:
-        """Its record and where that stands; one that is older than a key of the recipe, too."""
+        """Return its record and the record's path, also if it lacks newer keys of the recipe."""
         path = self.path(results)
         if found := reading.find(path):
             return found, path

@@ -1,4 +1,4 @@
-"""Encoders that were exported, found by the record of their cell, which holds no weights."""
+"""Find exported encoders by the record of their cell, since records hold no weights."""
 
 import json
 import shlex
@@ -20,19 +20,19 @@ IDENTITY = ("domain", "dataset", "loss", "loss_code", "protocol", "data_hash", "
 
 
 def note(folder: Path, identity: Record) -> None:
-    """Say in an export which cell it is of."""
+    """Write into an export which cell it comes from."""
     (folder / CELL).write_text(store.canonical(identity) + "\n", encoding="utf-8")
 
 
 def of_record(path: Path) -> Path:
-    """The export of a record, from the folder `encoders` beside its `runs`.
+    """Return the export of a record, which is in the folder `encoders` beside `runs`.
 
     Raises:
         UserError: there is no such record, or no export of its cell.
     """
     whole = path.absolute()
     if len(whole.parents) < DEPTH or (record := reading.find(whole)) is None:
-        raise UserError(f"no record {path}: bench run prints where they are")
+        raise UserError(f"the record {path} does not exist: give a path that bench run has printed")
     folder = whole.parents[DEPTH - 1] / FOLDER
     for cell in sorted(folder.glob(f"*/{CELL}")):
         with one_line(cell, "export it again"):
@@ -43,7 +43,7 @@ def of_record(path: Path) -> Path:
 
 
 def same_cell(found: Record, record: Record) -> bool:
-    """Whether both are of one cell; what only one has a key of is the default in the other."""
+    """Return whether both are of one cell; a key that only one has stands for its default."""
     if any(found[key] != record[key] for key in IDENTITY):
         return False
     return all(
@@ -53,13 +53,13 @@ def same_cell(found: Record, record: Record) -> bool:
 
 
 def defaults(record: Record) -> dict[str, dict[str, Any]]:
-    """Of the loss's parameters and the recipe; a user's own loss may not be at hand."""
+    """Return the default parameters and recipe; a user's own loss has no known parameters."""
     params = {} if record["loss_code"] else LossSpec(record["loss"]).complete.params
     return {"params": params, "recipe": make_recipe(record["domain"], {}).model_dump(mode="json")}
 
 
 def command(record: Record, folder: Path) -> str:
-    """What makes the export; a finished cell is trained again in another folder of results."""
+    """Return the command that makes the export in another folder of results."""
     loss = f"FILE.py:{record['loss']}" if record["loss_code"] else record["loss"]
     words = ["bench", "run", "--domain", record["domain"], "--dataset", record["dataset"]]
     words += ["--loss", loss, "--seeds", str(record["seed"])]

@@ -1,4 +1,4 @@
-"""Cells that gave no number: a loss that diverges on a set has failed there, it is not missing."""
+"""Failed cells: where a loss diverges on a dataset, its cell has failed and is not missing."""
 
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence
@@ -17,12 +17,12 @@ ORDER = STATUSES  # what a seed came to: the best of its tries
 
 
 def best(records: Sequence[Record]) -> Record:
-    """The try that counts: a failure is forgotten where a later try went well."""
+    """Return the run that counts: a later success replaces a failure."""
     return min(records, key=lambda record: ORDER.index(record["status"]))
 
 
 def failed_by_data(trials: Sequence[Experiment], results: Path, but: Container[int] = ()) -> ByData:
-    """Seeds that every trial has tried and none has a number of, with the best of their tries.
+    """Return the best failed run of each seed that every trial tried without success.
 
     Args:
         trials: one experiment, or those that its folds choose among.
@@ -40,7 +40,7 @@ def failed_by_data(trials: Sequence[Experiment], results: Path, but: Container[i
 
 
 def by_place(records: Iterable[Record]) -> dict[tuple[str, int], list[Record]]:
-    """Records by their data and seed."""
+    """Group records by data and seed."""
     places: dict[tuple[str, int], list[Record]] = {}
     for record in records:
         places.setdefault((record["data_hash"], record["seed"]), []).append(record)
@@ -48,7 +48,7 @@ def by_place(records: Iterable[Record]) -> dict[tuple[str, int], list[Record]]:
 
 
 def in_words(failed: Sequence[Record], ok: int) -> str:
-    """How many of the seeds ended how.
+    """Return in words how many seeds ended in which way.
 
     >>> in_words([{"status": "diverged"}, {"status": "diverged"}], ok=3)
     'diverged (2 of 5)'

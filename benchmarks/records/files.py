@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, whoever reads or writes beside."""
+"""Write files atomically, so that readers see a whole file or none."""
 
 import os
 import platform
@@ -16,7 +16,7 @@ AT_ONCE = 32  # files that wait for the disk
 
 
 def host() -> str:
-    """Whose process numbers these are: the machine's name, and which of its containers."""
+    """Return a name for this machine and container, within which process numbers are unique."""
     try:
         processes = Path("/proc/self/ns/pid").readlink()
     except OSError:
@@ -35,13 +35,13 @@ def temporary(folder: Path) -> Path:
 
 
 def sweep(folder: Path) -> None:
-    """Remove files on their way whose process was of this host and is dead."""
+    """Remove temporary files of this host's processes that have ended."""
     for path in of_dead_owners(folder, before="", after="tmp"):
         path.unlink(missing_ok=True)
 
 
 def of_dead_owners(folder: Path, before: str, after: str) -> Iterator[Path]:
-    """Yield files with an owner in their names whose process was of this host and is dead.
+    """Yield the files named after processes of this host that have ended.
 
     Args:
         folder: where the files are.
@@ -55,7 +55,7 @@ def of_dead_owners(folder: Path, before: str, after: str) -> Iterator[Path]:
 
 
 def alive(number: int) -> bool:
-    """Whether there is a process of this number; where that cannot be asked, there may be."""
+    """Return whether a process has this number; True where that is unknown."""
     if os.name != "posix":
         return True
     try:
@@ -69,7 +69,7 @@ def alive(number: int) -> bool:
 
 @contextmanager
 def on_its_way(folder: Path) -> Iterator[Path]:
-    """A path in the folder for a file that is gone after the block, unless it was renamed."""
+    """Yield a temporary path in the folder, whose file is deleted unless it was renamed."""
     path = temporary(folder)
     try:
         yield path
@@ -79,7 +79,7 @@ def on_its_way(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def written(folder: Path, data: bytes) -> Iterator[Path]:
-    """The bytes in a file of their own in the folder, on the disk, until the end of the block."""
+    """Yield a temporary file that holds the bytes safely on disk."""
     with on_its_way(folder) as path:
         with path.open("xb") as file:
             file.write(data)
@@ -89,13 +89,13 @@ def written(folder: Path, data: bytes) -> Iterator[Path]:
 
 
 def publish(path: Path, data: bytes) -> bool:
-    """Write a file that nobody replaces; False if there is one of that name."""
+    """Write a file that is never replaced; return False if one of that name exists."""
     with written(path.parent, data) as file:
         return link(file, path)
 
 
 def publish_all(wanted: Iterable[tuple[Path, bytes]]) -> Iterator[bool]:
-    """Publish many files, a thousand at a time; whether each was added.
+    """Publish many files, a thousand at a time; yield for each whether it was added.
 
     A disk takes as long for one as for many at once.
     """
@@ -149,7 +149,7 @@ def replace(path: Path, text: str) -> None:
 
 
 def no_formula(value: T) -> T | str:
-    """A cell of a CSV file that no spreadsheet computes; numbers are as they are.
+    """Escape a CSV cell so that no spreadsheet computes it; numbers stay as they are.
 
     >>> no_formula("=1+1"), no_formula("1+1"), no_formula(-1)
     ("'=1+1", '1+1', -1)

@@ -1,4 +1,4 @@
-"""The union of folders of records.
+"""Merge folders of records.
 
 What is published in one is published in the other, and nothing is replaced. A loose record becomes
 a loose file; of a pack, what is not there yet comes as a pack.
@@ -22,7 +22,7 @@ SHIPPED = Path(__file__).parents[2] / "results"  # an installed package has its 
 
 @dataclass
 class Merged:
-    """What a merge did."""
+    """The counts and the problems of a merge."""
 
     added: int = 0
     equal: int = 0
@@ -55,7 +55,7 @@ class Merged:
 
 
 def merge(sources: Sequence[Path], results: Path) -> Merged:
-    """Publish the sources' records in results; of unequal ones the first stays, and both are named.
+    """Publish the sources' records in results; of unequal ones keep the first and report both.
 
     Invalid records are named and left out.
 
@@ -151,7 +151,7 @@ def merge_pack(pack: Pack, target: Path, done: Merged, invalid: Container[Path])
 
 
 def copied(pack: Pack, path: Path) -> bool:
-    """Copy the file of a pack, unless it has gone; what is open can be read though."""
+    """Copy the file of a pack, unless it has gone; an open file can still be read."""
     try:
         shutil.copyfile(pack.path, path)
     except FileNotFoundError:
@@ -163,7 +163,7 @@ def copied(pack: Pack, path: Path) -> bool:
 def missing_of(
     pack: Pack, target: Path, there: Snapshot, done: Merged, invalid: Container[Path]
 ) -> set[str]:
-    """What a loss's folder has not of a pack; the rest is compared."""
+    """Return which records of a pack a loss's folder lacks, and compare the others."""
     folder = pack.path.parent / target.name
     theirs = {
         name: checksum
@@ -186,7 +186,7 @@ def missing_of(
 
 
 def rows(pack: Pack, wanted: dict[str, set[str]]) -> Iterator[tuple[Row, Record]]:
-    """The wanted records of a pack, by folder and name, with what they are of."""
+    """Yield the wanted records of a pack with their identities, by folder and name."""
     for folder, names in wanted.items():
         identities = {key: identity for _, key, identity in pack.cells(folder)}
         for row in pack.rows(folder):

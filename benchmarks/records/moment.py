@@ -1,4 +1,4 @@
-"""What a command shows is of one moment, and is read once for it.
+"""Read each file once per command, so that its output describes one moment.
 
 A table asks for the records of a place several times: for its rows, for data apart, for its
 numbers, for comparisons. Within `one_moment` all of these see the same answer, though sweeps may
@@ -17,7 +17,7 @@ _memory: ContextVar[dict[Hashable, object] | None] = ContextVar("memory", defaul
 
 @contextmanager
 def one_moment() -> Iterator[None]:
-    """Ask for each thing once within the block.
+    """Remember everything that is read within the block.
 
     What is found stays to its end: looking for garbage among it would be a tenth of the time.
     """
@@ -32,7 +32,7 @@ def one_moment() -> Iterator[None]:
 
 
 def remembered(what: Hashable, find: Callable[[], T]) -> T:
-    """What is found, or was found at this moment before.
+    """Return the value found earlier within the block, or find it now.
 
     >>> with one_moment():
     ...     [remembered("a", lambda i=i: i) for i in range(3)]

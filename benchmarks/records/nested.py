@@ -1,4 +1,4 @@
-"""Choices nested in folds: parameters of a fold are chosen by its own training part alone.
+"""Nested selection: each outer fold's parameters are chosen on its own training part.
 
 Where folds turn, every sample is in some training part, so one choice for all folds has seen what
 it is scored on. Here each outer fold of each seed takes the experiment with the best inner score of
@@ -20,7 +20,7 @@ from contrastbench.losses.errors import UserError
 
 
 def ok_by_data(trials: Sequence[Experiment], results: Path, but: Container[int] = ()) -> ByData:
-    """A record for each seed that all trials have finished on the same data.
+    """Combine the trials into one record per seed, for seeds that all have finished.
 
     Args:
         trials: experiments on one dataset, by one recipe.
@@ -49,7 +49,7 @@ def finished_of(trials: Sequence[Experiment], results: Path) -> list[Record]:
 
 
 def outdated(trials: Sequence[Experiment], results: Path, seeds: Container[int]) -> list[Path]:
-    """Records of the trials that are older than inner scores."""
+    """Return the records of the trials that are older than inner scores."""
     return [
         store.path(results, record)
         for record in finished_of(trials, results)
@@ -58,7 +58,7 @@ def outdated(trials: Sequence[Experiment], results: Path, seeds: Container[int])
 
 
 def is_old(record: Record) -> bool:
-    """Whether it does not say the inner scores by which a fold chooses."""
+    """Return whether it does not say the inner scores by which a fold chooses."""
     if record["status"] != "ok":
         return False
     about = scored(record)
@@ -66,7 +66,7 @@ def is_old(record: Record) -> bool:
 
 
 def advice(paths: Sequence[Path]) -> str:
-    """What to do with records that no fold can choose by, all of them in one line."""
+    """Return one line on what to do with records that lack inner scores."""
     some = " ".join(shlex.quote(str(path)) for path in paths)
     packed = "bench pack --undo, then " * (not all(path.exists() for path in paths))
     return (
@@ -76,12 +76,12 @@ def advice(paths: Sequence[Path]) -> str:
 
 
 def place(record: Record) -> tuple[str, int]:
-    """Data and seed, which decide the folds."""
+    """Return the record's data and seed, which determine the folds."""
     return record["data_hash"], record["seed"]
 
 
 def choose(trials: Sequence[Experiment], records: Sequence[Record]) -> Record | None:
-    """One seed's record, fold by fold that of the trial with the best inner score.
+    """Combine the trials of one seed: each fold comes from the trial with the best inner score.
 
     Its seconds are those of all trials: that is what choosing costs. None: every trial diverged.
     """
@@ -111,13 +111,13 @@ def choose(trials: Sequence[Experiment], records: Sequence[Record]) -> Record | 
 
 
 def chosen(trials: Sequence[Experiment], k: int) -> dict[str, Any]:
-    """Return the parameters of a trial, with its loss where trials are of several."""
+    """Return the parameters of a trial, with its loss if the trials have several losses."""
     several = len({trial.loss.name for trial in trials}) > 1
     return {**({"loss": trials[k].loss.name} if several else {}), **trials[k].loss.params}
 
 
 def best_by_fold(inner: Sequence[Sequence[float]]) -> list[int]:
-    """For each fold the trial with the best inner score, the first of equals.
+    """Return for each fold the trial with the best inner score, the first of equal ones.
 
     >>> best_by_fold([[70.0, 80.0], [75.0, 80.0], []])
     [1, 0]
@@ -127,7 +127,7 @@ def best_by_fold(inner: Sequence[Sequence[float]]) -> list[int]:
 
 
 def frequencies(records: Sequence[Record]) -> list[tuple[dict[str, Any], int]]:
-    """How many folds of all seeds chose which parameters, the most frequent first."""
+    """Count how many folds of all seeds chose which parameters, the most frequent first."""
     chosen = [params for record in records for params in record["details"]["chosen"]]
     counts = Counter(map(store.canonical, chosen))
     named = {store.canonical(params): params for params in chosen}

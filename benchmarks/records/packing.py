@@ -1,4 +1,4 @@
-"""`bench pack`: the finished records of each dataset into one pack, and back.
+"""Pack the finished records of each dataset into one file, and unpack them.
 
 A loose file or an old pack is removed once all that it holds stands in a pack that is on the disk,
 was read back, and has a private name, so that nobody else removes it. A pack is undone under a
@@ -27,7 +27,7 @@ SAMPLES = 12  # records in a dictionary: more would hardly fit in
 
 
 class Source(NamedTuple):
-    """A record that is to be packed."""
+    """A record that will be packed."""
 
     path: Path  # of its file, as it is or as it would be
     where: Path  # the file or the pack that it is in
@@ -35,19 +35,19 @@ class Source(NamedTuple):
 
     @property
     def order(self) -> tuple[str, str, int]:
-        """Where it stands among all of its dataset."""
+        """Return the sort key of the record within its dataset."""
         match = NAME.fullmatch(self.path.name)
         assert match, "a finished record's file has such a name"
         return self.path.parent.name, match[1], int(match[2])
 
     @property
     def record(self) -> Record:
-        """What its bytes say, checked."""
+        """Return the record after checking its bytes."""
         return store.checked(self.data(), self.path, self.where)
 
 
 def pack(results: Path) -> Iterator[str]:
-    """Pack each dataset that has loose finished records or several packs; a line for each.
+    """Pack each dataset with loose finished records or several packs, and yield a line for each.
 
     Raises:
         UserError: there is nothing, a file is no record, two records contradict each other, or the
@@ -66,7 +66,7 @@ def unpack(results: Path) -> Iterator[str]:
 
 
 def each(results: Path, do: Callable[[Path], str]) -> Iterator[str]:
-    """Do it with each dataset, and say what was done."""
+    """Apply a function to each dataset, and yield its messages."""
     found = reading.datasets(results)
     if not found:
         raise UserError(f"{results} holds no records: name a folder that holds runs/")
@@ -79,7 +79,7 @@ def each(results: Path, do: Callable[[Path], str]) -> Iterator[str]:
 
 
 def pack_dataset(dataset: Path) -> str:
-    """Pack a dataset; what was done, if anything.
+    """Pack one dataset, and return a message if there was something to do.
 
     Invalid records are named, and stay or become loose files.
     """
@@ -110,7 +110,7 @@ def file_of(path: Path) -> Source:
 
 
 def is_valid(source: Source) -> bool:
-    """Whether a record's fields have their types and bounds; say it if not."""
+    """Return whether a record's fields have their types and bounds; say it if not."""
     try:
         return bool(source.record)
     except InvalidRecord as error:
@@ -140,7 +140,7 @@ def in_pack(pack: Pack, name: str) -> list[Source]:
 
 
 def without_doubles(sources: Iterable[Source]) -> list[Source]:
-    """Each record once, in order; the first of those that agree."""
+    """Return each record once, in order; of equal ones the first."""
     kept: dict[Path, Source] = {}
     for source in sources:
         other = kept.setdefault(source.path, source)
@@ -162,7 +162,7 @@ def published(dataset: Path, sources: list[Source]) -> Iterator[Path]:
 
 
 def row_of(source: Source, dictionary: bytes) -> tuple[Row, Record]:
-    """A record as a pack holds it, and what it is of."""
+    """Return a record as a row of a pack, with its identity."""
     data = source.data()
     record = store.checked(data, source.path, source.where)
     seconds = record.get("seconds")
@@ -236,5 +236,5 @@ def remove(paths: list[Path]) -> None:
 
 
 def megabytes(paths: Iterable[Path]) -> str:
-    """The size of files."""
+    """Return the size of files in megabytes."""
     return f"{sum(path.stat().st_size for path in paths) / 1e6:.2f} MB"

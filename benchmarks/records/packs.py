@@ -71,7 +71,7 @@ CELL = ("folder", "key", *store.IDENTITY)  # the columns of a cell
 
 
 class Row(NamedTuple):
-    """A record in a pack."""
+    """One record in a pack."""
 
     folder: str  # of its loss, in that of its dataset
     key: str
@@ -83,7 +83,7 @@ class Row(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its file's."""
+        """Return the record's file name."""
         return f"{self.key[:16]}-seed{self.seed}.json"
 
 
@@ -110,7 +110,7 @@ def write(path: Path, dictionary: bytes, rows: Iterable[tuple[Row, Record]]) -> 
 
 
 def insert(base: sqlite3.Connection, rows: Iterable[tuple[Row, Record]]) -> None:
-    """Fill the tables."""
+    """Insert rows and their identities into the tables of a pack."""
     recipes: dict[str, int] = {}
     cell, last = 0, ("", "")
     for row, identity in rows:
@@ -136,7 +136,7 @@ def insert(base: sqlite3.Connection, rows: Iterable[tuple[Row, Record]]) -> None
 
 @contextmanager
 def writable(dataset: Path) -> Iterator[None]:
-    """One line where the disk is full or the folder is somebody else's."""
+    """Turn errors of a full disk or a protected folder into one line."""
     try:
         yield
     except (OSError, sqlite3.Error) as error:
@@ -148,13 +148,13 @@ def writable(dataset: Path) -> Iterator[None]:
 
 
 def deflated(data: bytes, dictionary: bytes = b"") -> bytes:
-    """Bytes as a pack holds them."""
+    """Compress bytes as a pack stores them."""
     how = zlib.compressobj(9, zlib.DEFLATED, -15, 9, zlib.Z_DEFAULT_STRATEGY, dictionary)
     return how.compress(data) + how.flush()
 
 
 def inflated(data: bytes, dictionary: bytes = b"") -> bytes:
-    """What `deflated` was given.
+    """Decompress what `deflated` compressed.
 
     Raises:
         ValueError, zlib.error: there is no such thing, or it is larger than anything in a pack.
@@ -175,7 +175,7 @@ def publish(path: Path) -> Path:
 
 
 def name_of(path: Path) -> str:
-    """The name that belongs to a pack's bytes."""
+    """Return the name of a pack, which contains a hash of its bytes."""
     with path.open("rb") as file:
         return f"packed-{hashlib.file_digest(file, 'sha256').hexdigest()[:16]}.sqlite"
 
@@ -220,7 +220,7 @@ def recover(dataset: Path) -> None:
 
 
 class Pack:
-    """A pack that is read; its bytes are those that its name says."""
+    """An open pack, whose bytes match the hash in its name."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -241,22 +241,22 @@ class Pack:
         ((version,),) = self.base.execute("PRAGMA user_version")
         if version > VERSION:
             raise UserError(
-                f"{self.path} is of pack version {version}, this contrastbench reads up to "
-                f"{VERSION}: upgrade it"
+                f"{self.path} has pack version {version}, but this contrastbench reads up to "
+                f"{VERSION}: upgrade contrastbench"
             )
         found = self.base.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
         if version < 1 or dict(found) != SCHEMA:
             raise ValueError("its tables are others")
 
     def check_place(self) -> None:
-        """Raise unless it stands in the folder of its dataset."""
+        """Raise unless the pack is in the folder of its dataset."""
         for of in self.base.execute("SELECT DISTINCT domain, dataset FROM cells"):
             if tuple(map(store.file_name, of)) != self.path.parts[-3:-1]:
-                raise UserError(f"{self.path} is of {'/'.join(of)}: put it back there")
+                raise UserError(f"{self.path} belongs to {'/'.join(of)}: move it back there")
 
     @contextmanager
     def readable(self) -> Iterator[None]:
-        """One line for whatever is wrong with the file."""
+        """Turn any damage of the file into an error of one line."""
         try:
             yield
         except UserError:
@@ -271,30 +271,30 @@ class Pack:
 
     @cached_property
     def recipes(self) -> dict[int, Record]:
-        """Recipes by number."""
+        """Return all recipes of the pack by number."""
         return {
             number: json.loads(text) for number, text in self.select("SELECT * FROM recipes", ())
         }
 
     def select(self, statement: str, values: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-        """The rows of a statement."""
+        """Yield the rows of an SQL statement."""
         with self.readable():
             yield from self.base.execute(statement, values)
 
     @cached_property
     def count(self) -> int:
-        """Of its records."""
+        """Return the number of records in the pack."""
         ((count,),) = self.select("SELECT count(*) FROM records", ())
         return int(count)
 
     @property
     def folders(self) -> list[str]:
-        """Those of its losses."""
+        """Return the folders of the losses in the pack."""
         found = self.select("SELECT DISTINCT folder FROM cells ORDER BY folder", ())
         return [folder for (folder,) in found]
 
     def matching(self, folder: str, matches: Matches) -> Iterator[tuple[str, Record]]:
-        """Records of a loss whose cell matches, by name."""
+        """Yield the records of a loss whose cell matches, by name."""
         for cell, key, identity in self.cells(folder):
             if matches(key, identity):
                 find = partial(self.of_cell, folder, cell, identity)
@@ -303,7 +303,7 @@ class Pack:
     def of_cell(
         self, folder: str, cell: int, identity: Callable[[], Record]
     ) -> list[tuple[str, Record]]:
-        """Valid records of a cell, by name."""
+        """Return the valid records of a cell, by name."""
         found, of = list[tuple[str, Record]](), identity()
         for row in self.rows(folder, "cells.id = ?", (cell,)):
             try:
@@ -315,14 +315,14 @@ class Pack:
     def cells(
         self, folder: str, where: str = "1", values: tuple[Any, ...] = ()
     ) -> Iterator[tuple[int, str, Callable[[], Record]]]:
-        """Number, key and what tells the identity of each cell of a loss."""
+        """Yield number, key and a function for the identity of each cell of a loss."""
         columns = f"id, {', '.join(CELL)}"
         statement = f"SELECT {columns} FROM cells WHERE folder = ? AND {where} ORDER BY key"
         for number, _, key, *rest in self.select(statement, (folder, *values)):
             yield number, key, partial(self.identity, key, rest)
 
     def identity(self, key: str, values: list[Any]) -> Record:
-        """What a cell is of."""
+        """Return the identity of a cell."""
         with self.readable():
             found = dict(zip(store.IDENTITY, values, strict=True))
             params, recipe = json.loads(found["params"]), self.recipes[found["recipe"]]
@@ -331,7 +331,7 @@ class Pack:
             return {**found, "params": params, "recipe": recipe, "key": key}
 
     def rows(self, folder: str, where: str = "1", values: tuple[Any, ...] = ()) -> Iterator[Row]:
-        """Records of a loss, not inflated, by key and seed."""
+        """Yield the records of a loss by key and seed, without decompressing them."""
         statement = (
             "SELECT folder, key, seed, status, seconds, records.sha256, file FROM cells "
             f"JOIN records ON cell = cells.id WHERE folder = ? AND {where} ORDER BY key, seed"
@@ -342,7 +342,7 @@ class Pack:
             yield row
 
     def checksums(self, folder: str) -> dict[str, str]:
-        """Sha256 of each record of a loss, by its file's name."""
+        """Return the sha256 of each record of a loss, by its file name."""
         statement = (
             "SELECT key, seed, records.sha256 FROM cells JOIN records ON cell = cells.id "
             "WHERE folder = ? ORDER BY key, seed"
@@ -351,7 +351,7 @@ class Pack:
         return {f"{key[:16]}-seed{seed}.json": checksum for key, seed, checksum in found}
 
     def find(self, folder: str, name: str) -> Row | None:
-        """The record of that file's name."""
+        """Return the row of a record with that file name."""
         start, _, seed = name.removesuffix(".json").partition("-seed")
         if not seed.isdecimal():
             return None
@@ -360,18 +360,18 @@ class Pack:
         return next((row for row in found if row.name == name), None)
 
     def file(self, folder: str, name: str) -> bytes:
-        """A record's file, by its name."""
+        """Return the bytes of a record's file, by its name."""
         row = self.find(folder, name)
         assert row, f"{name} is in {self.path}"
         return self.data(row)
 
     def data(self, row: Row) -> bytes:
-        """A record's file."""
+        """Return the bytes of a record's file."""
         with self.readable():
             return inflated(row.deflated, self.dictionary)
 
     def record(self, row: Row, identity: Record) -> Record:
-        """A record, verified as a loose one is, and the index with it.
+        """Return a record after checking it like a loose one, and against the index.
 
         Raises:
             UserError: it is no record, or the index says something else.
@@ -438,7 +438,7 @@ KINDS = {(str, str, int, str, seconds, str, bytes) for seconds in (float, type(N
 
 
 def check_types(row: Row) -> None:
-    """Raise unless a row's values are what its columns say, which SQLite itself leaves open."""
+    """Raise unless a row's values have the types of their columns, which SQLite does not check."""
     if tuple(map(type, row)) not in KINDS:
         raise ValueError("a value is of another type")
 
@@ -447,7 +447,7 @@ _opened: dict[Path, tuple[store.State, Pack]] = {}
 
 
 def opened(path: Path) -> Pack:
-    """A pack, checked against its name once in a process and then kept open.
+    """Open a pack, check its bytes once per process, and keep it open.
 
     Raises:
         FileNotFoundError: it is not there, as when `bench pack` has put another in its place.
@@ -483,7 +483,7 @@ def check_there(path: Path) -> None:
 
 
 def of(dataset: Path) -> list[Pack]:
-    """The packs of a dataset's folder, by name; also those with private names.
+    """Return the packs of a dataset's folder by name, including those with private names.
 
     Raises:
         FileNotFoundError: one has gone meanwhile.

@@ -1,4 +1,4 @@
-"""The records of a results folder, loose files and packs read as one.
+"""Read the records of a results folder, from loose files and packs alike.
 
 Only what is asked for is read whole: of every other cell one loose record, or its line in a pack.
 
@@ -32,7 +32,7 @@ INCIDENTAL = (  # of two runs of one cell
 
 
 class Found(NamedTuple):
-    """A record, and where it was."""
+    """A record with the file or pack that holds it."""
 
     name: str  # of its file
     record: Record
@@ -40,7 +40,7 @@ class Found(NamedTuple):
 
 
 def matching(folder: Path, matches: Matches) -> list[Record]:
-    """The records of a loss whose cell matches, failed tries too, by their files' names.
+    """Return the records of a loss whose cell matches, by file name, including failed runs.
 
     Args:
         folder: see `store.folder`.
@@ -53,7 +53,7 @@ def matching(folder: Path, matches: Matches) -> list[Record]:
 
 
 def everything(results: Path) -> Iterator[tuple[Path, Record]]:
-    """All records by the paths of their files, which those in packs would have."""
+    """Yield all records with the paths of their files, also for packed ones."""
     for dataset in datasets(results):
         for folder in repeated(dataset, partial(folders, dataset)):
             for found in listed(folder, lambda *_: True):
@@ -61,7 +61,7 @@ def everything(results: Path) -> Iterator[tuple[Path, Record]]:
 
 
 def find(path: Path) -> Record | None:
-    """The record of a file, which may be in a pack; None: there is none."""
+    """Return the record of a file, which may be in a pack, or None."""
 
     def read() -> Record | None:
         if os.path.lexists(path):
@@ -96,7 +96,7 @@ class Snapshot(NamedTuple):
 
     @property
     def files(self) -> list[Path]:
-        """The loose ones."""
+        """Return the paths of the records that are in no pack."""
         return [folder / name for folder, names in self.loose.items() for name in sorted(names)]
 
     def names(self, folder: Path) -> set[str]:
@@ -106,7 +106,7 @@ class Snapshot(NamedTuple):
 
 
 def snapshot(dataset: Path) -> Snapshot:
-    """List the records of a dataset; there need not be one."""
+    """List the files of a dataset's records at this moment; there may be none."""
 
     def read() -> Snapshot:
         there = folders(dataset) if dataset.is_dir() else []
@@ -127,7 +127,7 @@ def check_packs(dataset: Path) -> None:
 
 
 def cells(folder: Path) -> list[tuple[Record, int]]:
-    """The cells of a loss, each by its identity with the number of its finished records."""
+    """Return the cells of a loss, by identity, with the number of finished records."""
 
     def read() -> list[tuple[Record, int]]:
         names, identities = dict[str, set[str]](), dict[str, Record]()
@@ -146,7 +146,7 @@ def cells(folder: Path) -> list[tuple[Record, int]]:
 
 
 def seconds(dataset: Path) -> list[tuple[Record, list[float]]]:
-    """What the ok records of a dataset took, together for each identity."""
+    """Return the run times of a dataset's ok records, grouped by identity."""
 
     def read() -> list[tuple[Record, list[float]]]:
         return [cost for folder in folders(dataset) for cost in seconds_in(folder)]
@@ -155,7 +155,7 @@ def seconds(dataset: Path) -> list[tuple[Record, list[float]]]:
 
 
 def seconds_in(folder: Path) -> Iterator[tuple[Record, list[float]]]:
-    """Those of a loss; a record that is there twice counts once."""
+    """Yield each cell of a loss's folder with its seconds; a record stored twice counts once."""
     seen = set[str]()
     for name, about in loose_identities(folder):
         if about["status"] == "ok":
@@ -173,7 +173,7 @@ def seconds_in(folder: Path) -> Iterator[tuple[Record, list[float]]]:
 
 
 def loose_identities(folder: Path) -> Iterator[tuple[str, Record]]:
-    """Yield the names of valid loose records of a loss, and what they are of."""
+    """Yield the names of valid loose records of a loss, with their identities."""
     for name in loose(folder):
         try:
             yield name, unless_gone(folder / name, store.identity)
@@ -182,7 +182,7 @@ def loose_identities(folder: Path) -> Iterator[tuple[str, Record]]:
 
 
 def listed(folder: Path, matches: Matches) -> list[Found]:
-    """What `matching` reads."""
+    """List the records of a folder that match."""
 
     def read() -> list[Found]:
         names = loose(folder)
@@ -199,7 +199,7 @@ def listed(folder: Path, matches: Matches) -> list[Found]:
 
 
 def in_files(folder: Path, names: list[str], matches: Matches) -> Iterator[Found]:
-    """The records of files that begin alike, so that they are of one cell, if it matches."""
+    """Yield the records of the files of one cell, if the cell matches."""
     for name in names:
         path = folder / name
         try:
@@ -213,7 +213,7 @@ def in_files(folder: Path, names: list[str], matches: Matches) -> Iterator[Found
 
 
 def united(folder: Path, found: Iterable[Found]) -> list[Found]:
-    """Each record once, by name; the first of those that agree, so one in a pack.
+    """Return each record once, by name; of equal records the first, so the packed one.
 
     Raises:
         UserError: two contradict each other.
@@ -227,7 +227,7 @@ def united(folder: Path, found: Iterable[Found]) -> list[Found]:
 
 
 class Somewhere(Protocol):
-    """A record, and the file or pack that it is in."""
+    """A record with the file or pack that holds it."""
 
     @property
     def record(self) -> Record: ...
@@ -246,7 +246,7 @@ def check_agree(path: Path, one: Somewhere, other: Somewhere) -> None:
 
 
 def agree(one: Record, other: Record) -> bool:
-    """Whether two runs of one cell found the same.
+    """Return whether two runs of one cell found the same.
 
     A detail that only one release writes contradicts nothing.
     """
@@ -265,7 +265,7 @@ def agree(one: Record, other: Record) -> bool:
 
 
 def brief(record: Record) -> str:
-    """Its main number and where it comes from."""
+    """Return the record's main number and its origin, in brief."""
     if record["status"] != "ok":
         return str(record["status"])
     commit = (record["environment"].get("commit") or "an installed package")[:8]
@@ -273,18 +273,18 @@ def brief(record: Record) -> str:
 
 
 def datasets(results: Path) -> list[Path]:
-    """The folders of datasets."""
+    """Return the folders of all datasets."""
     return sorted(path for path in results.glob("runs/*/*") if path.is_dir())
 
 
 def folders(dataset: Path) -> list[Path]:
-    """The folders of its losses, those that are in packs alone too."""
+    """Return the folders of its losses, including those that exist only in packs."""
     there = {path.name for path in dataset.iterdir() if path.is_dir()}
     return [dataset / name for name in sorted(there.union(*(p.folders for p in packs.of(dataset))))]
 
 
 def loose(folder: Path) -> list[str]:
-    """The files' names in the folder of a loss, failed tries too."""
+    """Return the file names in the folder of a loss, including failed runs."""
     try:
         with os.scandir(folder) as entries:
             return sorted(entry.name for entry in entries if entry.name.endswith(".json"))
@@ -293,7 +293,7 @@ def loose(folder: Path) -> list[str]:
 
 
 def unless_gone(path: Path, read: Callable[[Path], T]) -> T:
-    """What is read of a file.
+    """Return the result of reading a file, unless it has gone.
 
     Raises:
         FileNotFoundError: there was none, as where it was packed meanwhile; there may be one again.
@@ -333,4 +333,4 @@ def until_found(read: Callable[[], T]) -> T:
             return read()
         except FileNotFoundError as error:
             gone = error.filename or error
-    raise UserError(f"{gone} goes away again and again: wait until nobody packs or deletes there")
+    raise UserError(f"{gone} changes while it is read: wait until nobody packs or deletes there")

@@ -42,11 +42,11 @@ Hash = Annotated[str, StringConstraints(min_length=64, max_length=64, pattern=r"
 
 
 class InvalidRecord(UserError):
-    """A record that is whole and has a value that no run writes."""
+    """A whole record with a value that no run writes."""
 
 
 class Environment(TypedDict, total=False):
-    """Where a cell was run."""
+    """The environment in which a cell was run."""
 
     commit: Text | None
     device: Text | None
@@ -79,7 +79,7 @@ class OwnLoss(TypedDict):
 
 
 class Fields(TypedDict):
-    """A record."""
+    """The fields of a record."""
 
     domain: Text
     dataset: Text
@@ -136,7 +136,7 @@ def check_settings(settings: dict[str, Any]) -> None:
 
 
 def wrong_together(record: dict[str, Any]) -> str:
-    """Return what is wrong with fields that depend on others; nothing: all is right."""
+    """Return what is wrong with fields that depend on others; empty if nothing is."""
     free = {"params": record["params"], "recipe": record["recipe"]}
     free["details.data"] = record["details"].get("data")
     for name, value in free.items():
@@ -195,5 +195,5 @@ def shown(value: Any) -> str:
 
 
 def warn(error: InvalidRecord) -> None:
-    """Say in one line that a record is left out."""
+    """Warn in one line that a record is left out."""
     warnings.warn(f"left out: {error}", stacklevel=2)

@@ -1,4 +1,4 @@
-"""What a record says of its evaluation, typed.
+"""Read the evaluation of a record as typed values.
 
 Records of every release are understood here alone.
 """
@@ -14,7 +14,7 @@ from contrastbench.domains.registry import declaration
 
 @dataclass(frozen=True)
 class Scored:
-    """What other parts read of an evaluation, see `contrastbench.domains.base.Evaluation`."""
+    """The parts of an evaluation that others read, see `contrastbench.domains.base.Evaluation`."""
 
     folds: Sequence[float]
     inner: Sequence[float]  # none in early records
@@ -24,7 +24,7 @@ class Scored:
 
 
 def scored(record: Record) -> Scored:
-    """The evaluation of an ok record."""
+    """Return the evaluation of an ok record."""
     details = record["details"]
     folds = details.get("folds", [])
     # until 0.1 tables counted their rows and images their images, and neither said how it is split
@@ -40,7 +40,7 @@ def scored(record: Record) -> Scored:
 
 
 def folds_of(record: Record, metric: str) -> list[float]:
-    """The metric of each fold, where it is a mean over folds: the main one, or a task's."""
+    """Return the metric of each fold, if the metric is a mean over folds."""
     tasks = record["details"].get("tasks", {}).get(metric, [])
     folds = [fold["accuracy"] for fold in tasks] or list(scored(record).folds)
     is_mean = len(folds) > 1 and abs(fmean(folds) - record["metrics"][metric]) <= 1e-6
@@ -48,19 +48,19 @@ def folds_of(record: Record, metric: str) -> list[float]:
 
 
 def scored_data(record: Record) -> str:
-    """Hash of the data that scored the model, whatever trained it; early records may not say it."""
+    """Return the hash of the data that scored the model; early records may lack it."""
     own = record["data_hash"]
     known = declaration(record["domain"]).datasets.get(record["dataset"])
     return record["details"].get("scored_data") or (known.scored_as.get(own, own) if known else own)
 
 
 def early_test_part(record: Record) -> TestPart:
-    """Of a record before 0.2: tables had test parts of their own where they were downloaded."""
+    """Guess the test part of a record before 0.2, when only downloaded tables had a fixed one."""
     known = declaration(record["domain"]).datasets.get(record["dataset"])
     return "redrawn" if "rows" in record["details"] and not (known and known.url) else "fixed"
 
 
 def copy_of(record: Record) -> str | None:
-    """What the record's data are, where that is known and they are not the declared set's own."""
+    """Name the known copy of a dataset that the record used, if it used one."""
     known = declaration(record["domain"]).datasets.get(record["dataset"])
     return known.copies.get(record["data_hash"]) if known else None

@@ -1,4 +1,4 @@
-"""Seeds as people write them."""
+"""Read seeds as people write them."""
 
 import re
 
@@ -9,7 +9,7 @@ MOST_SEEDS = 10_000  # more are a slip of the hand
 
 
 def parse_seeds(text: str) -> list[int]:
-    """Seeds of a list of numbers and ranges.
+    """Read a list of numbers and ranges as seeds.
 
     Raises:
         UserError: neither, a seed twice, one that is too large, or too many of them.
@@ -32,7 +32,7 @@ def parse_seeds(text: str) -> list[int]:
 
 
 def wrong_seeds(text: str) -> UserError:
-    """The error for what are no seeds."""
+    """Return the error for a text that is no list of seeds."""
     return UserError(
         f"--seeds {shortened(text)}: give distinct numbers from 0 on, below 2**32, such as 0-4 "
         "or 0,2,5"
@@ -40,5 +40,5 @@ def wrong_seeds(text: str) -> UserError:
 
 
 def shortened(text: str) -> str:
-    """A text as it was given, but of one line's length."""
+    """Shorten a text to one line's length."""
     return repr(text if len(text) <= 60 else f"{text[:60]}...")

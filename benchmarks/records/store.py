@@ -1,4 +1,4 @@
-"""Records.
+"""Store records of finished cells.
 
 One immutable JSON file for each finished cell, published atomically and never overwritten.
 """
@@ -41,11 +41,11 @@ IDENTITY = (  # everything that can change a number, besides the seed
 
 
 class MissingFile(UserError):
-    """A file that is not there, or a link to none."""
+    """A file that does not exist, or a link to none."""
 
 
 def digest_as_published(text: str, checksum: str) -> str:
-    """The record's digest by the text of its file, if that is as `as_bytes` writes it.
+    """Return the record's digest from the text of its file, if `as_bytes` wrote the text.
 
     Canonical JSON is that text without its layout and without the checksum. No string has a line's
     end in it, nor, unless it escapes a quote, what stands between a key and its value.
@@ -58,7 +58,7 @@ def digest_as_published(text: str, checksum: str) -> str:
 
 
 def key(record: Record) -> str:
-    """Sha256 over the record's identity: the same for all seeds of a cell."""
+    """Return the sha256 of the record's identity, which is the same for all seeds of a cell."""
     return digest({name: record[name] for name in IDENTITY})
 
 
@@ -68,19 +68,19 @@ def cell_of(record: Record) -> tuple[str, int]:
 
 
 def path(results: Path, record: Record, suffix: str = "") -> Path:
-    """Where the record stands; failed tries stand beside it with a suffix."""
+    """Return the path of a record; failed runs have a suffix."""
     parent = folder(results, record["domain"], record["dataset"], record["loss"])
     return parent / f"{key(record)[:16]}-seed{record['seed']}{suffix}.json"
 
 
 def folder(results: Path, domain: str, dataset: str, loss: str) -> Path:
-    """The records of a loss on a dataset."""
+    """Return the folder of a loss's records on a dataset."""
     return results.joinpath("runs", *map(file_name, (domain, dataset, loss)))
 
 
 @lru_cache(maxsize=2**12)
 def file_name(text: str) -> str:
-    """The text as a folder's name.
+    """Turn a text into a folder name.
 
     Characters that file systems dislike become underscores; what is too long for them, as a sum of
     many losses may be, ends in a hash instead.
@@ -96,14 +96,14 @@ def file_name(text: str) -> str:
 
 
 def canonical(value: Any) -> str:
-    """JSON in one form only, so that equal values have equal hashes."""
+    """Write JSON in one canonical form, so that equal values have equal hashes."""
     return json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     )
 
 
 def digest(value: Any) -> str:
-    """Sha256 over canonical JSON.
+    """Return the sha256 of canonical JSON.
 
     >>> digest({"b": 1, "a": 2.0}) == digest({"a": 2.0, "b": 1})
     True
@@ -126,7 +126,7 @@ def add(record: Record, path: Path) -> bool:
 
 
 def as_bytes(record: Record) -> bytes:
-    """A record's file."""
+    """Serialise a record with its checksum as the bytes of its file."""
     text = json.dumps(
         record | {"sha256": digest(record)},
         indent=1,
@@ -149,7 +149,7 @@ Matches = Callable[[str, Callable[[], Record]], bool]  # a key, and what tells i
 
 
 class Known(NamedTuple):
-    """What is remembered of a file that was read."""
+    """The facts remembered about a file that was read."""
 
     state: State
     identity: Record
@@ -162,7 +162,7 @@ _shared: dict[str, Any] = {}  # one object for all equal recipes
 
 
 def read(path: Path) -> Record:
-    """A record, its checksum verified; a file that has not changed since is not read again.
+    """Read a record and check its checksum; an unchanged file is not read again.
 
     Raises:
         UserError: cannot be read, not a whole record, edited by hand, or written by a newer
@@ -178,7 +178,7 @@ def read(path: Path) -> Record:
 
 
 def read_matching(path: Path, matches: Matches) -> Record | None:
-    """The record if its cell matches; of others the identity alone is remembered.
+    """Read the record if its cell matches; of others remember the identity only.
 
     Raises:
         UserError: as `read` does, or the file has another record's name.
@@ -195,7 +195,7 @@ def read_matching(path: Path, matches: Matches) -> Record | None:
 
 
 def identity(path: Path) -> Record:
-    """What the record of a file is of, with its key, status and seconds; see `read_matching`."""
+    """Return the identity of a file's record, with its key, status and seconds."""
     state = state_of(path)
     known = _known.get(path)
     if known and known.state == state:
@@ -206,7 +206,7 @@ def identity(path: Path) -> Record:
 
 
 def state_of(path: Path) -> State:
-    """What changes with a file; nothing where there is none."""
+    """Return values that change with the file; they are empty where there is none."""
     try:
         about = path.stat()
     except OSError:
@@ -236,16 +236,16 @@ def check_name(record: Record, parts: Sequence[str], where: object) -> None:
     folders = [file_name(record[name]) for name in ("domain", "dataset", "loss")]
     expected = (*folders, f"{record['key'][:16]}-seed{record['seed']}")
     if (*parts[-4:-1], parts[-1].split(".")[0]) != expected:
-        raise UserError(f"{where} is the record of {'/'.join(expected)}: give it its name back")
+        raise UserError(f"{where} holds the record of {'/'.join(expected)}: move it back there")
 
 
 def verified(path: Path) -> Record:
-    """The file's record, see `read`."""
+    """Read the file's record as `read` does."""
     return parsed(file_of(path), path)
 
 
 def file_of(path: Path) -> bytes:
-    """A file's bytes.
+    """Read the bytes of a record's file.
 
     Raises:
         MissingFile: there is none.
@@ -259,7 +259,7 @@ def file_of(path: Path) -> bytes:
 
 
 def valid(record: Record, path: Path, where: object) -> Record:
-    """Return the record, whose fields and name are right.
+    """Return the record after checking its fields and its name.
 
     Args:
         record: what was read.
@@ -276,7 +276,7 @@ def valid(record: Record, path: Path, where: object) -> Record:
 
 
 def checked(data: bytes, path: Path, where: object) -> Record:
-    """Return the record of a file's bytes, valid and with the key of what it is of; see `valid`."""
+    """Return the record in a file's bytes, after checking its key; see `valid`."""
     record = valid(parsed(data, where), path, where)
     check_key(record, where)
     return record
@@ -286,11 +286,11 @@ def check_key(identity: Record, where: object) -> None:
     """Raise unless the key is that of the other fields."""
     found = key(identity)
     if found != identity["key"]:
-        raise UserError(f"{where} is the record of {found[:16]}: give it its name back")
+        raise UserError(f"{where} holds the record of {found[:16]}: rename it back")
 
 
 def parsed(data: bytes, path: object) -> Record:
-    """The record of a file's bytes, see `read`.
+    """Parse the record in a file's bytes as `read` does.
 
     Args:
         data: the bytes.
@@ -308,8 +308,8 @@ def parsed(data: bytes, path: object) -> Record:
         raise UserError(f"{path} is not a record: delete it and run its cell again")
     if version > SCHEMA:
         raise UserError(
-            f"{path} is of record version {version}, this contrastbench reads up to {SCHEMA}: "
-            "upgrade it"
+            f"{path} has record version {version}, but this contrastbench reads up to {SCHEMA}: "
+            "upgrade contrastbench"
         )
     if not whole:
         raise UserError(

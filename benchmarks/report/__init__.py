@@ -1,4 +1,4 @@
-"""One self-contained HTML page: tables, comparisons, plots and every record behind a number."""
+"""Write one self-contained HTML page: tables, comparisons, plots and the records behind them."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the report shows: tables and comparisons as plain values for the page."""
+"""Collect the report's contents: tables and comparisons as plain values for the page."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,7 +37,7 @@ from contrastbench.benchmarks.tables.table import Table
 
 @dataclass(frozen=True)
 class Filled:
-    """One place of a table, and the groups that its records are in."""
+    """One place of a table, with the groups of its records."""
 
     entry: Entry
     groups: list[int]
@@ -52,7 +52,7 @@ class Filled:
 
 @dataclass(frozen=True)
 class Shown:
-    """A table with all that is said of it."""
+    """A table with its notes and comparisons."""
 
     table: Table  # with the parameters of its selection
     lines: list[list[Filled]]
@@ -71,7 +71,7 @@ class Shown:
 
     @property
     def headline(self) -> str:
-        """What it says, in a sentence: over data sets where there are enough of them."""
+        """Return the table's result in a sentence, over data sets where there are enough."""
         base = self.baseline or ""
         if self.compared:
             return over_sets_text(base, self.over) or by_set(base, self.compared, self.over)
@@ -171,7 +171,7 @@ def costs_of(
 
 
 def groups_seconds(place: Filled, groups: Sequence[Group]) -> list[float]:
-    """What the ok records of a place took."""
+    """Return the seconds of a place's ok records."""
     records = [record for number in place.groups for record in groups[number].records]
     return [record["seconds"] for record in records if record["status"] == "ok"]
 
@@ -183,7 +183,7 @@ def place(
     results: Path,
     by_folder: dict[Path, list[Group]],
 ) -> Filled:
-    """Where the entry's numbers come from; an average comes from the places beside it."""
+    """Return an entry with its groups of records; an average has none."""
     if not entry.run or entry.column not in table.columns:
         return Filled(entry, [], best=is_best(entry, best, table.decimals))
     if entry.column in entry.row.undecided:

@@ -32,7 +32,7 @@ def differences_plot(base: str, comparisons: Sequence[Comparison], decimals: int
 
 
 def in_words(base: str, shown: Sequence[Comparison], decimals: int) -> str:
-    """The plot for those who cannot see it."""
+    """Describe the plot for screen readers."""
     parts = [
         f"{one.row} on {one.column} {text(one, decimals, ' ± ')} ({one.verdict})" for one in shown
     ]

@@ -30,18 +30,18 @@ class Group:
 
     @property
     def first(self) -> Record:
-        """What all of them share can be read from any."""
+        """Return one record of the group, from which shared values can be read."""
         return self.records[0]
 
     def outcomes(self) -> list[Record]:
-        """What each seed came to; a try that failed is forgotten where a later one did not."""
+        """Return one record for each seed; a later success replaces a failure."""
         by_seed = defaultdict(list)
         for record in self.records:
             by_seed[record["seed"]].append(record)
         return [best(tries) for _, tries in sorted(by_seed.items())]
 
     def statuses(self) -> dict[str, int]:
-        """How many seeds came to what, the best first."""
+        """Count the seeds by status, the best status first."""
         found = Counter(record["status"] for record in self.outcomes())
         return {status: found[status] for status in ORDER if found[status]}
 
@@ -84,7 +84,7 @@ class Failure:
 
 
 def failures(groups: Iterable[Group]) -> list[Failure]:
-    """What has no number, though it was tried."""
+    """Return the groups that were tried and have no number."""
     found: dict[tuple[str, str, str, int], list[int]] = {}
     for group in groups:
         for record in group.outcomes():
@@ -157,7 +157,7 @@ def thinned(points: Sequence[Sequence[float]]) -> list[list[float | None]]:
 
 
 def rounded(value: float | None) -> float | None:
-    """Five significant digits.
+    """Round a value to five significant digits.
 
     >>> rounded(87.77777777)
     87.778

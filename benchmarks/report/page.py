@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 
 
 def render(names: Sequence[str], results: Path, folder: Path | None = None) -> tuple[str, str]:
-    """The page, and what it holds in a few words; its plots are files of the folder, too."""
+    """Return the page and a summary of it, and write its plots into the folder."""
     groups = read_groups(results)
     shown = contents.choose(names, results, groups)
     numbers = contents.related(shown, groups) if names else {group.number for group in groups}
@@ -90,7 +90,7 @@ def environment(folder: Path | None) -> Environment:
 
 
 def with_minus(value: float, decimals: int) -> str:
-    """With its sign, a real minus.
+    """Format a number with its sign, with a real minus.
 
     >>> with_minus(-0.71, 1)
     '−0.7'

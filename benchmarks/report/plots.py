@@ -71,7 +71,7 @@ class Sensitivity:
 
     @property
     def title(self) -> str:
-        """What it shows."""
+        """Return the title of the plot."""
         seeds = ", tuning seeds" if self.tuning else ""
         return f"{self.loss} on {self.dataset}: {self.metric} against {self.setting}{seeds}"
 
@@ -154,18 +154,18 @@ def lines_of(members: Sequence[Group], name: str, tuning: bool = False) -> Itera
 
 
 class Drawing(NamedTuple):
-    """A figure, and what it shows in words."""
+    """A figure with its description in words."""
 
     figure: Figure
     words: str
 
     def svg(self) -> str:
-        """For a page: in its colour and fonts, the words for those who cannot see it."""
+        """Return the plot as SVG in the page's colours, with a description for screen readers."""
         with matplotlib.rc_context(RC):
             return svg(self.figure, self.words)
 
     def save(self, folder: Path, name: str) -> None:
-        """As files for papers and slides: NAME.svg and NAME.pdf."""
+        """Save the figure for papers and slides, as NAME.svg and NAME.pdf."""
         stem = re.sub(r"[^\w.+-]+", "-", name).strip("-")
         for suffix in ("svg", "pdf"):
             with matplotlib.rc_context({**RC, "pdf.fonttype": 42}):
@@ -315,7 +315,7 @@ def draw_method(axes: Axes, label: str, rank: float, y: float, side: float, left
 
 
 def svg(figure: Figure, text: str) -> str:
-    """The figure for a page: in its colour and fonts; `text` is for those who cannot see it."""
+    """Return the figure for a page; `text` describes it for screen readers."""
     out = io.StringIO()
     about = {"Date": None, "Creator": None}
     figure.savefig(out, format="svg", transparent=True, metadata=about, **WHOLE)

@@ -1,1 +1,1 @@
-"""One cell: a loss is trained in a domain and scored."""
+"""Run one cell: train a loss in a domain and score it."""

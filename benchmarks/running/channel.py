@@ -1,11 +1,11 @@
-"""Standard output for what programs read, and for nothing else."""
+"""Keep standard output for what programs read."""
 
 import os
 from typing import IO
 
 
 def private_channel() -> IO[str]:
-    """What was standard output.
+    """Return standard output, and send other output to standard error.
 
     A user's loss may print, and its words belong to standard error from now on.
     """

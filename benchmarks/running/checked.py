@@ -1,4 +1,4 @@
-"""Which losses of a user's own have passed the battery, so that a run can say it of others.
+"""Remember which losses of a user's own have passed the battery.
 
 An empty file for each, named by the hash of its code; a registered loss has no hash and no file.
 """
@@ -22,10 +22,10 @@ def note(code: str) -> None:
 
 
 def is_noted(code: str) -> bool:
-    """Whether this code has passed; ours has, in the tests."""
+    """Return whether this code has passed; ours has, in the tests."""
     return not code or place(code).exists()
 
 
 def place(code: str) -> Path:
-    """Where that is kept."""
+    """Return the path of the note about this code."""
     return Path(platformdirs.user_cache_dir("contrastbench")) / "checked" / code

@@ -21,7 +21,7 @@ Tensors = dict[str, Tensor]
 
 
 def write(path: Path, tensors: Tensors, state: dict[str, Any]) -> None:
-    """Replace the checkpoint by tensors, a state of plain values, its name, and a sha256 of all.
+    """Replace the checkpoint by tensors and plain values, with a sha256 over all of it.
 
     Raises:
         OSError: it cannot be written; the old one stays.
@@ -44,7 +44,7 @@ def write(path: Path, tensors: Tensors, state: dict[str, Any]) -> None:
 
 
 def read(path: Path) -> tuple[Tensors, dict[str, Any]] | None:
-    """The checkpoint's tensors and state.
+    """Return the checkpoint's tensors and state, or None.
 
     None if there is none, it is damaged, or it was written by another name, that is of another
     training; both are said.
@@ -75,7 +75,7 @@ def set_aside(path: Path) -> None:
 
 
 def digest(tensors: Tensors, text: str) -> str:
-    """Sha256 over the text and each tensor's name, type, shape and bytes."""
+    """Return the sha256 of the text and of each tensor's name, type, shape and bytes."""
     hasher = hashlib.sha256(text.encode())
     for name, tensor in sorted(tensors.items()):
         hasher.update(f"{name} {tensor.dtype} {tuple(tensor.shape)} ".encode())

@@ -1,4 +1,4 @@
-"""What computes: a CPU or an accelerator, how repeatable it is asked to be, and what it is."""
+"""Choose and set up the device that computes, and describe it."""
 
 import os
 import platform
@@ -18,7 +18,7 @@ REPEATABLE = {  # read when CUDA's and the compiler's libraries start
 
 
 def open_device(name: str, deterministic: bool = True, tf32: bool = False) -> torch.device:
-    """The device by name, `auto` resolved; an accelerator is set up for the whole process.
+    """Return the device with that name; an accelerator is set up for the whole process.
 
     A CPU repeats its numbers as it is, and is left alone.
 
@@ -43,7 +43,7 @@ def open_device(name: str, deterministic: bool = True, tf32: bool = False) -> to
 
 
 def choose_device(name: str) -> str:
-    """The device's name, `auto` resolved.
+    """Return the device's name, with `auto` resolved.
 
     Raises:
         UserError: no such device here.
@@ -55,12 +55,12 @@ def choose_device(name: str) -> str:
             1, device=name
         ).sum().item()  # a device that is named may compute nothing, such as meta
     except (RuntimeError, AssertionError, ImportError):
-        raise UserError(f"device {name!r} is not to be had here: try cpu") from None
+        raise UserError(f"device {name!r} is not available on this machine: use cpu") from None
     return name
 
 
 def set_up(deterministic: bool, tf32: bool) -> None:
-    """Torch's switches for accelerators."""
+    """Set torch's switches for accelerators."""
     torch.set_deterministic_debug_mode("error" if deterministic else "default")
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     torch.backends.cudnn.deterministic = deterministic
@@ -70,7 +70,7 @@ def set_up(deterministic: bool, tf32: bool) -> None:
 
 
 def switches(device: torch.device) -> dict[str, bool]:
-    """How an accelerator is set up, read from torch; nothing for a CPU."""
+    """Return how an accelerator is set up, read from torch; {} for a CPU."""
     if device.type == "cpu":
         return {}
     return {
@@ -80,7 +80,7 @@ def switches(device: torch.device) -> dict[str, bool]:
 
 
 def device_name(device: torch.device) -> str:
-    """The device as a person calls it; a CPU with the instructions in use, which round apart."""
+    """Return the device's name for people; a CPU's includes its instructions, which round apart."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     if device.type == "cpu":
@@ -106,7 +106,7 @@ def cpu_model() -> str | None:
 
 
 def memory_gib(device: torch.device) -> dict[str, float]:
-    """The memory of a CUDA device: a part of a card has the whole one's name."""
+    """Return the memory of a CUDA device, since a part of a card has the name of the whole."""
     if device.type != "cuda":
         return {}
     total = torch.cuda.get_device_properties(device).total_memory
@@ -114,14 +114,14 @@ def memory_gib(device: torch.device) -> dict[str, float]:
 
 
 def count(device: torch.device) -> dict[str, int]:
-    """How many CUDA devices this process sees, and which of them it is."""
+    """Return how many CUDA devices this process sees, and which of them this is."""
     if device.type != "cuda":
         return {}
     return {"device_count": torch.cuda.device_count(), "device_index": device.index or 0}
 
 
 def libraries(device: torch.device) -> dict[str, str]:
-    """Versions of what torch calls on a CUDA device: toolkit (or ROCm), cuDNN and driver."""
+    """Return the versions of the toolkit (or ROCm), cuDNN and driver of a CUDA device."""
     if device.type != "cuda":
         return {}
     toolkit = {"cuda": torch.version.cuda, "rocm": torch.version.hip}
@@ -131,7 +131,7 @@ def libraries(device: torch.device) -> dict[str, str]:
 
 @cache
 def driver() -> str | None:
-    """The version of NVIDIA's driver; None where its tool does not tell."""
+    """Return the version of NVIDIA's driver, or None where its tool gives none."""
     query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
     try:
         said = subprocess.run(query, capture_output=True, text=True, check=True, timeout=30).stdout
@@ -141,7 +141,7 @@ def driver() -> str | None:
 
 
 class PeakMemory:
-    """The most memory in use since it was made.
+    """Measure the peak of the memory in use since the object was made.
 
     Of the device for CUDA, of the process for the CPU.
     """
@@ -155,14 +155,14 @@ class PeakMemory:
 
     @property
     def mib(self) -> float | None:
-        """None where the system remembers the peak of an earlier cell."""
+        """Return the peak in MiB; None where the system still remembers an earlier cell's."""
         if self.device.type == "cuda":
             return torch.cuda.max_memory_allocated(self.device) / 2**20
         return process_peak_mib() if self.forgotten else None
 
 
 def forget_peak() -> bool:
-    """Start the process's peak anew; only Linux can. Whether it is done."""
+    """Start the process's peak anew, which only Linux can, and return whether it worked."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
@@ -171,13 +171,13 @@ def forget_peak() -> bool:
 
 
 def process_peak_mib() -> float:
-    """The process's largest resident set since `forget_peak`."""
+    """Return the process's largest resident set since `forget_peak`."""
     status = Path("/proc/self/status").read_text()
     kib = next(line for line in status.splitlines() if line.startswith("VmHWM:")).split()[1]
     return int(kib) / 2**10
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait until a CUDA device has done what it was given; a CPU has."""
+    """Wait until a CUDA device has finished its work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

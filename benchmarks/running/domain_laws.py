@@ -1,4 +1,4 @@
-"""What every domain must satisfy, checked on any domain: one of ours or of somebody's package.
+"""Check what every domain must satisfy, on a domain of ours or of a package.
 
 Each check takes the domain under check and raises AssertionError: what is wrong, and what to do.
 The global generators are seeded wherever a check does not ask whether they matter, so that a
@@ -51,18 +51,18 @@ IMPORTED = (  # prints whether a module, found where this process finds it, brin
 
 @dataclass(frozen=True)
 class Subject:
-    """A domain under check."""
+    """The domain that is checked."""
 
     experiment: Experiment
     data_root: Path | None
 
     @property
     def about(self) -> Declaration:
-        """What it says of itself."""
+        """Return the domain's declaration."""
         return declaration(self.experiment.domain)
 
     def open(self, seed: int = 0, dataset: str | None = None) -> AnyDomain:
-        """One of its datasets read anew, without what it says to people."""
+        """Open one of its datasets anew, silently."""
         experiment = replace(self.experiment, dataset=dataset or self.experiment.dataset)
         seed_generators(0)
         with redirect_stderr(StringIO()):
@@ -105,7 +105,7 @@ def check_domain(
     values = {**about.tiny, **(recipe or {})}
     experiment = Experiment(name, dataset or about.default, LossSpec("infonce"), values)
     if not experiment.full_recipe.trainable or experiment.full_recipe.epochs == 0:
-        raise UserError("this recipe trains nothing: leave it to the domain's tiny one")
+        raise UserError("this recipe trains nothing: leave --recipe out to use the tiny one")
     subject = Subject(experiment, data_root)
     with users_code(f"open domain {name}"):
         threads = subject.open().threads
@@ -114,7 +114,7 @@ def check_domain(
 
 
 def run(check: Check, subject: Subject) -> CheckResult:
-    """The outcome of one check; whatever a user's domain raises is a failed check."""
+    """Run one check; an exception of the user's domain is a failed check."""
     title = check.__name__.removeprefix("check_").replace("_", " ")
     try:
         check(subject)
@@ -283,7 +283,7 @@ CHECKS: list[Check] = [
 
 
 def seed_generators(seed: int) -> None:
-    """Seed the process's global generators, from which no domain should draw."""
+    """Seed the process's global generators, which no domain should use."""
     torch.manual_seed(seed)
     np.random.seed(seed)
     random.seed(seed)
@@ -302,14 +302,14 @@ def generator_states() -> dict[str, Any]:
 def check_not_reseeded(
     call: str, one: Mapping[str, Any], other: Mapping[str, Any], fix: str
 ) -> None:
-    """Fail if a call left the same state twice although it began in two."""
+    """Fail if a call left the same state twice although it began with two different ones."""
     reseeded = [name for name in one if one[name] == other[name]]
     names = " and ".join(reseeded)
     assert not reseeded, f"{call} reseeds the global generator of {names}: {fix}"
 
 
 def without_global_draws(batches: Batches) -> Batches:
-    """Return the same batches, with the global generators seeded before whatever could draw."""
+    """Return the same batches, with the global generators seeded before each draw."""
 
     def of(epoch: int) -> Iterator[Any]:
         seed_generators(epoch)
@@ -322,7 +322,7 @@ def without_global_draws(batches: Batches) -> Batches:
 
 
 def views(domain: AnyDomain, model: nn.Module, epoch: int, disturbance: int) -> list[Tensor]:
-    """What a copy of the model makes of an epoch's batches, which are drawn after a disturbance."""
+    """Return a model copy's embeddings of an epoch's batches, drawn after a disturbance."""
     seed_generators(disturbance)
     batches, model = list(domain.batches(epoch)), copy.deepcopy(model).train()
     seed_generators(0)
@@ -330,7 +330,7 @@ def views(domain: AnyDomain, model: nn.Module, epoch: int, disturbance: int) -> 
 
 
 def first_contrasts(subject: Subject, disturbance: int) -> tuple[nn.Module, Sequence[Contrast]]:
-    """A new model and its contrasts of the first batch, made after a disturbance."""
+    """Return a new model and its contrasts of the first batch, made after a disturbance."""
     domain = subject.open()
     model, batch = domain.model().train(), next(iter(domain.batches(0)))
     seed_generators(disturbance)
@@ -338,14 +338,14 @@ def first_contrasts(subject: Subject, disturbance: int) -> tuple[nn.Module, Sequ
 
 
 def evaluated(subject: Subject, model: nn.Module, disturbance: int) -> Evaluation:
-    """The model's score by the domain opened anew, after a disturbance."""
+    """Return the model's score by the domain opened anew, after a disturbance."""
     domain = subject.open()
     seed_generators(disturbance)
     return domain.evaluate(model)
 
 
 def interrupt(stop: int) -> Look:
-    """Presses Ctrl-C within the step of that number."""
+    """Raise KeyboardInterrupt within the step of that number."""
     seen = []
 
     def look(contrasts: Sequence[Contrast], batch: Any) -> Sequence[Contrast]:
@@ -370,7 +370,7 @@ def check_rows(contrast: Contrast) -> None:
 
 
 def check_facts(contrast: Contrast, said: Pairing | None) -> None:
-    """Fail unless a contrast is as the recipe says, by which losses are recognised as the same."""
+    """Fail unless the contrast is as the recipe's pairing facts say."""
     found = pairing_of(contrast)
     fix = "return it, or None, in the recipe's pairing_facts"
     assert said in (None, found), f"the recipe says {said}, but a contrast has {found}: {fix}"
@@ -389,7 +389,7 @@ def check_ids(contrast: Contrast) -> None:
 
 
 def check_gradients(model: nn.Module, contrasts: Sequence[Contrast], loss: LossSpec) -> None:
-    """Fail unless a loss of the contrasts gives the model a finite gradient."""
+    """Fail unless a loss of the contrasts gives the model finite gradients."""
     infonce = loss.make()
     assert infonce is not None
     torch.stack([infonce(contrast) for contrast in contrasts]).sum().backward()
@@ -401,7 +401,7 @@ def check_gradients(model: nn.Module, contrasts: Sequence[Contrast], loss: LossS
 
 
 def check_numbers(evaluation: Evaluation) -> None:
-    """Fail unless the metrics are finite, the main one among them, and percents are percents."""
+    """Fail unless metrics are finite, include the main one, and percents lie within 0 to 100."""
     metrics, main = evaluation.metrics, evaluation.main
     assert main in metrics, f"the main metric {main!r} is none of {', '.join(metrics)}"
     for name, value in metrics.items():
@@ -416,7 +416,7 @@ def check_numbers(evaluation: Evaluation) -> None:
 
 
 def check_folds(evaluation: Evaluation, nested: bool) -> None:
-    """Fail unless each fold has the score that chooses for it, where choices are nested."""
+    """Fail unless each fold has the inner score that chooses for it, where selection is nested."""
     folds, inner = len(evaluation.folds), len(evaluation.inner)
     assert inner == (folds if nested else 0), (
         f"{folds} folds, {inner} inner scores: a nested recipe gives one for each fold, others none"
@@ -425,28 +425,28 @@ def check_folds(evaluation: Evaluation, nested: bool) -> None:
 
 
 def data_hashes(domain: AnyDomain) -> tuple[str, str]:
-    """Of a run that trains, and of one that does not."""
+    """Return the data hashes of a run that trains and of one that does not."""
     return domain.data_hash(trained=True), domain.data_hash(trained=False)
 
 
 def embedded(about: Declaration) -> set[str]:
-    """Datasets that need no file."""
+    """Return the datasets that need no file."""
     return {name for name, dataset in about.datasets.items() if not dataset.url}
 
 
 def tensors(contrasts: Sequence[Contrast]) -> list[Tensor]:
-    """All tensors of contrasts."""
+    """Return all tensors of the contrasts."""
     values = [getattr(contrast, f.name) for contrast in contrasts for f in fields(contrast)]
     return [value for value in values if isinstance(value, Tensor)]
 
 
 def equal(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
-    """Whether tensors have the same bits."""
+    """Return whether tensors have the same bits."""
     return len(one) == len(other) and all(map(torch.equal, one, other))
 
 
 def difference(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> str | None:
-    """The name of the first tensor that is not the same in both; None: all are."""
+    """Return the name of the first tensor that differs, or None."""
     if one.keys() != other.keys():
         return min(one.keys() ^ other.keys())
     return next((name for name in one if not torch.equal(one[name], other[name])), None)

@@ -1,4 +1,4 @@
-"""Random numbers of code that draws from the generators of the whole process.
+"""Make random numbers repeatable in code that uses the global generators.
 
 Those are torch's of the CPU and of the device, NumPy's and Python's.
 """
@@ -27,7 +27,7 @@ def generators_kept(device: torch.device) -> Iterator[None]:
 
 
 def seed_generators(device: torch.device, *key: int) -> None:
-    """Seed the generators by the key alone, such as (seed, epoch, step)."""
+    """Seed the global generators by a key such as (seed, epoch, step)."""
     seed = generator(torch.device("cpu"), *key).initial_seed()
     if device.type == "cpu":  # seeding all devices formats a traceback for each that is not there
         torch.default_generator.manual_seed(seed)

@@ -21,7 +21,7 @@ of_ranks: list[str] = []  # the device of each rank, where a training has severa
 
 
 def environment(device: torch.device) -> dict[str, Any]:
-    """What the record says of the machine and the code."""
+    """Return the record's description of the machine and the code."""
     about = {"python": platform.python_version(), "platform": platform.platform()}
     return {**about, **circumstances(device), **devices.count(device)}
 
@@ -48,7 +48,7 @@ def circumstances(device: torch.device) -> Circumstances:
 
 
 def installed(name: str) -> str | None:
-    """The installed version of a package."""
+    """Return the installed version of a package."""
     try:
         return version(name)
     except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""SIGTERM ends the process; it and Ctrl-C wait until a step of the training is done."""
+"""End by SIGTERM or Ctrl-C only after the current step of a training."""
 
 import signal
 import sys
@@ -13,19 +13,19 @@ asked_to_end = threading.Event()
 
 
 def end_on_sigterm() -> None:
-    """From now on SIGTERM ends the process by `SystemExit(143)`, wherever it stands."""
+    """Let SIGTERM end the process by `SystemExit(143)` from now on."""
     signal.signal(signal.SIGTERM, terminate)
 
 
 def terminate(number: int, frame: FrameType | None) -> None:
-    """Remember it: C++ that calls Python makes another error of what is thrown through it."""
+    """Remember the signal and raise, since C++ that calls Python may replace the exception."""
     asked_to_end.set()
     sys.exit(TERMINATED)
 
 
 @contextmanager
 def termination_kept() -> Iterator[None]:
-    """Any error after SIGTERM is its `SystemExit(143)`: no failure of what was going on."""
+    """Turn any error after SIGTERM into `SystemExit(143)`, so that it is no failure."""
     try:
         yield
     except Exception as error:
@@ -62,7 +62,7 @@ class Interruption:
             signal.signal(number, handler)
 
     def note(self, number: int, frame: FrameType | None) -> None:
-        """The first signal is remembered."""
+        """Remember the first signal."""
         self.signal = self.signal or number
         if number == signal.SIGINT:
             self.__exit__(None, None, None)

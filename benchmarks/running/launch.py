@@ -1,4 +1,4 @@
-"""`--devices N`: this command line in a process for each device, as torchrun would start it."""
+"""Start this command line in a process for each device, as torchrun does, for `--devices N`."""
 
 import os
 import signal
@@ -21,19 +21,19 @@ Process = subprocess.Popen[bytes]
 
 
 def launched() -> bool:
-    """Whether this process is one of several, started by `launch` or by torchrun."""
+    """Return whether this process is one of several, started by `launch` or by torchrun."""
     told = {"RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE"} <= os.environ.keys()
     return told and int(os.environ.get("WORLD_SIZE", 1)) > 1
 
 
 def started() -> bool:
-    """Whether `launch` started this process, and says how all ended."""
+    """Return whether `launch` started this process, and says how all ended."""
     return MEETING in os.environ
 
 
 @contextmanager
 def ended_at_once() -> Iterator[None]:
-    """One of several processes ends with its exit code, and without a word from gloo.
+    """End one of several processes with its exit code, without messages from gloo.
 
     Its threads may still wait for a process that is gone; to take them down aborts the process now
     and then ("terminate called without an active exception", PyTorch's issue 190489).
@@ -81,7 +81,7 @@ def launch(devices: int, output: IO[str]) -> int:
 
 
 def start(rank: int, devices: int, folder: Path, output: IO[str]) -> Process:
-    """A process that knows which one it is; its standard input ends with this process."""
+    """Start a process that knows its rank; its standard input ends with this process."""
     number, count = str(rank), str(devices)
     about = {"RANK": number, "LOCAL_RANK": number, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
     with (folder / f"{rank}.log").open("wb") as log:
@@ -96,7 +96,7 @@ def start(rank: int, devices: int, folder: Path, output: IO[str]) -> Process:
 
 
 def wait(processes: Sequence[Process]) -> None:
-    """Until all have ended, or some have failed and the others had time to follow."""
+    """Wait until all have ended, or some have failed and the others had time to follow."""
     deadline = None
     while any(process.poll() is None for process in processes):
         if deadline is None and any(process.returncode for process in processes):
@@ -107,7 +107,7 @@ def wait(processes: Sequence[Process]) -> None:
 
 
 def explained(codes: Sequence[int], folder: Path) -> int:
-    """The exit code of all; who is to blame is named where the first process could not say it."""
+    """Return the exit code of all, and name the failed process if the first could not."""
     if codes[0] >= 0 and codes[0] != LOST:
         return codes[0]
     rank = next((rank for rank, code in enumerate(codes) if code not in (0, LOST)), 0)

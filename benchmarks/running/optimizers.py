@@ -1,4 +1,4 @@
-"""Optimizers and learning-rate schedules by the names that recipes use."""
+"""Make optimizers and learning-rate schedules by the names that recipes use."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ Group = dict[str, Any]  # of an optimizer: params, and what is not the optimizer
 def make_optimizer(
     recipe: Recipe, parameters: Iterable[nn.Parameter], own_groups: Sequence[Group] = ()
 ) -> optim.Optimizer:
-    """The recipe's optimizer on the parameters that are trained.
+    """Make the recipe's optimizer for the trained parameters.
 
     Args:
         recipe: names the optimizer, its rate and its decay.
@@ -54,7 +54,7 @@ class LARS(optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        """One step."""
+        """Update the parameters by one step."""
         for group in self.param_groups:
             for weight in (p for p in group["params"] if p.grad is not None):
                 state = self.state[weight]
@@ -67,7 +67,7 @@ class LARS(optim.Optimizer):
 
 
 def scaled(weight: Tensor, decay: float, trust: float) -> Tensor:
-    """The gradient with decay, scaled to the weight's length.
+    """Return the gradient with weight decay, scaled to the weight's length.
 
     As it is for biases and weights of length zero.
     """
@@ -83,7 +83,7 @@ def scaled(weight: Tensor, decay: float, trust: float) -> Tensor:
 def make_schedule(
     recipe: Recipe, optimizer: optim.Optimizer, steps: int, done: int = 0
 ) -> optim.lr_scheduler.LambdaLR:
-    """The recipe's learning rate over that many steps.
+    """Make the recipe's learning-rate schedule over that many steps.
 
     Constant, or half a cosine or a line down to zero.
 

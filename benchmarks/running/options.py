@@ -1,4 +1,4 @@
-"""How cells are run: nothing here changes a number but what computes."""
+"""Options of a run, which change no number except through the device."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +8,7 @@ from contrastbench.losses.errors import UserError
 
 @dataclass(frozen=True)
 class Options:
-    """Where data and results lie, and what computes."""
+    """Folders of data and results, and what computes."""
 
     results: Path = Path("results")
     data_root: Path | None = None  # a folder that already holds the data files

@@ -1,4 +1,4 @@
-"""One training on several devices: a process for each, a rank, and all take the same steps.
+"""Train on several devices: one process, a rank, for each, all taking the same steps.
 
 Rank 0 alone reads checkpoints, evaluates and writes; the others wait for what it says. torchrun
 starts the ranks, on one machine or several, or `launch` does.
@@ -32,22 +32,22 @@ control: Any = None  # the group of what ranks say to each other, from CPU to CP
 
 
 def size() -> int:
-    """How many ranks there are; 1 for a process of its own."""
+    """Return the number of ranks; 1 for a process of its own."""
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
 def is_first() -> bool:
-    """Whether this one writes."""
+    """Return whether this one writes."""
     return not dist.is_initialized() or dist.get_rank() == 0
 
 
 def neighbours() -> int:
-    """Ranks on this machine."""
+    """Return the number of ranks on this machine."""
     return int(os.environ["LOCAL_WORLD_SIZE"]) if dist.is_initialized() else 1
 
 
 def own_device(name: str) -> str:
-    """Of several ranks each has a device of its own; one computes on what the name says."""
+    """Return this rank's device: with several ranks, each has its own."""
     if size() == 1:
         return name
     kind = choose_device(name)
@@ -55,7 +55,7 @@ def own_device(name: str) -> str:
 
 
 def from_first(work: Callable[[], T]) -> T:
-    """What rank 0's work returns; where that fails, all ranks do."""
+    """Return the result of rank 0's work in all ranks; its failure fails them all."""
     if size() == 1:
         return work()
     said: list[Any] = [None]
@@ -72,11 +72,11 @@ def from_first(work: Callable[[], T]) -> T:
 
 
 class FirstFailed(Exception):
-    """What the other ranks raise where rank 0's work failed."""
+    """The error of the other ranks when rank 0's work failed."""
 
 
 def largest(*numbers: int) -> list[int]:
-    """Of each number the largest that any rank has; no device is asked."""
+    """Return the maximum of each number over all ranks, without using a device."""
     if size() == 1:
         return [*numbers]
     found = torch.tensor(numbers)
@@ -86,7 +86,7 @@ def largest(*numbers: int) -> list[int]:
 
 
 def from_all(value: T) -> list[T]:
-    """Every rank's value."""
+    """Gather the values of all ranks."""
     if size() == 1:
         return [value]
     values: list[Any] = [None] * size()
@@ -97,7 +97,7 @@ def from_all(value: T) -> list[T]:
 
 @contextmanager
 def joined(device: str) -> Iterator[None]:
-    """Within, this process is one of the ranks that its environment speaks of, if it does.
+    """Join the ranks that the environment describes, if it describes any.
 
     Args:
         device: the name of what all compute on, `cpu` or `cuda`.
@@ -141,7 +141,7 @@ def check_device(device: str) -> None:
 
 
 def join(device: str) -> None:
-    """Meet the other ranks."""
+    """Join the process group of all ranks."""
     global control
     if device == "cuda":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
@@ -160,7 +160,7 @@ def join(device: str) -> None:
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """End at once by SIGTERM and Ctrl-C within: no step is done, and C++ that waits hears neither.
+    """End at once by SIGTERM and Ctrl-C, since C++ that waits for ranks hears neither.
 
     Python's own handlers would run when the wait is over.
     """
@@ -175,7 +175,7 @@ def ended_by_signals() -> Iterator[None]:
 
 
 def end_with_parent(parent: int) -> None:
-    """Send SIGTERM to this process when its parent ends, and the end itself a minute later."""
+    """Send SIGTERM to this process when its parent ends, and kill it a minute later."""
     if started():
         os.read(0, 1)  # nothing is ever written there, and its end is the parent's
     while not started() and os.getppid() == parent:
@@ -185,13 +185,13 @@ def end_with_parent(parent: int) -> None:
 
 
 def fall_silent() -> None:
-    """Only rank 0 speaks."""
+    """Silence all ranks but rank 0."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     sys.stderr = os.fdopen(nowhere, "w")
 
 
 def leave(code: int) -> None:
-    """End at once: what waits for a rank that is gone would wait for long."""
+    """End at once, without waiting for a rank that is gone."""
     sys.stdout.flush()
     os._exit(code)

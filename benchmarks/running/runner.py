@@ -70,7 +70,7 @@ def run(
     turn: Callable[[], AbstractContextManager[None]] = nullcontext,
     data_hash: str | None = None,
 ) -> tuple[Record, Path]:
-    """The record of one seed and where it stands: trained now, or read if the cell is finished.
+    """Return the record of one seed and its path; train only if the cell is not finished.
 
     Ranks do it together; only the first publishes the record. Threads of a process do it one after
     another.
@@ -98,7 +98,7 @@ def run_alone(
     turn: Callable[[], AbstractContextManager[None]],
     data_hash: str | None,
 ) -> tuple[Record, Path]:
-    """As `run`, where no other thread trains."""
+    """Train and score like `run`; the caller ensures that no other thread trains."""
     provenance()  # of the code that was loaded: its checkout may move on meanwhile
     cell, domain = prepare(experiment, seed, options, cores)
     check_same(cell, data_hash)
@@ -129,14 +129,14 @@ def check_same(cell: Cell, data_hash: str | None) -> None:
 
 
 def takes_others_cores() -> bool:
-    """Whether a training here has more threads than this process has cores among others."""
+    """Return whether a training here has more threads than this process has cores among others."""
     return torch.get_num_threads() > cpu_count()
 
 
 def rehearse(
     experiment: Experiment, seed: int, options: Options, cores: int | None = None
 ) -> Record:
-    """What `run` would find before and in its first step; nothing is recorded.
+    """Take the checks and the first step of `run`, and record nothing.
 
     Raises:
         UserError: as `run`, or there is no room for the training's files.
@@ -149,7 +149,7 @@ def rehearse(
 def prepare(
     experiment: Experiment, seed: int, options: Options, cores: int | None
 ) -> tuple[Cell, AnyDomain]:
-    """The cell on data that were read, on the device and with the threads of its training.
+    """Read the data and set up the device and threads, and return the cell and its domain.
 
     Raises:
         UserError: no such device or loss, nothing to train, or no data.
@@ -168,7 +168,7 @@ def prepare(
 
 
 def finished(cell: Cell, domain: AnyDomain, options: Options) -> tuple[Record, Path] | None:
-    """The record and where it stands, if the cell has one.
+    """Return the record and its path, if the cell has one.
 
     Raises:
         UserError: what the options ask for would fail after the training, or be missing.
@@ -180,7 +180,7 @@ def finished(cell: Cell, domain: AnyDomain, options: Options) -> tuple[Record, P
 
 
 def admit(cell: Cell, domain: AnyDomain, options: Options) -> "Training":
-    """The cell, about to be trained.
+    """Prepare the training of a cell.
 
     Raises:
         UserError: it cannot be scored, recorded, or trained with this loss.
@@ -192,7 +192,7 @@ def admit(cell: Cell, domain: AnyDomain, options: Options) -> "Training":
 
 
 def make_loss(cell: Cell, domain: AnyDomain) -> Loss | None:
-    """The loss on the domain's device, what it draws drawn by the seed.
+    """Make the loss on the domain's device, with parameters drawn by the seed.
 
     Raises:
         UserError: it asks for classes, and this recipe does not pair by them.
@@ -204,7 +204,7 @@ def make_loss(cell: Cell, domain: AnyDomain) -> Loss | None:
 
 
 def prepared(loss: Loss, domain: AnyDomain) -> Loss:
-    """The loss on the domain's device, told of its classes if it asks for them.
+    """Move the loss to the domain's device, and tell it the classes if it needs them.
 
     Raises:
         UserError: it does, and this recipe does not pair by them.
@@ -212,7 +212,7 @@ def prepared(loss: Loss, domain: AnyDomain) -> Loss:
     if loss.needs_classes:
         if not (domain.recipe.pairs_by_class and isinstance(domain, PairsByClass)):
             raise UserError(
-                f"{loss.name} needs a training by class: "
+                f"{loss.name} needs class labels: give "
                 "--recipe pairing=supervised, or for images also pairing=balanced"
             )
         loss.prepare(domain.class_count, domain.dim)
@@ -228,7 +228,7 @@ def check(options: Options, name: str, domain: AnyDomain, path: Path, finished: 
 
 
 class NoData(UserError):
-    """The dataset cannot be had, or not by this recipe: no loss and no seed would change that."""
+    """The dataset cannot be loaded, or not by this recipe; another loss or seed would not help."""
 
 
 class OtherData(UserError):
@@ -236,13 +236,13 @@ class OtherData(UserError):
 
 
 class NoMemory(UserError):
-    """The dataset does not fit into memory now: beside fewer other processes it may."""
+    """The dataset does not fit into memory now; with fewer other processes it may."""
 
 
 def open_domain(
     experiment: Experiment, seed: int, data_root: Path | None, device: torch.device
 ) -> AnyDomain:
-    """The dataset in its domain.
+    """Open the dataset in its domain.
 
     Raises:
         NoData: it cannot be had.
@@ -264,7 +264,7 @@ def open_domain(
 def check_export(name: str, domain: AnyDomain, folder: Path, record: Path, finished: bool) -> None:
     """Raise if the model cannot be exported: before the training, not after it."""
     if not isinstance(domain, Exports):
-        raise UserError(f"domain {name} exports no models: leave --export out")
+        raise UserError(f"domain {name} cannot export models: leave --export out")
     domain.check_export()
     if finished:
         raise UserError(
@@ -301,7 +301,7 @@ def check_room(results: Path, model: nn.Module) -> None:
 
 
 def attempt(work: Callable[[], Record]) -> Record:
-    """What the work measured, or how it failed: one cell's failure never stops another.
+    """Return the work's measurements or its failure; one cell's failure never stops another.
 
     A rank that fails alone cannot wait for the others: it ends, and they do.
     """
@@ -324,7 +324,7 @@ def attempt(work: Callable[[], Record]) -> Record:
 
 
 def reason(error: BaseException) -> str:
-    """Why a cell failed, in one line where it is known what to do."""
+    """Return why a cell failed, in one line where the remedy is known."""
     operation, lacks, _ = str(error).partition(" does not have a deterministic implementation")
     if lacks:
         return f"{operation}{lacks} on this device: give --no-deterministic"
@@ -332,7 +332,7 @@ def reason(error: BaseException) -> str:
 
 
 class NotWritten(UserError):
-    """The disk did not take a record, which may be otherwise for the next seed."""
+    """A record that the disk did not take; the next seed's may be written."""
 
     def __init__(self, message: str, record: Record) -> None:
         super().__init__(message)
@@ -342,7 +342,7 @@ class NotWritten(UserError):
 def publish(
     cell: Cell, outcome: Record, options: Options, device: torch.device
 ) -> tuple[Record, Path]:
-    """The record as it stands after publishing: another runner's, if that was first.
+    """Publish the record and return the one that stands, which may be another runner's.
 
     Raises:
         NotWritten: it cannot be published; it is on standard error then.
@@ -391,7 +391,7 @@ def own_loss(loss: LossSpec) -> Record:
 
 @dataclass(frozen=True)
 class Training:
-    """A cell about to be trained and scored."""
+    """A cell whose training is prepared."""
 
     cell: Cell
     domain: AnyDomain
@@ -400,25 +400,25 @@ class Training:
 
     @property
     def checkpoint(self) -> Path:
-        """Where an interrupted training waits."""
+        """Return the path of an interrupted training's checkpoint."""
         name = f"{self.cell.key[:16]}-seed{self.cell.seed}.safetensors"
         return self.options.results / "checkpoints" / name
 
     @property
     def board(self) -> Path | None:
-        """Where TensorBoard finds it."""
+        """Return the folder for TensorBoard, if one was asked for."""
         results = self.options.results
         folder = self.cell.path(results).relative_to(results / "runs").with_suffix("")
         return self.options.tensorboard / folder if self.options.tensorboard else None
 
     @property
     def scored_data(self) -> dict[str, str]:
-        """Hash of the data that score, where a corpus of its own trains."""
+        """Return the hash of the data that score, where another corpus trains."""
         digest = self.domain.data_hash(trained=False)
         return {} if digest == self.cell.data_hash else {"scored_data": digest}
 
     def rehearse(self) -> Record:
-        """A first step, and what it took."""
+        """Take a first step, and return what it cost."""
         start, peak = time.perf_counter(), PeakMemory(self.domain.device)
         model = self.domain.model()
         check_room(self.options.results, model)
@@ -434,7 +434,7 @@ class Training:
         return {"seconds": time.perf_counter() - start, "peak_memory_mib": mib}
 
     def measure(self) -> Record:
-        """Train, score, export if asked to, and say what it took."""
+        """Train, score and export if asked to, and return the measurements."""
         start, peak = time.perf_counter(), PeakMemory(self.domain.device)
         with tensorboard.scalars(self.board if ranks.is_first() else None) as log:
             model, history = train(self.domain, self.loss, self.checkpoint, log)
@@ -458,7 +458,7 @@ class Training:
 
 
 def in_lines(value: Any) -> Any:
-    """What a domain notes, whose texts, such as names of columns, are of one line in a record."""
+    """Turn a domain's notes into texts of one line, as a record needs them."""
     if isinstance(value, dict):
         return {in_lines(key): in_lines(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
@@ -467,7 +467,7 @@ def in_lines(value: Any) -> Any:
 
 
 def as_details(evaluation: Evaluation) -> dict[str, Any]:
-    """What `records.scored` reads, and the rest for people.
+    """Return the evaluation's details as the record holds them.
 
     What a domain does not have is left out.
     """

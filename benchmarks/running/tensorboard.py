@@ -1,4 +1,4 @@
-"""Scalars of a training for TensorBoard, while it runs."""
+"""Write scalars of a training for TensorBoard while it runs."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ def check() -> None:
 
 @contextmanager
 def scalars(folder: Path | None) -> Iterator[Log | None]:
-    """Where a training writes its scalars by name and step; None without a folder."""
+    """Yield a function that writes scalars by name and step; None without a folder."""
     if folder is None:
         yield None
         return

@@ -1,4 +1,4 @@
-"""The training loop of all domains: batches become contrasts, a loss becomes a step.
+"""Train in all domains: turn batches into contrasts, and a loss into steps.
 
 Interrupted at will.
 """
@@ -42,7 +42,7 @@ SECONDS_BETWEEN_CHECKPOINTS = 300  # shorter trainings write none unless they ar
 
 
 class Diverged(Exception):
-    """The loss, or a weight, is no longer a number.
+    """A loss or a weight is no longer a number.
 
     Args:
         message: what it is, and when.
@@ -56,7 +56,7 @@ class Diverged(Exception):
 
 @dataclass
 class History:
-    """What a training has seen so far; plain values."""
+    """The course of a training so far, as plain values."""
 
     step: int = 0
     loss_by_epoch: list[float] = field(default_factory=list)
@@ -70,7 +70,7 @@ class History:
     )  # the steps before which circumstances changed, and to what
 
     def go_on(self, now: Circumstances) -> bool:
-        """Note what the next steps are made with; whether they are what they would have been."""
+        """Note the circumstances of the next steps; return whether they are unchanged."""
         repeats = now.get("deterministic", True)
         same = not self.starts or (self.starts[-1][1] == now and repeats)
         if not self.starts or not same:
@@ -79,7 +79,7 @@ class History:
 
     @property
     def details(self) -> dict[str, Any]:
-        """For the record."""
+        """Return the details that go into the record."""
         details = {"loss_by_epoch": self.loss_by_epoch, **self.stretches}
         if not self.dev_curve:
             return details
@@ -88,7 +88,7 @@ class History:
 
     @property
     def stretches(self) -> dict[str, Any]:
-        """What a training was made with that went on in other circumstances; else nothing."""
+        """Return the circumstances of a training that changed on the way, or nothing."""
         if len(self.starts) < 2:
             return {}
         ends = [step for step, _ in self.starts[1:]] + [self.step]
@@ -100,7 +100,7 @@ class History:
 
     @property
     def best(self) -> tuple[int, float]:
-        """The first of the best steps, and its score."""
+        """Return the first of the best steps, and its score."""
         return max(self.dev_curve, key=lambda entry: entry[1])
 
 
@@ -111,7 +111,7 @@ def train(
     log: Log | None = None,
     look: Look | None = None,
 ) -> tuple[nn.Module, History]:
-    """The model after all epochs, or the best by the domain's validation; untrained without a loss.
+    """Return the trained model, or the best by validation; without a loss it stays untrained.
 
     A training that finds its checkpoint goes on from there with the numbers that it would have had
     uninterrupted. SIGTERM and Ctrl-C finish the step and write the checkpoint. Scores on the way
@@ -120,7 +120,7 @@ def train(
     numbers draws by seed, epoch and step; the generators of the process stand afterwards as before.
 
     Args:
-        domain: the data, the model and who meets whom.
+        domain: the data, the model and the pairing.
         loss: what is made small.
         checkpoint: the file that an interrupted training leaves and finds.
         log: gets every step's loss and the validation scores, as soon as they are numbers.
@@ -180,7 +180,7 @@ def total(loss: Loss, contrasts: Sequence[Contrast]) -> Tensor:
 
 
 def validation(domain: AnyDomain) -> Callable[[nn.Module], float] | None:
-    """What chooses the best model, where the recipe asks for it."""
+    """Return the function that chooses the best model, where the recipe asks for it."""
     if domain.recipe.validate_every is None:
         return None
     if not isinstance(domain, Validates):
@@ -189,7 +189,7 @@ def validation(domain: AnyDomain) -> Callable[[nn.Module], float] | None:
 
 
 class Run:
-    """A model and its loss in training, with all that a checkpoint must hold."""
+    """A model and its loss in training, with everything that a checkpoint holds."""
 
     optimizer: Optimizer
     schedule: LambdaLR
@@ -217,14 +217,14 @@ class Run:
         self.saved = time.monotonic()
 
     def remaining(self, domain: AnyDomain) -> Iterator[tuple[int, Any]]:
-        """Epochs and batches from the next step on."""
+        """Yield the epochs and batches from the next step on."""
         first, done = divmod(self.history.step, max(1, self.steps_per_epoch))
         for epoch in range(first, self.recipe.epochs):
             for batch in islice(domain.batches(epoch), done if epoch == first else 0, None):
                 yield epoch, batch
 
     def update(self, value: Tensor) -> None:
-        """One step of the optimizer."""
+        """Take one step of the optimizer."""
         self.optimizer.zero_grad()
         value.backward()
         average(parameter.grad for parameter in self.trained)
@@ -239,19 +239,19 @@ class Run:
 
     @property
     def trained(self) -> list[nn.Parameter]:
-        """What the optimizer changes, in its order."""
+        """Return the parameters that the optimizer changes, in its order."""
         return [p for group in self.optimizer.param_groups for p in group["params"]]
 
     @property
     def validates(self) -> bool:
-        """Whether the model is to be scored now: at the recipe's interval and at the end."""
+        """Return whether the model is to be scored now: at the recipe's interval and at the end."""
         every = self.recipe.validate_every
         return every is not None and (
             self.history.step % every == 0 or self.history.step == self.steps
         )
 
     def scored(self, score: Callable[[nn.Module], T]) -> T:
-        """What the first rank finds of the model as it is; all losses so far are numbers then."""
+        """Score the model on the first rank, after turning the losses so far into numbers."""
         self.collect()
         self.check_weights()
         found = ranks.from_first(lambda: score(self.model))
@@ -271,29 +271,29 @@ class Run:
 
     @property
     def epoch_to_score(self) -> int | None:
-        """The epoch that has just ended, if the recipe scores the model after it."""
+        """Return the epoch that has just ended, if the recipe scores the model after it."""
         epoch, steps = divmod(self.history.step, self.steps_per_epoch)
         return epoch if steps == 0 and epoch in self.recipe.score_at else None
 
     def keep(self, evaluation: Evaluation) -> None:
-        """The metrics after this epoch, as it is in their names."""
+        """Keep the metrics after this epoch, with the epoch in their names."""
         for name, value in evaluation.metrics.items():
             self.history.metrics[f"{name}@{self.epoch_to_score}"] = value
 
     def best_model(self) -> nn.Module:
-        """The chosen model; the last one where nothing chooses."""
+        """Return the chosen model, or the last one where nothing chooses."""
         if self.best:
             self.model.load_state_dict(self.best)
         return self.model
 
     def end_epoch(self) -> None:
-        """The epoch's mean loss."""
+        """Note the epoch's mean loss."""
         self.collect()
         self.history.loss_by_epoch.append(math.fsum(self.history.losses) / len(self.history.losses))
         self.history.losses = []
 
     def collect(self) -> None:
-        """Losses become numbers."""
+        """Move the losses from the device into the history as numbers."""
         values = torch.stack(self.values).tolist() if self.values else []
         self.history.losses += values
         self.values = []
@@ -310,7 +310,7 @@ class Run:
             )
 
     def check_weights(self) -> None:
-        """Raise unless all weights are numbers, of which the loss of the last step says nothing."""
+        """Raise unless all weights are finite after the last step, which no later loss shows."""
         finite = [parameter.isfinite().all() for parameter in self.model.parameters()]
         if finite and not torch.stack(finite).all():
             raise Diverged(
@@ -365,14 +365,14 @@ class Run:
         return found
 
     def fits(self, tensors: checkpoints.Tensors, state: dict[str, Any]) -> bool:
-        """Whether the checkpoint is of this model and loss, by a code that keeps this history."""
+        """Return whether the checkpoint fits this model and loss, with a history of this form."""
         theirs = {n: t for n, t in tensors.items() if n.startswith(("model.", "loss."))}
         names = {entry.name for entry in fields(History)}
         return kinds(theirs) == kinds(self.state_tensors) and state.keys() == names
 
     @property
     def state_tensors(self) -> checkpoints.Tensors:
-        """Those of the model and the loss."""
+        """Return the state tensors of the model and the loss."""
         tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
         return tensors | {f"loss.{name}": t for name, t in self.loss.state_dict().items()}
 
@@ -394,7 +394,7 @@ class Run:
 
 
 def part(tensors: checkpoints.Tensors, prefix: str) -> checkpoints.Tensors:
-    """Tensors whose names begin with the prefix and a dot, without it."""
+    """Return the tensors whose names begin with the prefix and a dot, without it."""
     return {
         name.removeprefix(f"{prefix}."): t
         for name, t in tensors.items()

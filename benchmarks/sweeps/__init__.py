@@ -1,1 +1,1 @@
-"""Many cells: what is missing, what it costs, and the processes that run it."""
+"""Run many cells: find what is missing, forecast its cost, and run it in processes."""

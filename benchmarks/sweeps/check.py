@@ -20,7 +20,7 @@ from contrastbench.benchmarks.sweeps.sweep import Failure, Sweep, report, scope
 
 @dataclass(frozen=True)
 class Checked:
-    """What a rehearsal found."""
+    """The result of a rehearsal."""
 
     cells: int  # that are to be run
     steps: int  # that were tried for them
@@ -30,7 +30,7 @@ class Checked:
     seconds: float
 
     def lines(self) -> Iterator[str]:
-        """What is wrong, and a last line."""
+        """Yield a line for each problem, and a last line."""
         yield from report(self.failures)
         yield from filter(None, [self.memory])
         wrong = f"{len(self.failures)} fail" if self.failures else "nothing fails"

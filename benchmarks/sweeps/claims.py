@@ -1,4 +1,4 @@
-"""Claims of cells, which spare other sweeps the work. What is published decides, not who held it.
+"""Claim cells, so that other sweeps skip them; the published record decides, not the claim.
 
 A claim is a lock that the system takes back when its process ends, however it ends. Its file goes
 while the lock is held: whoever waited for that file finds that it has no name any more, and asks
@@ -44,7 +44,7 @@ def claim(path: Path, wait: bool) -> Iterator[None]:
 
 
 def sweep(folder: Path) -> None:
-    """Remove the files of claims that nobody holds: their processes were killed."""
+    """Remove claims of processes that were killed."""
     for path in folder.glob("*.lock"):
         with suppress(Timeout), claim(path, wait=False):
             pass

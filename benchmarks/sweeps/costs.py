@@ -1,4 +1,4 @@
-"""What a cell will cost, from the seconds of records. Brings no torch."""
+"""Forecast the cost of a cell from the seconds of records, without torch."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ Alike = tuple[str, str, bool]  # domain, dataset, and whether anything is traine
 
 
 class Cost(NamedTuple):
-    """Seconds, whether they are of the same recipe, and whether nothing was measured."""
+    """Seconds, whether they come from the same recipe, and whether nothing was measured."""
 
     seconds: float
     same_recipe: bool
@@ -39,18 +39,18 @@ class Costs:
         self.nearest: dict[Alike, dict[str, Cost]] = {}  # by canonical form of a recipe
 
     def add(self, key: str, seconds: Sequence[float]) -> None:
-        """What records of an experiment took."""
+        """Add the seconds of an experiment's records."""
         self.own.setdefault(key, []).extend(seconds)
         self.medians.pop(key, None)
 
     def add_alike(self, alike: Alike, recipe: Recipe, seconds: Sequence[float]) -> None:
-        """What records that are alike took by a recipe."""
+        """Add the seconds of similar records with a recipe."""
         recipes = self.alike.setdefault(alike, {})
         recipes.setdefault(store.canonical(recipe), (recipe, []))[1].extend(seconds)
         self.nearest.pop(alike, None)
 
     def learn(self, experiment: Experiment, seconds: float) -> None:
-        """An experiment has just taken so long; what is read later will tell it anyway."""
+        """Learn the time that an experiment has just taken."""
         if experiment.key in self.own:
             self.add(experiment.key, [seconds])
         if experiment.folder(self.results).parent in self.read:
@@ -82,7 +82,7 @@ class Costs:
                     self.add_alike(alike, of["recipe"], seconds)
 
     def of_nearest(self, experiment: Experiment) -> Cost | None:
-        """By the recipes that differ in the fewest settings; None where there is none."""
+        """Return the cost by recipes that differ in the fewest settings, or None."""
         alike, recipe = describe(experiment)
         if alike not in self.alike:
             return None
@@ -100,13 +100,13 @@ class Costs:
 
 
 def describe(experiment: Experiment) -> tuple[Alike, Recipe]:
-    """What records of the experiment hold."""
+    """Return the description that records of the experiment have."""
     recipe = experiment.full_recipe.model_dump(mode="json")
     return (experiment.domain, experiment.dataset, experiment.trained), recipe
 
 
 def differences(one: Recipe, other: Recipe) -> int:
-    """In how many settings two recipes differ.
+    """Return in how many settings two recipes differ.
 
     >>> differences({"epochs": 10, "limit": 600}, {"epochs": 20})
     2
@@ -115,7 +115,7 @@ def differences(one: Recipe, other: Recipe) -> int:
 
 
 def duration(seconds: float) -> str:
-    """For people.
+    """Format seconds for people.
 
     >>> duration(4000), duration(75), duration(3.2)
     ('1 h 07 min', '1 min 15 s', '3 s')

@@ -1,4 +1,4 @@
-"""What cells will cost on a device where no record tells: operations over its throughput."""
+"""Estimate times on a device without records: operations divided by its throughput."""
 
 from pathlib import Path
 from statistics import median
@@ -20,7 +20,7 @@ class Throughput(NamedTuple):
 
 
 def throughput(name: str, results: Path, tflops: float | None = None) -> Throughput:
-    """That of a named device: a number of the user's, or what `bench check-device` measured.
+    """Return a device's throughput, as the user gave it or as `bench check-device` measured it.
 
     A training step's rate is taken before that of a large matrix product.
 

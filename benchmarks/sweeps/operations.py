@@ -1,4 +1,4 @@
-"""What a cell asks of a device: floating-point operations, counted on a real step on the CPU.
+"""Count the floating-point operations of a cell, on a real step on the CPU.
 
 A step's operations do not depend on what the samples are, so they are counted on data that are
 always there, a few samples at a time, and multiplied by the samples of the set that is meant.
@@ -100,7 +100,7 @@ class Operations(NamedTuple):
 
     @property
     def all(self) -> float:
-        """Of training and evaluation."""
+        """Return the operations of training and evaluation together."""
         return self.training + self.evaluation
 
 
@@ -129,7 +129,7 @@ def parts_of(experiment: Experiment) -> Parts | None:
 
 
 def thinned(parts: Parts, domain: str, limit: int | None) -> Parts:
-    """What a recipe's limit leaves at least: all parts are thinned alike, in some domains fewer.
+    """Return the sizes of the parts that a recipe's limit leaves at least.
 
     >>> thinned(Parts(600, 600, 200), "tabular", 80)
     Parts(trained=60, fitted=60, scored=20)
@@ -180,9 +180,10 @@ def stand_in(domain: str, kind: type[Recipe], values: str) -> Sample:
 
 
 def few_by_class(recipe: Any) -> dict[str, Any]:
-    """Of two images both may be of one class, which leaves no negatives; a balanced batch has two.
+    """Return settings under which a batch of a few images has negatives.
 
-    In a balanced one each image is seen once, in the others twice.
+    Two images may be of one class, which leaves no negatives; a balanced batch has two classes and
+    sees each image once, other pairings see it twice.
     """
     if recipe.pairing == "balanced":
         return {"batch_size": 2 * (1 + recipe.positives)}
@@ -221,7 +222,7 @@ def counted(work: Callable[[], Any]) -> float:
 
 
 def product(one: Tensor, other: Tensor, *_: Any, **__: Any) -> int:
-    """Those of a matrix product; a sparse one is of its entries, and not of its shape."""
+    """Count the operations of a matrix product; a sparse one counts its stored entries."""
     if other.layout != torch.strided:
         return 2 * one.shape[0] * int(other._nnz())
     entries = one.numel() if one.layout == torch.strided else int(one._nnz())
@@ -229,7 +230,7 @@ def product(one: Tensor, other: Tensor, *_: Any, **__: Any) -> int:
 
 
 def sum_and_product(_: Tensor, one: Tensor, other: Tensor, *__: Any, **___: Any) -> int:
-    """The same behind a summand."""
+    """Count the operations of a matrix product that is added to another matrix."""
     return product(one, other)
 
 

@@ -1,4 +1,4 @@
-"""What a table or a sweep asks for, what of it is done, and what the rest will cost.
+"""Plan the cells of a table or a sweep: what is done, and what the rest will cost.
 
 Brings no torch.
 """
@@ -28,7 +28,7 @@ class Place:
     experiment: Experiment
 
     def label(self, key: str) -> str:
-        """What --only compares."""
+        """Return the value that `--only KEY=VALUE` compares."""
         own = {"row": self.row.name, "column": self.column}
         own["loss"] = self.row.loss or ""
         return own[key] if key in own else str(getattr(self.experiment, key))
@@ -53,8 +53,8 @@ def places(table: Table, only: Sequence[str] = ()) -> list[Place]:
     ]
     if not everything:
         raise UserError(
-            f"{table.name} is quoted only, nothing of it can be run here: bench list tables "
-            "names others"
+            f"{table.name} has only quoted values and cannot be run: choose another table "
+            "(bench list tables)"
         )
     chosen = everything
     for key, values in wanted(only).items():
@@ -90,7 +90,7 @@ def wanted(only: Sequence[str]) -> dict[str, list[str]]:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is asked for.
+    """The cells that a table or a sweep has.
 
     What that means depends on the records, where parameters are chosen by them.
     """
@@ -131,7 +131,7 @@ class Plan:
         ]
 
     def undecided(self) -> int:
-        """Cells whose parameters are still to be chosen."""
+        """Return the number of cells whose parameters are still to be chosen."""
         if self.selection == "paper":
             return 0
         open_ = [
@@ -218,7 +218,7 @@ def lines(plan: Plan, costs: Costs) -> Iterator[str]:
 
 
 def counts(work: Sequence[Task]) -> str:
-    """How many are in which state."""
+    """Return how many cells are in which state."""
     states = [task.state for task in work]
     shown = [
         state
@@ -229,7 +229,7 @@ def counts(work: Sequence[Task]) -> str:
 
 
 def forecast(work: Sequence[Task], costs: Costs) -> str:
-    """Time of one process for what is not finished."""
+    """Return the time of one process for the unfinished cells."""
     costly = [costs.of(task.experiment) for task in unfinished(work)]
     known = [cost for cost in costly if cost is not None]
     guessed = sum(not cost.same_recipe and not cost.estimated for cost in known)
@@ -242,5 +242,5 @@ def forecast(work: Sequence[Task], costs: Costs) -> str:
 
 
 def unfinished(work: Sequence[Task]) -> list[Task]:
-    """What a sweep would run: missing cells, and failed ones once more."""
+    """Return the tasks that a sweep would run: missing cells, and failed ones once more."""
     return [task for task in work if task.state in ("missing", "failed")]

@@ -53,15 +53,15 @@ class Worker:
 
     @property
     def alive(self) -> bool:
-        """Whether it can get another cell."""
+        """Return whether it can get another cell."""
         return self.process.poll() is None
 
     def is_ready(self) -> bool:
-        """Whether it has imported what it needs; False: it has ended."""
+        """Return whether it has imported what it needs; False: it has ended."""
         return bool(self.answer()["status"] == "ready")
 
     def do(self, task: Task, wait: bool) -> Reply:
-        """What became of a task."""
+        """Run a task and return the reply."""
         self.heard = self.said
         with suppress(BrokenPipeError):
             print(json.dumps(self.message(task, wait)), file=self.process.stdin, flush=True)
@@ -109,13 +109,13 @@ class Worker:
         return (words.decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
 
     def end(self) -> None:
-        """Let it end."""
+        """Wait until the process ends."""
         self.process.communicate()
         self.errors.close()
 
 
 def ending(code: int) -> str:
-    """How a process ended, by its exit code.
+    """Say how a process ended, by its exit code.
 
     >>> ending(-9)
     'was killed by SIGKILL (out of memory?)'
@@ -127,5 +127,5 @@ def ending(code: int) -> str:
 
 
 def ran_out(reply: Reply) -> bool:
-    """Whether a cell ended for want of memory, as far as can be told from outside."""
+    """Return whether a cell ended for want of memory, as far as can be told from outside."""
     return reply["status"] == "oom" or reply.get("code") == -signal.SIGKILL

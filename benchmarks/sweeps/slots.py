@@ -1,4 +1,4 @@
-"""Where the workers of a sweep compute. Brings no torch."""
+"""Places on devices for the workers of a sweep, without torch."""
 
 import subprocess
 import sys
@@ -52,7 +52,7 @@ class Device:
         self.changed = threading.Condition()
 
     def enter(self) -> None:
-        """Be one of the workers, as soon as nobody wants the device alone."""
+        """Join the workers, as soon as no task needs the device alone."""
         with self.changed:
             self.changed.wait_for(lambda: not self.wanted)
             self.workers += 1

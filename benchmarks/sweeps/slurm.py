@@ -1,4 +1,4 @@
-"""A sweep as Slurm jobs: an array whose jobs run one command, and share its cells by claims.
+"""Run a sweep as Slurm jobs: an array of one command, whose jobs share cells by claims.
 
 Brings no torch.
 """
@@ -35,7 +35,7 @@ exit "$code"
 def script(
     words: Sequence[str], name: str, logs: Path, workers: int, settings: Mapping[str, str]
 ) -> str:
-    """What sbatch gets.
+    """Return the batch script for sbatch.
 
     Args:
         words: what each job runs, behind `bench`.

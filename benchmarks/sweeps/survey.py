@@ -1,4 +1,4 @@
-"""What records say of the cells that a plan asks for."""
+"""Find the state of a plan's cells from records."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -25,12 +25,12 @@ class Task(NamedTuple):
 
     @property
     def key(self) -> tuple[str, int]:
-        """Equal for tasks of one cell."""
+        """Return a key that is equal for tasks of one cell."""
         return self.experiment.key, self.seed
 
 
 def survey(work: Iterable[tuple[Experiment, Sequence[int]]], results: Path) -> Iterator[Task]:
-    """The tasks of experiments with their seeds, each once."""
+    """Yield the tasks of experiments with their seeds, each once."""
     work, seen = list(work), set[tuple[str, int]]()
     apart = told_apart(experiment for experiment, _ in work)
     for experiment, seeds in work:
@@ -43,7 +43,7 @@ def survey(work: Iterable[tuple[Experiment, Sequence[int]]], results: Path) -> I
 
 
 def told_apart(work: Iterable[Experiment]) -> dict[str, str]:
-    """Of experiments that share a label, what their recipes differ in; by the experiment's key.
+    """Return what the recipes of experiments with one label differ in, by the experiment's key.
 
     >>> from contrastbench.losses.spec import LossSpec
     >>> recipes = {"encoder": "raw"}, {"encoder": "gin"}
@@ -58,7 +58,7 @@ def told_apart(work: Iterable[Experiment]) -> dict[str, str]:
 
 
 def differences(same: dict[str, Experiment]) -> dict[str, str]:
-    """By key, the values of recipes that are not the same in all."""
+    """Return, by key, the recipe values that are not the same in all."""
     if len(same) == 1:
         return dict.fromkeys(same, "")
     recipes = {key: one.full_recipe.model_dump(mode="json") for key, one in same.items()}
@@ -74,7 +74,7 @@ def differences(same: dict[str, Experiment]) -> dict[str, str]:
 
 
 def state(statuses: set[str]) -> State:
-    """What records of these statuses make of a task.
+    """Return the state of a task whose records have these statuses.
 
     >>> state({"failed", "ok"})
     'done'

@@ -1,4 +1,4 @@
-"""Many cells: worker processes that get one cell at a time. Brings no torch; the workers do.
+"""Run many cells in worker processes that take one cell at a time.
 
 A worker imports torch once and runs many cells. What fails in a cell is caught there; a worker that
 dies takes one cell with it, and the next worker gets the others. Records are published by the
@@ -48,7 +48,7 @@ def run(
     per_device: bool = False,
     refused: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[str, bool]]:
-    """Run what a plan asks for, and what follows from its records.
+    """Run the cells of a plan, and the cells that their records decide on.
 
     Lines to print, each with whether it is bad news. What a check has refused is not tried again.
 
@@ -93,7 +93,7 @@ def diverged(work: Sequence[Task], reported: set[tuple[str, int]]) -> list[Failu
 
 
 def to_run(work: Sequence[Task]) -> list[Task]:
-    """What is unfinished, and what is done on a user's own file.
+    """Return the unfinished tasks, and finished tasks on a user's own file.
 
     Only its reading shows whether it is the same file.
     """
@@ -195,7 +195,7 @@ class Sweep:
             self.failures.append(Failure(task, reason))
 
     def outlook(self) -> str:
-        """How long the rest will take, as far as records tell.
+        """Say how long the rest will take, as far as records tell.
 
         What they say nothing of counts as the mean. Where trainings take turns, jobs spare no time.
         """
@@ -228,20 +228,20 @@ class Sweep:
             slot.clear()
 
     def next(self) -> tuple[Task, bool] | None:
-        """The next task, if there is one and nobody has stopped the sweep."""
+        """Return the next task, unless there is none or the sweep was stopped."""
         try:
             return None if self.stopped else self.waiting.popleft()
         except IndexError:
             return None
 
     def known_refusal(self, experiment: Experiment) -> Reply | None:
-        """That the experiment cannot be run, if an earlier task has shown it."""
+        """Return the refusal of an earlier task, if it holds for this experiment too."""
         scopes = (scope(experiment, no_data) for no_data in (False, True))
         error = next((self.refused[name] for name in scopes if name in self.refused), None)
         return None if error is None else {"status": "refused", "no_data": False, "error": error}
 
     def noted(self, task: Task, reply: Reply) -> Reply:
-        """The reply.
+        """Return the reply after noting what it means for other tasks.
 
         A refusal holds for other tasks too, and a record that no disk took is printed.
         """
@@ -284,7 +284,7 @@ def outcome(task: Task, reply: Reply) -> str:
 
 
 def label(task: Task) -> str:
-    """For people."""
+    """Return a task's name for people."""
     return f"{task.label}, seed {task.seed}"
 
 
@@ -295,7 +295,7 @@ def join(threads: Iterable[threading.Thread]) -> None:
 
 
 def scope(experiment: Experiment, no_data: bool) -> str:
-    """What a refusal holds for: the dataset with the recipe, or the experiment.
+    """Return the scope of a refusal: the dataset with the recipe, or the experiment.
 
     Never for one seed alone.
     """
@@ -324,14 +324,14 @@ class Slot:
         self.worker: Worker | None = None
 
     def do(self, task: Task, wait: bool) -> Reply:
-        """What became of a task; one that ran out of shared memory is tried once more, alone."""
+        """Run a task; after running out of shared memory it is tried once more, alone."""
         if self.device.wanted or not (self.worker and self.worker.alive):
             self.clear()
         reply = (self.worker or self.enter()).do(task, wait)
         return self.alone(task, wait) if ran_out(reply) and self.device.slots > 1 else reply
 
     def alone(self, task: Task, wait: bool) -> Reply:
-        """What becomes of a task that has the device to itself."""
+        """Run a task that has the device to itself."""
         self.clear()
         with self.device.alone():
             worker = self.start(self.device.name)

@@ -118,7 +118,7 @@ def turn_name() -> str:
 
 
 def rehearsed(outcome: Message) -> Message:
-    """What a rehearsal found."""
+    """Return the result of a rehearsal as a message."""
     return {**outcome, "error": outcome.get("details", {}).get("error")}
 
 

@@ -35,7 +35,7 @@ def further(table: Table, row: Row, results: Path) -> Iterator[Row]:
 
 
 def copies(table: Table, results: Path) -> Iterator[str]:
-    """What is said under a table of the known copies that its records are of."""
+    """Yield notes on the known copies of datasets that a table's records used."""
     columns: dict[tuple[str, str], list[str]] = {}
     for row in table.rows:
         for column in table.columns:

@@ -30,7 +30,7 @@ HEADS = {
 
 @dataclass(frozen=True)
 class Finding:
-    """What came of comparing one key."""
+    """The result of comparing one key."""
 
     verdict: str  # one of the four
     what: str
@@ -41,7 +41,7 @@ class Finding:
 
     @property
     def cells(self) -> list[str]:
-        """What stands behind the place; the first is joined with those of other keys."""
+        """Return the cells of the finding's line."""
         value = f"{self.what}: {self.ours}"
         return {
             SAME: [value, self.source],
@@ -79,7 +79,7 @@ def compared(every: Iterable[Place]) -> Found:
 
 
 def findings(place: Place) -> Iterator[Finding]:
-    """One for each key of a place, and the deviations that no key shows."""
+    """Yield a finding for each key of a place, and the deviations that no key shows."""
     for kind in KINDS:
         for key, value in place.ours[kind].items():
             yield finding(place, kind, key, value)
@@ -91,7 +91,7 @@ def findings(place: Place) -> Iterator[Finding]:
 
 
 def finding(place: Place, kind: Kind, key: str, ours: Any) -> Finding:
-    """What came of comparing a key."""
+    """Compare one key of a place with the paper's protocol."""
     statement = place.statement(kind, key)
     if statement is None:
         return Finding(UNCOMPARED, key, shown(ours))
@@ -107,7 +107,7 @@ def finding(place: Place, kind: Kind, key: str, ours: Any) -> Finding:
 
 
 def as_list(verdict: str, found: Found, every: list[Place]) -> Iterator[str]:
-    """One of the four: keys that agree in all else share a line, but where they deviate."""
+    """Yield the lines of one list; keys that agree in all else share a line."""
     lines: dict[tuple[str, ...], list[str]] = {}
     for finding, where in sorted(found.items(), key=lambda item: -len(item[1])):
         if finding.verdict == verdict:
@@ -139,7 +139,7 @@ def located(where: Iterable[tuple[str, str]], every: list[Place]) -> str:
 
 
 def of_records(every: list[Place], results: Path) -> Iterator[str]:
-    """What the records of all places tell."""
+    """Yield what the records of all places say."""
     told: dict[tuple[str, ...], list[tuple[str, str]]] = {}
     for place in every:
         for what, wanted, found in recorded.notes(place, results):
@@ -153,7 +153,7 @@ def of_records(every: list[Place], results: Path) -> Iterator[str]:
 
 
 def summary(table: Table, every: list[Place], results: Path) -> Iterator[str]:
-    """How many values can be compared with how many of ours."""
+    """Say how many published values can be compared with ours."""
     wanted, values = (
         table.protocol.seeds,
         sum(column in table.columns for row in table.rows for column in row.paper),

@@ -1,4 +1,4 @@
-"""Which tables there are: ours, those of installed packages, and a user's own files.
+"""Find tables: ours, those of installed packages, and a user's own files.
 
 Reads no more than it must.
 """
@@ -25,7 +25,7 @@ def names() -> list[str]:
 
 
 def by_number(name: str) -> tuple[str, int]:
-    """What tables are sorted by."""
+    """Return the sort key of a table's name."""
     stem = name.rstrip("0123456789")
     return stem, int(name[len(stem) :] or 0)
 
@@ -70,7 +70,7 @@ def operations() -> dict[str, float]:
 
 
 def folders() -> list[Path]:
-    """Where tables stand: here, and in packages that announce theirs."""
+    """Return the folders of tables, ours and those of packages."""
     return remembered(ENTRY_POINTS, lambda: [Path(__file__).parent, *announced()])
 
 
@@ -102,12 +102,12 @@ def own(results: Path) -> list[str]:
 
 
 def yaml_files(folder: Path) -> list[Path]:
-    """Those of a folder, by name; hidden ones are other programs'."""
+    """Return the YAML files of a folder by name, without hidden files."""
     found = (path for path in folder.glob("*.y*ml") if path.suffix in ENDINGS)
     return sorted(path for path in found if not path.name.startswith("."))
 
 
 def is_ours(path: Path) -> bool:
-    """Whether a YAML file has a key that our files have."""
+    """Return whether a YAML file has a key that our files have."""
     text = path.read_text(encoding="utf-8", errors="replace")
     return re.search(r"^(losses|extends|columns):", text, re.MULTILINE) is not None

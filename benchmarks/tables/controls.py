@@ -22,7 +22,7 @@ Must = Literal["worse", "below", "better", ""]
 
 @dataclass(frozen=True)
 class Control:
-    """One control.
+    """One control of a comparison.
 
     Args:
         must: how it comes out against the baseline where a comparison can be read. `worse` and

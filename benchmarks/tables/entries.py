@@ -23,7 +23,7 @@ class Value:
     trimmed: Centre | None = None  # mean without the lowest and the highest seeds
 
     def text(self, decimals: int, wanted: int | None = None) -> str:
-        """For people, such as 75.1 ± 0.6 (5), or 75.1 (1 of 5) where more seeds are wanted."""
+        """Format the value, such as 75.1 ± 0.6 (5), or 75.1 (1 of 5) if more seeds are wanted."""
         if self.printed:
             return " ± ".join(self.printed)
         std = "" if self.std is None else f" ± {self.std:.{decimals}f}"
@@ -33,7 +33,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Entry:
-    """One place of a rendered table."""
+    """One place of a rendered table, with both values."""
 
     row: Row
     column: str
@@ -47,7 +47,7 @@ class Entry:
 
     @property
     def same_as(self) -> str:
-        """The row whose numbers these are, because both losses are one by algebra; else empty."""
+        """Return the row that has the same numbers, as both losses are one by algebra; or ""."""
         return self.row.same_as.get(self.column, "")
 
     @property
@@ -57,7 +57,7 @@ class Entry:
 
     @property
     def failed(self) -> bool:
-        """Whether it was run, and no seed has a number."""
+        """Return whether it was run, and no seed has a number."""
         return self.ours is None and bool(self.failure)
 
     @property
@@ -72,7 +72,7 @@ class Entry:
         return Back(name, self.column, mean, self.ours.trimmed, self.paper.mean, error)
 
     def text(self, decimals: int) -> str:
-        """The place's text.
+        """Return the text of the place.
 
         Paper / ours / difference, or the paper's value alone where it is quoted.
         """
@@ -99,7 +99,7 @@ def entries(table: Table, results: Path) -> Iterator[list[Entry]]:
 
 
 def entry(table: Table, row: Row, column: str, results: Path) -> Entry:
-    """One place."""
+    """Fill one place of a table."""
     run = table.runnable(row, column)
     records = list(table.records(row, column, results).values()) if run else []
     paper, mine = published(row, column), ours(table, column, records)
@@ -120,12 +120,12 @@ def best_by_column(lines: Sequence[Sequence[Entry]], decimals: int) -> list[floa
 
 
 def is_best(entry: Entry, best: float | None, decimals: int) -> bool:
-    """Whether ours is the best of its column."""
+    """Return whether ours is the best of its column."""
     return entry.ours is not None and round(entry.ours.mean, decimals) == best
 
 
 def published(row: Row, column: str) -> Value | None:
-    """The paper's value."""
+    """Return the value that the paper prints for a row in a column."""
     if column not in row.paper:
         return None
     mean, *std = row.paper[column]
@@ -133,7 +133,7 @@ def published(row: Row, column: str) -> Value | None:
 
 
 def average(table: Table, row: Row, line: list[Entry]) -> Entry:
-    """The last column.
+    """Return the average over the columns, for the last column.
 
     Ours only if no column is missing or failed, with the seeds of the column that has fewest.
     """
@@ -158,7 +158,7 @@ def average(table: Table, row: Row, line: list[Entry]) -> Entry:
 
 
 def shown_value(table: Table, column: str, record: Record) -> float:
-    """What the column shows of a record.
+    """Return the value that the column shows of a record.
 
     Raises:
         UserError: the record has no such metric.

@@ -57,7 +57,7 @@ def read(name: str, document: Document, i: int) -> list[Statement]:
 
 
 def statements(path: Path) -> list[Statement]:
-    """Those of a shared file."""
+    """Return the statements in a file shared by tables."""
     shared = strict_yaml.read(path)
     protocol = shared.as_model(SharedProtocol)
     with shared.at("domain"):
@@ -73,7 +73,7 @@ def files(folder: Path) -> list[Path]:
 
 
 def marks(table: Table) -> Iterator[Statement]:
-    """What columns and rows are marked to have from a source: their own values."""
+    """Yield the statements that columns and rows mark as their own values from a source."""
     for name, column in table.columns.items():
         for source, keys in column.recipe_from.items():
             yield mark(source, columns=[name], recipe=only(keys, column.recipe))
@@ -124,7 +124,7 @@ def check_marks(table: Table, document: Document) -> None:
 
 
 def domains(table: Table, statement: Statement) -> Iterator[str]:
-    """Those of the places that a table's own statement is on."""
+    """Yield the domains that a table's own statement is about."""
     for name in statement.columns or table.columns:
         yield table.domain_of(name)
     if statement.domain:

@@ -42,7 +42,7 @@ LEGEND = (
 
 
 def legend(table: Table) -> str:
-    """What stands in a place."""
+    """Return the legend of a table's places."""
     return LEGEND if table.quotes else "Mean ± std over seeds (number of seeds)."
 
 

@@ -30,7 +30,7 @@ def settings(row: Row, column: str) -> list[dict[str, Any]]:
 
 
 def draw(grid: Grid, count: int) -> list[dict[str, Any]]:
-    """So many different settings, each parameter's values about equally often.
+    """Draw different settings, with each parameter's values about equally often.
 
     A Latin hypercube on the grid: a plain draw of 5 from 80 leaves most values of most parameters
     untried.
@@ -58,7 +58,7 @@ def spread(values: Sequence[Any], count: int, rng: random.Random) -> list[Any]:
 
 
 def twice(values: Sequence[Any]) -> bool:
-    """Whether one is there twice, perhaps in another notation.
+    """Return whether one is there twice, perhaps in another notation.
 
     >>> twice([1, 2, 1.0]), twice([1, "1"]), twice([1, 2])
     (True, True, False)

@@ -1,4 +1,4 @@
-"""Settings of a loss that are tried where nobody names any: its defaults, and a Latin hypercube.
+"""Choose a loss's trials where no grid is given: its defaults and a Latin hypercube.
 
 Brings no torch. The same loss always gets the same settings.
 """
@@ -66,7 +66,7 @@ def draw(names: Iterable[str], count: int, rng: random.Random) -> Places:
 
 
 def dependence(places: Places) -> float:
-    """How much parameters rise and fall together: sum of the absolute covariances of their places.
+    """Return how dependent parameters are: the sum of the absolute covariances of their places.
 
     >>> dependence({"a": [0, 1, 2], "b": [0, 1, 2]}), dependence({"a": [0, 1, 2], "b": [1, 2, 0]})
     (2.0, 1.0)
@@ -91,7 +91,7 @@ def points(free: Mapping[str, Range], fixed: Params, places: Places) -> list[Par
 
 
 def at(share: float, range_: Range, fixed: Params, name: str) -> Any:
-    """The value at that share of a range, with two digits that count.
+    """Return the value at that share of a range, with two significant digits.
 
     >>> at(0.5, Number(low=0, tune=(0.01, 1), log=True), {}, "temperature")
     0.1
@@ -114,7 +114,7 @@ def rounded(value: float) -> float:
 
 
 def distinct(drawn: list[Params], fixed: Params) -> list[Params]:
-    """Those that differ, once what is not named is as it is otherwise."""
+    """Return the points that still differ once they are combined with the fixed parameters."""
     found: list[Params] = []
     for point in drawn:
         if all({**fixed, **point} != {**fixed, **other} for other in found):

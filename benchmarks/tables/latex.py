@@ -1,4 +1,4 @@
-"""Tables in LaTeX."""
+"""Format tables in LaTeX."""
 
 import re
 

@@ -67,7 +67,9 @@ def joined(table: Table, losses: Sequence[LossSpec]) -> Table:
         UserError: it is no sweep.
     """
     if not table.sweep:
-        raise UserError(f"{table.name} is no sweep: leave --loss out, or name a sweep file")
+        raise UserError(
+            f"{table.name} is no sweep, so no loss can join: leave --loss out, or name a sweep file"
+        )
     new = [loss for loss in losses if not any(is_of(table, row, loss) for row in table.rows)]
     file = SweepFile(extends=table.name, losses=[{loss.name: loss.params} for loss in new])
     wider = recognised(sweep_file.to_table(file, Document(), table)) if new else table
@@ -76,7 +78,7 @@ def joined(table: Table, losses: Sequence[LossSpec]) -> Table:
 
 
 def is_of(table: Table, row: Row, loss: LossSpec) -> bool:
-    """Whether the row is that loss's, at whatever setting of the sweep's grid."""
+    """Return whether the row has that loss, at any setting of the sweep's grid."""
     params = {
         key: value
         for key, value in row.params.items()
@@ -101,7 +103,7 @@ def extended(file: SweepFile, document: Document, inside: Inside) -> Table | Non
     with document.at("extends"):
         beside = document.path.parent / file.extends if document.path else Path(file.extends)
         if beside.is_file() and beside.resolve() in inside:
-            raise UserError("it extends itself: name another sweep")
+            raise UserError("this sweep extends itself: extend another one")
         base = load(str(beside) if beside.is_file() else file.extends, inside=inside)
         if not base.sweep:
             raise UserError(f"{base.name} is no sweep: extend a sweep file")
@@ -109,7 +111,7 @@ def extended(file: SweepFile, document: Document, inside: Inside) -> Table | Non
 
 
 def is_sweep(document: Document) -> bool:
-    """Whether the file lists losses or extends such a one; published tables have rows."""
+    """Return whether the file lists losses or extends such a one; published tables have rows."""
     return isinstance(document.value, dict) and not {"losses", "extends"}.isdisjoint(document.value)
 
 
@@ -122,7 +124,7 @@ def check_name(path: Path) -> None:
 
 
 def given_by(table: Table) -> Iterator[Given]:
-    """What a table gives to losses."""
+    """Yield the values that a table gives to losses."""
     for i, row in enumerate(table.rows):
         for column in (column for column in table.columns if table.runnable(row, column)):
             own = ["params_by_column", column] if column in row.params_by_column else ["params"]

@@ -16,7 +16,7 @@ AS_PUBLISHED = "as published"
 
 @dataclass(frozen=True)
 class Place:
-    """One that the paper gives a value for."""
+    """One place of a table with a published value."""
 
     table: Table
     row: Row
@@ -24,12 +24,12 @@ class Place:
 
     @property
     def names(self) -> tuple[str, str]:
-        """Row and column."""
+        """Return the names of row and column."""
         return self.row.name, self.column
 
     @cached_property
     def work(self) -> Experiment:
-        """What fills it in."""
+        """Return the experiment that fills the place."""
         return self.table.experiment(self.row, self.column)
 
     @cached_property
@@ -64,7 +64,7 @@ class Place:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the table and the recipe decide of the evaluation."""
+        """Return the evaluation's settings in the table and the recipe."""
         settings: dict[str, Any] = {"seeds": len(self.table.seeds)}
         if ON_TEST in self.metric:
             settings["probe epoch scored"] = "the best on the test images"
@@ -79,7 +79,7 @@ class Place:
 
     @property
     def model(self) -> str:
-        """Which of a training's models is scored."""
+        """Return which model of a training is scored."""
         if epoch := self.metric.partition("@")[2]:
             return f"that after {epoch} epochs"
         steps = self.work.full_recipe.validate_every
@@ -87,7 +87,7 @@ class Place:
 
     @property
     def chosen_by(self) -> str:
-        """Where the loss's parameters come from."""
+        """Return the source of the loss's parameters."""
         chosen = self.table.selection.startswith("validation")
         return "chosen on validation data" if chosen else AS_PUBLISHED
 
@@ -98,7 +98,7 @@ class Place:
 
     @cached_property
     def statements(self) -> list[Statement]:
-        """Those that hold here; a row of further data has those of the row that it repeats."""
+        """Return the statements that hold here; a repeated row has those of its original."""
         row = self.row.repeats or self.row.name
         place = row, self.column, self.work.domain, self.work.dataset
         return [s for s in self.table.protocol.facts if s.holds(*place)]

@@ -1,4 +1,4 @@
-"""What papers and released codes say of a protocol: each statement with where it is from."""
+"""Statements on the protocols of papers and released codes, each with its source."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
@@ -25,7 +25,7 @@ class Difference(Strict):
 
 
 class Statement(Strict):
-    """What one source says of some places of a table; of all unless they are named.
+    """One source's statement on some places of a table, or on all.
 
     Under `from: open` the source says nothing, and the values are why ours are what they are.
     """
@@ -43,11 +43,11 @@ class Statement(Strict):
 
     @property
     def partial(self) -> bool:
-        """Whether it is of some places only."""
+        """Return whether it is of some places only."""
         return bool(self.rows or self.columns or self.datasets)
 
     def holds(self, row: str, column: str, domain: str, dataset: str) -> bool:
-        """Whether it is said of that place."""
+        """Return whether the statement is about that place."""
         return all(
             not named or here in named
             for named, here in (
@@ -60,14 +60,14 @@ class Statement(Strict):
 
 
 class Protocol(Strict):
-    """How published numbers came about: the last statement on a key holds."""
+    """The protocol of published numbers: the last statement on a key holds."""
 
     use: list[str] = Field([], description="files of protocols/, whose statements come first")
     facts: list[Statement] = Field([])
 
     @property
     def seeds(self) -> int | None:
-        """The runs behind each value, if that is said of the whole table."""
+        """Return the runs behind each value, if a statement on the whole table says so."""
         for said in reversed(self.facts):
             if "seeds" in said.evaluation and not said.partial:
                 return None if said.source == OPEN else said.evaluation["seeds"]
@@ -82,7 +82,7 @@ class SharedProtocol(Strict):
     facts: list[Statement]
 
     def statements(self) -> Iterator[Statement]:
-        """Its statements, as those of a table."""
+        """Yield the statements of a shared protocol as a table's."""
         for statement in self.facts:
             datasets = statement.datasets or self.datasets
             yield statement.model_copy(update={"domain": self.domain, "datasets": datasets})

@@ -65,7 +65,7 @@ def check(table: Table, document: Document) -> None:
 
 
 def check_places(table: Table, i: int, document: Document) -> None:
-    """Raise unless a row's loss takes its parameters, and its recipes are of their domains."""
+    """Raise unless a row's loss takes its parameters, and its recipes fit their domains."""
     row = table.rows[i]
     for column in table.columns:
         if table.runnable(row, column):
@@ -98,7 +98,7 @@ def wrong_recipe(table: Table, i: int, column: str) -> list[int | str]:
 
 
 def domains(table: Table) -> Iterator[tuple[list[int | str], str]]:
-    """Where a table names domains, and which."""
+    """Yield each place where a table names a domain, with the name."""
     yield ["domain"], table.domain
     for name, column in table.columns.items():
         if column.domain is not None:

@@ -1,4 +1,4 @@
-"""What the records behind a place tell beside its number."""
+"""Read notes from the records behind a place."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def seeds(wanted: int | None, n: int, failure: str) -> Iterator[Note]:
 
 
 def circumstances(records: list[Record]) -> Iterator[Note]:
-    """What records tell of data, code and machines."""
+    """Yield notes on data, code and machines of records."""
     data = {pairs(data_of(record)) for record in records} - {""}
     if data:
         yield "data", "", "; ".join(sorted(data))
@@ -61,7 +61,7 @@ def machine(environment: dict[str, Any]) -> str:
 
 
 def data_of(record: Record) -> dict[str, Any]:
-    """What is to say of its data; early records do not say that they are of a copy."""
+    """Return the notes on a record's data; early records do not name copies."""
     copy = copy_of(record)
     return {**(record["details"].get("data") or {}), **({"copy": copy} if copy else {})}
 
@@ -89,7 +89,7 @@ def others(place: Place, results: Path) -> Iterator[Note]:
 
 
 def pairs(values: dict[str, Any]) -> str:
-    """Values by key."""
+    """Format values with their keys."""
     return ", ".join(f"{key} {shown(value)}" for key, value in values.items())
 
 

@@ -1,4 +1,4 @@
-"""Which parameters a table's numbers come from.
+"""Choose the parameters of a table's numbers.
 
 The published ones, or those that validation data choose.
 
@@ -73,7 +73,7 @@ def default(table: Table) -> str:
 
 
 def tune(table: Table) -> Tune:
-    """What the table's selection may cost."""
+    """Return the budget of the table's selection."""
     return table.tune or Tune()
 
 
@@ -183,7 +183,7 @@ def by_column(row: Row, chosen: dict[str, Setting]) -> dict[str, Any]:
 
 
 def is_nested(tried: Sequence[Experiment]) -> bool:
-    """Whether each fold chooses among these trials."""
+    """Return whether each fold chooses among these trials."""
     return bool(tried) and tried[0].full_recipe.nested
 
 
@@ -327,7 +327,7 @@ def to_come(table: Table, row: Row, column: str, results: Path) -> int:
 
 
 def drawn_settings(table: Table, row: Row, column: str) -> list[dict[str, Any]]:
-    """So many of a row's grid as every row of the column gets."""
+    """Return a row's settings from its grid, as many as every row of the column gets."""
     size = len(settings(row, column))
     if not size:
         return []
@@ -355,7 +355,7 @@ def work(table: Table, row: Row, column: str, seeds: Sequence[int], results: Pat
 
 
 def is_open(table: Table, row: Row, column: str, results: Path) -> bool:
-    """Whether the place will have a result once its trials are done."""
+    """Return whether the place will have a result once its trials are done."""
     tried = trials(table, row, column, results)
     if is_nested(tried) or not (tried or row.control):
         return False
@@ -382,7 +382,7 @@ def rules(rows: Sequence[Row], tune: Tune) -> Iterator[str]:
 
 
 def choices(table: Table, results: Path) -> Iterator[str]:
-    """What a resolved table has chosen for each method, methods and columns alike together.
+    """Yield the chosen parameters of each method; equal ones are put together.
 
     Frequencies where folds choose.
     """
@@ -395,7 +395,7 @@ def choices(table: Table, results: Path) -> Iterator[str]:
 
 
 def choices_of(table: Table, row: Row, results: Path) -> dict[str, list[str]]:
-    """What was chosen for a method, with the columns for which it was."""
+    """Return the chosen parameters of a method, with the columns they were chosen for."""
     columns: dict[str, list[str]] = {}
     for column, name in row.same_as.items():
         columns.setdefault(f"the same as {name} here, by algebra", []).append(column)
@@ -435,14 +435,14 @@ def chosen_text(row: Row, column: str) -> str:
 
 
 def as_given(table: Table, row: Row) -> bool:
-    """Whether a method of a resolved sweep has nothing to choose from, beside others that have."""
+    """Return whether a method of a resolved sweep has nothing to choose, unlike others."""
     chosen = row.nested or row.undecided or row.best_of
     searched = row.loss != NONE and not row.control
     return bool(table.sweep and table.tune and searched and not chosen)
 
 
 def by_fold(table: Table, row: Row, column: str, results: Path) -> str:
-    """How many folds chose which parameters."""
+    """Return how many folds chose which parameters."""
     records = list(table.records(row, column, results).values())
     if not records:
         return f"no seed has all {len(row.nested[column])} trials yet"
@@ -463,7 +463,7 @@ def fold_text(chosen: dict[str, Any]) -> str:
 
 
 def pairs(params: dict[str, Any]) -> str:
-    """Parameters for people.
+    """Format parameters for people.
 
     >>> pairs({"mu": 0.7, "sigma": 1.0})
     'mu=0.7, sigma=1.0'

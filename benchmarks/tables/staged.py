@@ -33,7 +33,7 @@ Scores = Callable[[Sequence[Setting]], list[float | None]]
 
 @dataclass(frozen=True)
 class Space:
-    """What a row's search is over.
+    """The space that a row's search covers.
 
     Args:
         loss: the row's loss with the parameters that it is given.
@@ -132,7 +132,7 @@ def points(space: Space, loss: LossSpec, count: int) -> list[Setting]:
 
 
 def has_own(loss: LossSpec) -> bool:
-    """Whether a loss has free parameters besides its temperature."""
+    """Return whether a loss has free parameters besides its temperature."""
     return any(name.rpartition(".")[2] != "temperature" for name in hypercube.searched(loss))
 
 

@@ -1,4 +1,4 @@
-"""YAML read strictly: whatever is wrong is one line that names the file and the line in it."""
+"""Read YAML strictly: each mistake is one line that names the file and the line in it."""
 
 import re
 from collections.abc import Iterator
@@ -89,7 +89,7 @@ class Document:
 
     @contextmanager
     def at(self, *where: int | str) -> Iterator[None]:
-        """Mistakes that are noticed within are of this part."""
+        """Name this part of the file in mistakes that are found within the block."""
         try:
             yield
         except UserError as error:
@@ -150,7 +150,7 @@ def check(
     """
     done = set() if done is None else done
     if id(node) in inside:
-        raise wrong(path, node, "it contains itself")
+        raise wrong(path, node, "the alias contains itself: remove it")
     if node.tag not in PLAIN:
         raise wrong(path, node, f"a {node.tag.rpartition(':')[2]} is no plain value: quote it")
     if isinstance(node, yaml.ScalarNode):
@@ -162,7 +162,7 @@ def check(
 
 
 def children(path: Path, node: yaml.Node) -> list[yaml.Node]:
-    """The values of a list or a mapping, whose keys are checked."""
+    """Return the values of a list or a mapping, after checking its keys."""
     if not isinstance(node, yaml.MappingNode):
         return list(node.value)
     lines: dict[str, int] = {}
@@ -184,7 +184,7 @@ def children(path: Path, node: yaml.Node) -> list[yaml.Node]:
 
 
 def check_scalar(path: Path, node: yaml.ScalarNode) -> None:
-    """Raise for the notations of YAML 1.1 that nobody means, and for a tag such as !!int 'x'.
+    """Raise for ambiguous notations of YAML 1.1, and for a tag such as !!int 'x'.
 
     Control characters would break pages and plots.
     """
@@ -194,7 +194,7 @@ def check_scalar(path: Path, node: yaml.ScalarNode) -> None:
         raise wrong(
             path,
             node,
-            f"{node.value} is an odd number in YAML: quote it, or write the number plainly",
+            f"{node.value} is an ambiguous number in YAML: quote it, or write the number plainly",
         )
     kind = node.tag.rpartition(":")[2]
     if kind in ("int", "float", "bool"):

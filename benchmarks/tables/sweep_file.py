@@ -48,7 +48,7 @@ Given = tuple[LossSpec, list[str], list[int | str]]  # a loss, its parameters of
 
 
 class Part(Strict):
-    """What is run in a domain."""
+    """The datasets and the recipe of one domain in a sweep."""
 
     datasets: list[str | dict[str, Params]] = Field(
         [], description="default: the domain's embedded one; {NAME: {..}} adds to its recipe"
@@ -57,7 +57,7 @@ class Part(Strict):
 
     @property
     def recipes(self) -> list[tuple[str, Params]]:
-        """Each dataset with its recipe, the domain's and what is its own."""
+        """Return each dataset with its recipe: the domain's, changed by its own values."""
         entries: list[dict[str, Params]] = [
             {entry: {}} if isinstance(entry, str) else entry for entry in self.datasets
         ]
@@ -65,7 +65,7 @@ class Part(Strict):
 
 
 class SweepFile(Strict):
-    """The file's keys."""
+    """The keys of a sweep file."""
 
     title: str = ""
     source: str = "records"
@@ -166,11 +166,13 @@ def check_parts(file: SweepFile, document: Document) -> None:
     """Raise unless losses meet data, or extend those that do, and nothing else of them."""
     for key in ("domains", "losses"):
         if not file.extends and not getattr(file, key):
-            raise document.wrong_at([key], "at least one is needed")
+            raise document.wrong_at([key], f"the sweep has no {key}: give at least one")
     if file.extends:
         for key in ("seeds", "tune", "grid", "decimals"):
             if key in file.model_fields_set:
-                raise document.wrong_at([key], f"it is that of {file.extends}: remove it")
+                raise document.wrong_at(
+                    [key], f"{file.extends}, which this sweep extends, sets it: remove it"
+                )
         if not (file.domains or file.losses or file.controls):
             raise document.wrong_at(
                 ["extends"], "nothing is added: give domains, losses or controls: true"
@@ -238,7 +240,9 @@ def listed(entry: str | dict[str, Params], document: Document, i: int) -> Iterat
         with document.at("losses", i, name):
             if name == "all":
                 if params:
-                    raise UserError("all takes no parameters: name the loss that has them")
+                    raise UserError(
+                        "all stands for every loss and takes no parameters: name one loss instead"
+                    )
                 every = (name for name in losses() if name not in SUPERVISED)
                 yield from (Listed(loss, LossSpec(loss)) for loss in every)
                 continue
@@ -285,14 +289,14 @@ def check_tune(file: SweepFile) -> None:
         raise UserError(f"search: {file.tune.search} has no grid: remove the grid or the search")
     shared = set(file.tune.seeds) & set(check_seeds(file.seeds))
     if shared:
-        raise UserError(f"seeds {sorted(shared)} are among those that confirm: tune with others")
+        raise UserError(f"seeds {sorted(shared)} are in tune and in seeds: tune with other seeds")
 
 
 def check_distinct(names: list[str], what: str) -> None:
     """Raise if a name is there twice."""
     double = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if double is not None:
-        raise UserError(f"{what} {double} is there twice: remove one")
+        raise UserError(f"{what} {double} is listed twice: remove one")
 
 
 def check_cells(rows: list[Row]) -> None:
@@ -311,7 +315,7 @@ def check_cells(rows: list[Row]) -> None:
 
 
 def given(file: SweepFile, document: Document) -> Iterator[Given]:
-    """What a sweep file gives to losses."""
+    """Yield the values that a sweep file gives to losses."""
     for i, entry in enumerate(file.losses):
         for one in listed(entry, document, i):
             for row in fixed(one, file.grid):

@@ -1,4 +1,4 @@
-"""What a table says: its columns, its rows, and the experiment that fills each place."""
+"""Tables: columns, rows, and the experiment that fills each place."""
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,7 +27,7 @@ Published = Annotated[list[float], Field(min_length=1, max_length=2)]  # [mean] 
 
 
 class Column(Strict):
-    """One dataset and what its training needs; without a dataset it is quoted only."""
+    """One dataset with its training settings; without a dataset the column is only quoted."""
 
     dataset: str | None = None
     domain: str | None = None  # instead of the table's
@@ -52,7 +52,7 @@ class Setting:
 
 
 class Row(Strict):
-    """One method: published values, and how we run it unless it is quoted only."""
+    """One method: published values, and its settings unless the row is only quoted."""
 
     name: str
     loss: str | None = None
@@ -100,7 +100,7 @@ class Row(Strict):
 
 
 class Tune(Strict):
-    """What a selection on validation data may cost; the same for every method."""
+    """The budget of a selection on validation data, the same for every method."""
 
     seeds: list[Seed] = Field(
         [1000, 1001], min_length=1, description="of trials; no shown number is of these"
@@ -117,7 +117,7 @@ class Tune(Strict):
 
 
 class Table(Strict):
-    """A published table."""
+    """A published table or a sweep file."""
 
     name: ByProgram[str] = ""
     title: str
@@ -149,7 +149,7 @@ class Table(Strict):
 
     @property
     def quotes(self) -> bool:
-        """Whether there are published values beside ours."""
+        """Return whether there are published values beside ours."""
         return any(row.paper for row in self.rows)
 
     @property
@@ -158,7 +158,7 @@ class Table(Strict):
         return tuple((self.tune or Tune()).seeds)
 
     def runnable(self, row: Row, column: str) -> bool:
-        """Whether the place can be run here; if not, it is quoted."""
+        """Return whether the place can be run here; if not, it is quoted."""
         there = row.loss is not None and self.columns[column].dataset is not None
         if row.control and row.recipe_by_column:
             there = there and column in row.recipe_by_column
@@ -190,7 +190,7 @@ class Table(Strict):
         return f"{self.selection}; {text}" if some else self.selection
 
     def experiment(self, row: Row, column: str) -> Experiment:
-        """What fills a place in: for rows with a loss in columns with a dataset."""
+        """Return the experiment that fills a place, for rows with a loss."""
         row = self.original(row, column)
         params = {**row.params, **row.params_by_column.get(column, {})}
         loss, recipe = row.loss_by_column.get(column), row.recipe_by_column.get(column, {})
@@ -214,7 +214,7 @@ class Table(Strict):
         return remembered(("experiment", str(work)), lambda: work)
 
     def experiments(self, row: Row, column: str) -> list[Experiment]:
-        """What fills a place in: one, or those that its folds choose among."""
+        """Return the experiments of a place: one, or the trials that folds choose among."""
         if column not in row.nested:
             return [self.experiment(row, column)]
         return [self.trial(row, column, setting) for setting in row.nested[column]]
@@ -243,7 +243,7 @@ class Table(Strict):
         return next(iter(self.by_data(row, column, results).values()), {})
 
     def failure(self, row: Row, column: str, results: Path) -> str:
-        """How seeds of the place's own data failed, such as diverged (2 of 5); empty: none did."""
+        """Say how seeds on the place's data failed, such as diverged (2 of 5), or nothing."""
         if column in row.undecided:
             return "diverged (every trial)" if row.undecided[column] == EVERY_TRIAL else ""
         work = self.experiments(row, column)

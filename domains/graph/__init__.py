@@ -77,7 +77,9 @@ class GraphRecipe(Recipe):
     @model_validator(mode="after")
     def _next_folds_are_others(self) -> Self:
         if self.svm == "linear" and self.folds < 3:
-            raise ValueError("svm=linear tests one fold, chooses by the next: give folds=3 or more")
+            raise ValueError(
+                "svm=linear needs one fold to test and one to choose C: give folds=3 or more"
+            )
         return self
 
     @property
@@ -87,7 +89,7 @@ class GraphRecipe(Recipe):
 
     @property
     def trainable(self) -> bool:
-        """What is counted has no weights."""
+        """Return whether the encoder has weights; counts have none."""
         return self.encoder == "gin"
 
     @property
@@ -102,7 +104,7 @@ class GraphRecipe(Recipe):
 
     @property
     def pairs_by_class(self) -> bool:
-        """Whether graphs of one class are each other's positives."""
+        """Return whether graphs of one class are each other's positives."""
         return self.pairing == "supervised"
 
     @property

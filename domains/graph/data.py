@@ -105,7 +105,7 @@ class Graphs:
 
 
 def pointers(sizes: Tensor) -> Tensor:
-    """Where segments of those sizes begin, and the end."""
+    """Return where segments of those sizes begin, and the end."""
     return torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
 
 
@@ -169,7 +169,7 @@ def load_tu(name: str, data_root: Path | None) -> tuple[Graphs, str]:
 
 
 def counts(graphs: Graphs) -> dict[str, int]:
-    """What tells a set from a part of it, for people; an edge counts in both directions."""
+    """Return counts that tell a set from a part of it; an edge counts in both directions."""
     return {
         "graphs": len(graphs),
         "nodes": len(graphs.x),
@@ -192,7 +192,7 @@ RawReader = Callable[[str], bytes | None]
 
 
 def open_raw(name: str, data_root: Path | None) -> RawReader:
-    """Where the raw files are: the data root's folder or zip, else the download."""
+    """Open the raw files in the data root's folder or zip, or else in the download."""
     beside = []
     for root in (data_root, data_root / "tudataset") if data_root else ():
         for folder in (root / name, root / name / "raw", root):
@@ -326,7 +326,7 @@ def check_endings(name: str, read: RawReader) -> None:
 
 
 def check_beside(name: str, read: RawReader) -> None:
-    """What else is known of edges and nodes is known of each of them."""
+    """Check that files on nodes and edges have a line for each."""
     for suffix, of in BESIDE.items():
         lines, wanted = (
             sum(map(bool, map(bytes.strip, (read(file) or b"").splitlines())))
@@ -360,11 +360,11 @@ def check_edges(name: str, edges: Array, indicator: Array) -> None:
 
 
 def check_content(name: str, digest: str) -> None:
-    """A set whose content is known has it."""
+    """Check that a set with known content has this content."""
     known = DATASETS.get(name)
     if known and known.content not in ("", digest):
         again = f"get {TU_URL.format(name)} again"
-        raise UserError(f"the files of {name} hold something else than the collection's: {again}")
+        raise UserError(f"the files of {name} differ from the collection's: {again}")
 
 
 def check_sizes(name: str, graphs: Graphs, declared: Dataset | None) -> None:

@@ -146,7 +146,9 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
     def check_export(self) -> None:
         """Raise UserError unless there is a network."""
         if not self.recipe.trainable:
-            raise UserError("counts are no encoder: leave --export out")
+            raise UserError(
+                f"encoder={self.recipe.encoder} has no weights to export: leave --export out"
+            )
 
     def export(self, model: Model, folder: Path) -> None:
         """Write the encoder for `bench score`."""
@@ -172,7 +174,7 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
 
 
 def is_known(name: str) -> bool:
-    """Whether a set's graphs, nodes and edges are declared, or it is made here.
+    """Return whether a set's graphs, nodes and edges are declared, or it is made here.
 
     >>> is_known("motifs"), is_known("MUTAG"), is_known("folder:mine")
     (True, True, False)

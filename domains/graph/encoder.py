@@ -28,7 +28,7 @@ class Neighbours:
 
 
 def csr(row_ptr: Tensor, columns: Tensor, like: Tensor) -> Tensor:
-    """A square sparse matrix of ones, to be multiplied by what it is like."""
+    """Return a square sparse matrix of ones, with the type of `like`."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta", UserWarning)
         values = like.new_ones(len(columns))
@@ -93,7 +93,7 @@ def pooled(x: Tensor, graphs: Graphs) -> Tensor:
 
 
 def mlp(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
-    """Linear, ReLU, linear."""
+    """Make a network of two linear layers with a ReLU between them."""
     net = nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, outputs))
     for layer in net:
         if isinstance(layer, nn.Linear):
@@ -152,7 +152,7 @@ class InfoGraph(nn.Module):
 
 
 class Histograms(nn.Module):
-    """How many nodes of each degree and of each label a graph has, projected at random.
+    """Histograms of node degrees and labels of a graph, projected at random.
 
     What a graph encoder must beat: it has no weights to train and sees no two nodes together.
 
@@ -179,7 +179,7 @@ class Histograms(nn.Module):
 
 
 class Sizes(nn.Module):
-    """How many nodes and how many edges a graph has, as logarithms: the least an encoder sees."""
+    """The logarithms of a graph's numbers of nodes and edges, the least an encoder sees."""
 
     def forward(self, graphs: Graphs) -> Tensor:
         """(graphs, 2) embeddings, log(1 + n); loops are no edges, and both ways are two."""
@@ -190,7 +190,7 @@ class Sizes(nn.Module):
 
 
 class Counts(nn.Module):
-    """What counts in a model's place, for no loss."""
+    """Counts in a model's place, which no loss trains."""
 
     def __init__(self, encoder: Histograms | Sizes) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""An embedded set: rings whose classes differ in which labels are neighbours."""
+"""An embedded set of rings whose classes differ in which labels are neighbours."""
 
 from typing import Any
 

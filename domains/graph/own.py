@@ -30,12 +30,12 @@ from contrastbench.losses.source import Sources
 
 LABELS = "labels.csv"  # beside graph files: the name of each with its class
 DELIMITERS = {".csv": ",", ".tsv": "\t"}  # of edge lists; others have blanks
-TWO = "two are needed to be each other's negatives"
+TWO = "give at least two, as negatives of each other"
 Loaded = tuple[Graphs, str, dict[str, Any]]  # graphs, the sha256 of their content, notes
 
 
 class Item(NamedTuple):
-    """One graph."""
+    """One graph as a user's reader returns it."""
 
     edges: Tensor  # (2, edges) numbers of its nodes
     x: Tensor  # (nodes, features)
@@ -62,7 +62,7 @@ def code_state(file: str, data_root: Path | None) -> str:
 
 @lru_cache(maxsize=1)
 def load_unchanged(source: Source, what: str, data_root: Path | None, state: str) -> Loaded:
-    """As `load`; the last one stays in memory for the next seed, unless it was changed since."""
+    """Load like `load`, from memory if the source has not changed since the last seed."""
     with own.opened(source, what if source.kind == own.PYTHON else f"{source.kind}:{what}"):
         graphs, notes = both_ways(READERS[source.kind](what, data_root))
         return graphs, content_hash(graphs), notes
@@ -77,7 +77,7 @@ def both_ways(graphs: Graphs) -> tuple[Graphs, dict[str, Any]]:
 
 
 def united(items: Sequence[Item]) -> Graphs:
-    """Many graphs as one.
+    """Unite many graphs into one object.
 
     Raises:
         UserError: fewer than two, or features that do not fit together.
@@ -86,7 +86,9 @@ def united(items: Sequence[Item]) -> Graphs:
         raise UserError(f"{len(items)} graphs: {TWO}")
     widths = {item.x.shape[1] for item in items}
     if len(widths) > 1:
-        raise UserError(f"graphs have {min(widths)} and {max(widths)} node features: give all one")
+        raise UserError(
+            f"graphs have {min(widths)} and {max(widths)} node features: give all the same"
+        )
     ptr = pointers(torch.tensor([len(item.x) for item in items]))
     edges = [item.edges + start for item, start in zip(items, ptr, strict=False)]
     classes = np.array([item.y for item in items], dtype=object)  # a long text takes its own room
@@ -102,7 +104,9 @@ def read_folder(what: str, data_root: Path | None) -> Graphs:
     tu = sorted(folder.glob("*_graph_indicator.txt"))
     if len(tu) > 1:
         names = ", ".join(path.name.removesuffix("_graph_indicator.txt") for path in tu)
-        raise UserError(f"{folder} has several sets ({names}): give each a folder of its own")
+        raise UserError(
+            f"{folder} holds several data sets ({names}): move each into a folder of its own"
+        )
     if tu:
         name = tu[0].name.removesuffix("_graph_indicator.txt")
         return data.parse_tu(name, data.folder_reader(folder, name), None)
@@ -220,7 +224,7 @@ def call(text: str) -> tuple[str, list[Any], dict[str, Any]]:
 
 
 def read_function(what: str, data_root: Path | None) -> Graphs:
-    """What a function of the user's own gives: its code is run."""
+    """Run a user's own function and return its graphs."""
     file, _, function = what.partition(":")
     path = own.find(file, data_root)
     with users_code(f"run {what}"):

@@ -50,7 +50,7 @@ def draw_operation(graphs: int, augmentation: str, generator: torch.Generator) -
 
 
 def share(sizes: Tensor, ratio: float, chosen: Tensor) -> Tensor:
-    """How many items of each chosen graph: the ratio, rounded down; none of the others."""
+    """Return how many items of each chosen graph: the ratio, rounded down; none of the others."""
     return (sizes.double() * ratio).long() * chosen
 
 

@@ -334,11 +334,15 @@ class ImageRecipe(Recipe):
         if self.chunk and self.batch_size % self.chunk:
             raise ValueError(f"batch_size={self.batch_size} is no multiple of chunk={self.chunk}")
         if self.local_crops and self.pairing != "query_key":
-            raise ValueError("local_crops are further queries of pairing=query_key")
+            raise ValueError(
+                "local_crops are used only by pairing=query_key: set it or remove local_crops"
+            )
         if self.local_crops and self.local_size > self.size:
             raise ValueError(f"local_size={self.local_size} is larger than the views' {self.size}")
         if self.positives and self.pairing not in ("both_views", "balanced"):
-            raise ValueError("positives are of pairing=both_views and pairing=balanced")
+            raise ValueError(
+                "positives need pairing=both_views or pairing=balanced: set one or remove positives"
+            )
         if self.pairing == "balanced" and not self.positives:
             raise ValueError("pairing=balanced needs other images of each class: positives=3")
         if self.pairing == "balanced" and self.batch_size % (alike := 1 + self.positives):
@@ -353,7 +357,7 @@ class ImageRecipe(Recipe):
             others = "leave out positives, blur, jitter_strength, views=none"
             raise ValueError(f"asymmetric views are two with a blur of their own: {others}")
         if self.probe_lr and self.probe not in PROBES:
-            raise ValueError(f"probe_lr is of probes that are trained on views, not {self.probe}")
+            raise ValueError(f"probe_lr needs a probe that is trained on views, not {self.probe}")
         if self.pretrained and (self.width != 1 or self.size <= STEM):
             fix = f"needs width=1.0 and a size of more than {STEM} pixels"
             raise ValueError(f"{self.encoder} {fix}")
@@ -364,11 +368,11 @@ class ImageRecipe(Recipe):
                 f"{self.encoder} needs images of {HALVED}, 64, ... 224 pixels: size=224"
             )
         if self.eval_every and not self.validation:
-            raise ValueError("eval_every chooses by validation images: give validation=0.1")
+            raise ValueError("eval_every needs validation images to choose by: give validation=0.1")
         return self
 
     def beside(self, loss: Mapping[str, Any]) -> Self:
-        """With the loss's temperature as that of the neighbours, if they are to follow it.
+        """Return the recipe with the loss's temperature for the neighbours, if they follow it.
 
         A sum has its terms'.
 
@@ -389,7 +393,7 @@ class ImageRecipe(Recipe):
 
     @property
     def neighbours_temperature(self) -> float:
-        """Of the neighbours' votes; the default where it is that of a loss which nobody named."""
+        """Return the temperature of the neighbours' votes, or the default if it names a loss."""
         own = self.knn_temperature
         return TEMPERATURE if isinstance(own, str) else own
 
@@ -424,7 +428,7 @@ class ImageRecipe(Recipe):
         return settings | {f"probe {name}": value for name, value in probe.items()}
 
     def idle(self, trained: bool) -> set[str]:
-        """What is of pairings and crops not taken, what is off, and what `evaluation` shows."""
+        """Return the settings that have no effect here, or that `evaluation` shows."""
         idle = {*super().idle(trained), "probe_lr", "score_on"}
         idle |= {key for key in ("chunk", "compile", "eval_every") if not getattr(self, key)}
         if self.pairing != "query_key":
@@ -465,7 +469,7 @@ class ImageRecipe(Recipe):
 
     @property
     def raw(self) -> dict[str, Any] | None:
-        """The pixels."""
+        """Return the recipe that scores raw pixels."""
         return {"encoder": "raw"}
 
     @property
@@ -480,12 +484,12 @@ class ImageRecipe(Recipe):
 
     @property
     def pretrained(self) -> str:
-        """The network whose weights are taken over from a package; empty: they are drawn."""
+        """Return the network whose weights come from a package; empty if they are drawn."""
         return self.encoder.partition(":")[2]
 
     @property
     def embeds(self) -> bool:
-        """Whether the projection is what is scored, as in metric learning."""
+        """Return whether the projection is what is scored, as in metric learning."""
         return self.pairing == "balanced"
 
     @property

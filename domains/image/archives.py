@@ -17,7 +17,7 @@ AGAIN = "delete it and download {} again"
 
 
 def again(name: str) -> str:
-    """What to do with a damaged file."""
+    """Say what to do with a damaged file."""
     return AGAIN.format(DATASETS[name].url)
 
 
@@ -30,7 +30,7 @@ class Members:
     data_root: Path | None
 
     def read(self, names: Sequence[str]) -> dict[str, bytes]:
-        """The files' bytes.
+        """Return the bytes of the named files.
 
         Raises:
             UserError: one is missing, or the archive is damaged.
@@ -50,7 +50,7 @@ class Members:
         return contents
 
     def members(self, path: Path, names: set[str]) -> Iterator[tuple[str, bytes]]:
-        """The files of those names inside the archive, whose checksum is behind its end."""
+        """Yield the named files of the archive; its checksum is verified at the end."""
         with Bounded(path) as unpacked:
             with tarfile.open(fileobj=unpacked, mode="r|") as tar:
                 for member in tar:
@@ -66,14 +66,14 @@ class Members:
 
 
 class Bounded(gzip.GzipFile):
-    """What an archive unpacks to, which is not to take for ever."""
+    """Bound the size that an archive may unpack to."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.left = WHOLE
 
     def read(self, size: int | None = -1) -> bytes:
-        """The next bytes.
+        """Return the next bytes.
 
         Raises:
             ValueError: they are too many.

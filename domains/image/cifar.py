@@ -44,7 +44,7 @@ def load_cifar(
     samples = {part: in_order(*samples[part]) for part in ("train", "test")}
     images, digest = on_device(samples, classes, device)
     if (expected := DATASETS[name].content) and digest != expected:
-        raise UserError(f"what is kept as {name} is something else: {again(name)}")
+        raise UserError(f"the files kept as {name} have other content: {again(name)}")
     if name != SMALL:
         return images, digest
     few = {part: first(*samples[part], SMALL_CLASS[part]) for part in samples}
@@ -77,7 +77,7 @@ def in_order(pixels: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def first(pixels: Tensor, labels: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """So many samples of each class, which stand together."""
+    """Return the first samples of each class; classes stand together."""
     starts = torch.searchsorted(labels, labels.unique())
     rows = (starts[:, None] + torch.arange(count)).flatten()
     return pixels[rows], labels[rows]
@@ -115,7 +115,7 @@ def pictures(data_root: Path | None) -> tuple[Sequence[str], ReadBytes] | None:
 
 
 def from_pictures(names: Sequence[str], read: ReadBytes) -> tuple[Samples, Sequence[str]]:
-    """Pictures whose part and class are the names of the folders that they are in."""
+    """Read pictures whose folders name their part and class."""
     paths = [PurePosixPath(name) for name in names]
     found = [
         path for path in paths if path.suffix.lower() in decode.SUFFIXES and len(path.parts) > 2
@@ -139,7 +139,7 @@ def pixels(names: Sequence[str], read: ReadBytes) -> Tensor:
     def one(name: str) -> Tensor:
         image = decode.decode(name, read(name), None)
         if image.shape != (3, 32, 32):
-            raise UserError(f"{name} has not 32 x 32 pixels: {decode.REPLACE}")
+            raise UserError(f"{name} does not have 32 x 32 pixels: {decode.REPLACE}")
         return image
 
     found = list(decode.in_threads(one, names, "reading pictures"))

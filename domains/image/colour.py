@@ -113,7 +113,7 @@ def by_turn(images: Tensor, turn: Tensor, shift: Tensor, kind: Tensor, factor: T
 
 
 def in_six(images: Tensor, turn: Tensor, shift: Tensor, kind: Tensor, factor: Tensor) -> Tensor:
-    """The same without asking the device whose turn it is.
+    """Compute the same as `by_turn` without a read from the device.
 
     Three linear passes, hue, and three again: an image has each where it is its turn, and nothing
     changes by the other.

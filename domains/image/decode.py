@@ -55,7 +55,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Header:
-    """What an image file says of itself."""
+    """The header of an image file."""
 
     width: int
     height: int
@@ -119,7 +119,7 @@ def begin(work: Callable[[int], None], count: int) -> Callable[[], None]:
 
 
 def forget() -> None:
-    """Nothing is decoded that no thread has begun: whoever ends need not wait for it."""
+    """Cancel all decoding that no thread has begun, so that nobody waits for it."""
     pool().shutdown(wait=False, cancel_futures=True)
     pool.cache_clear()
 
@@ -185,13 +185,13 @@ def look(name: str, data: bytes) -> Header:
 
 
 def frames(name: str, image: Image.Image) -> int:
-    """How many images a file holds."""
+    """Return how many images a file holds."""
     with reading(name, REPLACE):
         return int(getattr(image, "n_frames", 1))
 
 
 def turned(image: Image.Image) -> bool:
-    """Whether a file's EXIF asks for a turn, which is not made; that of a TIFF Pillow makes."""
+    """Return whether a file's EXIF asks for a turn that is not made (Pillow turns TIFFs)."""
     if image.format == "TIFF" or "exif" not in image.info:
         return False
     try:
@@ -286,7 +286,7 @@ def middle(image: Image.Image, side: int) -> Image.Image:
 
 
 def oddities(headers: Iterable[Header]) -> dict[str, int]:
-    """How many images were taken as something else than they are."""
+    """Return how many images were taken as something else than they are."""
     counts: dict[str, int] = {}
     for header in headers:
         conversions = [TAKEN_AS[header.mode]] if header.mode in TAKEN_AS else []

@@ -47,7 +47,7 @@ def load_disjoint(
     check_sizes(path, name, parts, about.sizes, again)
     images, digest = from_files(parts, kept.read, {}, size, device, whole)
     if about.content and digest != about.content:
-        raise UserError(f"what is kept as {name} in {path} is something else: {again}")
+        raise UserError(f"the files kept as {name} in {path} have other content: {again}")
     return replace(images, mean=IMAGENET_MEAN, std=IMAGENET_STD), digest
 
 

@@ -135,7 +135,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         return self.sha256
 
     def notes(self, trained: bool) -> dict[str, Any]:
-        """What was converted, resized or left out."""
+        """Return notes on images that were converted, resized or left out."""
         return {"data": self.image_notes}
 
     def model(self) -> Model:
@@ -197,7 +197,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 
     @property
     def dim(self) -> int:
-        """That of the last layer."""
+        """Return the dimensions of the embeddings, those of the projector's last layer."""
         return self.recipe.projection[-1]
 
     def classes(self, batch: Batch) -> Tensor:
@@ -217,7 +217,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         )
 
     def features(self, model: Model, part: str) -> Labelled:
-        """What classifiers of a part of the images see."""
+        """Return the features that classifiers see, of a part of the images."""
         return self.preprocessing.features(model, self.splits[part], f"features of {part} images")
 
     def embeddings(self, model: Model) -> Labelled:
@@ -268,13 +268,15 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 
     @property
     def samples(self) -> dict[str, int]:
-        """How many images each part has."""
+        """Return how many images each part has."""
         return {name: len(part) for name, part in self.splits.items()}
 
     def check_export(self) -> None:
         """Raise UserError unless there is a network."""
         if not self.recipe.trainable:
-            raise UserError("pixels are no encoder: leave --export out")
+            raise UserError(
+                f"encoder={self.recipe.encoder} has no weights to export: leave --export out"
+            )
 
     def export(self, model: Model, folder: Path) -> None:
         """Write the encoder for `bench score`."""
@@ -335,7 +337,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 
 
 def moco(model: ImageModel, views: list[Tensor]) -> list[Contrast]:
-    """For each of the two whole views: the queries of all others meet its keys."""
+    """Make MoCo v3's contrasts: for each whole view, the other views' queries meet its keys."""
     model.update_target()
     keys = [together(model.targets, view) for view in views[:2]]
     queries = [together(model, view) for view in views]

@@ -1,4 +1,4 @@
-"""What is drawn for views: parameters, one for each image, from one generator."""
+"""Draw the parameters of views, one for each image, from one generator."""
 
 import math
 from functools import cache

@@ -62,7 +62,7 @@ class ResNet(nn.Sequential):
 
 
 def stem(channels: int, small: bool) -> list[nn.Module]:
-    """The first layers."""
+    """Make the first layers of a ResNet."""
     first = (
         nn.Conv2d(3, channels, 3, 1, 1, bias=False)
         if small
@@ -182,7 +182,7 @@ class ImageModel(ContrastiveModel):
             return (self.online if self.embeds else self.encoder)(x).float()
 
     def in_chunks(self, network: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-        """What the network makes of images, as many at a time as the recipe says."""
+        """Apply the network to images, as many at a time as the recipe says."""
 
         def embed(chunk: Tensor) -> Tensor:
             with self.autocast(chunk):

@@ -45,14 +45,14 @@ def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Enc
         return Encoder(ImageModel(recipe, 0, data_root).to(device), seen)
     if not (Path(name) / CONFIG).is_file():
         raise UserError(
-            f"{name} is no encoder: give a folder that bench run --export wrote, or "
+            f"{name} holds no exported encoder: give a folder that bench run --export wrote, or "
             "torchvision:resnet50"
         )
     return exported(Path(name), device)
 
 
 def exported(folder: Path, device: torch.device) -> Encoder:
-    """What `export` wrote."""
+    """Load an encoder that `export` wrote."""
     weights, config = read(folder, "image")
     with reading(folder, AGAIN):
         recipe = ImageRecipe(**config["recipe"])

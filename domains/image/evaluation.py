@@ -26,7 +26,7 @@ ROWS = 256  # images embedded at once
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """How images become a network's input."""
+    """The preprocessing that turns images into a network's input."""
 
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
@@ -79,17 +79,17 @@ class Preprocessing:
 
 
 def adam(parameters: Iterable[nn.Parameter], lr: float) -> torch.optim.Optimizer:
-    """As in the linear.py of DCL, HCL, ADNCE and AttentionNCE."""
+    """Make Adam as linear.py of DCL, HCL, ADNCE and AttentionNCE does."""
     return torch.optim.Adam(parameters, lr, weight_decay=1e-6, fused=True)
 
 
 def sgd(parameters: Iterable[nn.Parameter], lr: float) -> torch.optim.Optimizer:
-    """As in RényiCL's appendix, with the momentum of its main_lincls.py."""
+    """Make SGD as in RényiCL's appendix, with the momentum of its main_lincls.py."""
     return torch.optim.SGD(parameters, lr, momentum=0.9, fused=True)
 
 
 def nesterov(parameters: Iterable[nn.Parameter], lr: float) -> torch.optim.Optimizer:
-    """As in SimCLR's appendix."""
+    """Make Nesterov SGD as in SimCLR's appendix."""
     return torch.optim.SGD(parameters, lr, momentum=0.9, nesterov=True, fused=True)
 
 
@@ -118,7 +118,7 @@ class Probe:
         return head
 
     def policy(self, recipe: ImageRecipe) -> Policy:
-        """Its views for a recipe: crops and flips, or SimCLR's with the blur of the training's."""
+        """Return the policy of the probe's views: crops and flips, or SimCLR's."""
         kind = policy(self.views, recipe.size)
         return kind if self.views == "none" else with_blur(kind, recipe.blur)
 
@@ -204,7 +204,7 @@ def split(
     out, kept = (torch.cat(part) for part in zip(*halves, strict=True))
     if len(out) == 0:
         raise UserError(
-            f"{share} of {len(rows)} images is none of any class: give another --recipe validation"
+            f"{share} of {len(rows)} images leaves classes empty: give another --recipe validation"
         )
     return images.select(kept.to(images.labels.device)), images.select(out.to(images.labels.device))
 

@@ -96,7 +96,7 @@ def from_files(
 
 
 def tested_twice(train: list[Header], test: list[Header]) -> dict[str, int]:
-    """How many test files have the bytes of a training file."""
+    """Return how many test files have the bytes of a training file."""
     trained = {header.sha256 for header in train}
     count = sum(header.sha256 in trained for header in test)
     return {"test images that are training images too": count} if count else {}
@@ -109,7 +109,7 @@ def common_side(headers: list[Header], size: int) -> int | None:
 
 
 def resized(headers: list[Header], side: int | None) -> dict[str, int]:
-    """How many images are stored in another size than they have."""
+    """Return how many images are stored in another size than they have."""
     if side is None:
         return {}
     smaller = sum(min(header.width, header.height) < side for header in headers)

@@ -49,7 +49,7 @@ def semi_supervised(opened: Encoder, images: ImageSet, seed: int) -> dict[str, f
 
 
 def labelled_part(images: Split, share: float, seed: int) -> Split:
-    """That share of each class, at least one image, drawn by the seed."""
+    """Draw a share of each class by the seed, at least one image each."""
     rows = torch.randperm(len(images), generator=generator(torch.device("cpu"), seed))
     labels = images.labels.cpu()[rows]
     members = [rows[labels == label] for label in labels.unique()]

@@ -79,7 +79,7 @@ def fifth(whole: Part) -> tuple[Part, Part]:
 def checked(root: Path, classes: tuple[str, ...]) -> tuple[str, ...]:
     """Raise unless there are two classes to tell apart."""
     if len(classes) < 2:
-        raise UserError(f"{root} has a single class, {classes[0]}: there is nothing to classify")
+        raise UserError(f"{root} has a single class, {classes[0]}: add a folder with another class")
     return classes
 
 
@@ -116,7 +116,7 @@ def images_of(root: Path, folder: str) -> list[str]:
 
 
 def left_out(root: Path, parts: Sequence[str], *read: dict[str, list[str]]) -> dict[str, Any]:
-    """How many files of the parts are no images by their names."""
+    """Return how many files of the parts are no images by their names."""
     there = sum(len(files_below(root / name)) for name in parts)
     others = there - sum(len(names) for files in read for names in files.values())
     return {"files left out, no images by their names": others} if others else {}

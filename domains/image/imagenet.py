@@ -53,7 +53,7 @@ def tiny_parts(read: ReadBytes, names: Iterable[str]) -> Parts:
 
 
 def numbers(classes: Sequence[str], labels: Iterable[str]) -> tuple[int, ...]:
-    """Where the labels stand among the classes."""
+    """Return where the labels stand among the classes."""
     number = {label: k for k, label in enumerate(classes)}
     try:
         return tuple(number[label] for label in labels)

@@ -93,7 +93,7 @@ class ImageFiles:
 
     @property
     def everything(self) -> Tensor:
-        """(N,) all numbers."""
+        """Return the numbers of all images, of shape (N,)."""
         return torch.arange(len(self), device=self.labels.device)
 
     def batch(self, rows: Tensor) -> Tensor:
@@ -106,19 +106,19 @@ class ImageFiles:
         return decode.Ahead(lambda k: self.begin(parts[k], numbers[k]), len(parts))
 
     def in_turn(self, parts: Sequence[Tensor]) -> Callable[[int], "Images | ImageFiles"]:
-        """As `ahead`, but pictures whose crops are all drawn from one generator wait their turn."""
+        """Decode like `ahead`, but in turn where all crops are drawn from one generator."""
         return self.ahead(parts) if self.sides is None else lambda k: self.select(parts[k])
 
     def crops_ahead(
         self, parts: Sequence[Tensor], policies: Sequence[Policy], rngs: Sequence[torch.Generator]
     ) -> Callable[[int], Images | Crops]:
-        """As `ahead`, or the crops for each policy, drawn from each part's own generator."""
+        """Decode like `ahead`, or cut the crops for each policy with each part's own generator."""
         if self.sides is None:
             return self.ahead(parts)
         return decode.Ahead(lambda k: self.select(parts[k]).cut(policies, rngs[k]), len(parts))
 
     def begin(self, rows: Tensor, numbers: Sequence[int]) -> Callable[[], Images]:
-        """Have images decoded.
+        """Start decoding the images.
 
         Args:
             rows: their numbers on the device.

@@ -69,7 +69,7 @@ class Inception(nn.Sequential):
 
 
 def scaled(count: int, width: float) -> int:
-    """So many channels, or none."""
+    """Scale a number of channels; zero stays zero."""
     return max(1, round(count * width)) if count else 0
 
 
@@ -129,7 +129,7 @@ class Block(nn.Module):
 
 
 def convolution(inputs: int, outputs: int, size: int, stride: int = 1) -> list[nn.Module]:
-    """With its batch norm and activation."""
+    """Make a convolution with batch norm and activation."""
     convolved = nn.Conv2d(inputs, outputs, size, stride, size // 2)
     return [convolved, BatchNorm2d(outputs), nn.ReLU(inplace=True)]
 

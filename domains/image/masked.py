@@ -42,7 +42,7 @@ COLUMNS = (
 
 
 def numbers(name: str | None) -> tuple[float, ...]:
-    """What an operation is, by `COLUMNS`; None is none."""
+    """Return the numbers that describe an operation, by `COLUMNS`."""
     lone = [float(name == title) for title in COLUMNS[2:5]]
     table, move = float(name in (*POINTS, *STATISTICS)), float(name in MOVES)
     factor, by_share = (0.1, 1.8) if name in BLENDS else (1.0 - table - move, 0.0)
@@ -55,7 +55,7 @@ BY_OPERATION = tuple(zip(*map(numbers, (*OPERATIONS, None)), strict=True))  # a 
 
 
 def apply(images: Tensor, draws: Draws, fill: tuple[float, float, float]) -> Tensor:
-    """As `randaugment.apply`; sums of resampled neighbours may be cut to another whole number."""
+    """Augment like `randaugment.apply`; sums of resampled neighbours may round differently."""
     n, _, height, width = images.shape
     layers = len(draws.operation)
     if n > 1 and 16 * layers * n * height * width > TAPS:

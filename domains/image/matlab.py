@@ -23,7 +23,7 @@ def annotations(raw: bytes) -> list[tuple[int, str]]:
 
 
 def pairs(raw: bytes) -> list[tuple[int, str]]:
-    """The same, in this process."""
+    """Read annotations in this process."""
     from scipy.io import loadmat
 
     found: Any = loadmat(BytesIO(raw), squeeze_me=True)["annotations"]

@@ -46,7 +46,7 @@ def load_unchanged(
     whole: bool,
     state: str,
 ) -> Loaded:
-    """As `load`; the last one is kept for the next seed, unless it was changed since."""
+    """Load like `load`, from memory if the source has not changed since the last seed."""
     with own.opened(source, f"{source.kind}:{what}"):
         return READERS[source.kind](what, size, data_root, device, whole)
 
@@ -119,11 +119,13 @@ def check(path: Path, parts: dict[str, tuple[torch.Tensor, torch.Tensor]], class
     """Raise unless there are classes to tell apart, each with training images."""
     (train, y), (test, _) = parts["train"], parts["test"]
     if classes < 2:
-        raise UserError(f"{path} has a single class: there is nothing to classify")
+        raise UserError(
+            f"{path} has a single class, so nothing can be classified: add images of another class"
+        )
     if len(y.unique()) < classes or not len(test):
         raise UserError(f"{path}: a class has one image: training and test part need one each")
     if train.shape[1:] != test.shape[1:]:
-        raise UserError(f"{path}: training and test images have other sizes")
+        raise UserError(f"{path}: training and test images have different sizes: resize one part")
 
 
 def read_hub(

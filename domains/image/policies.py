@@ -1,4 +1,4 @@
-"""What each view of an image is: as published, with a recipe's own values in place of that."""
+"""Policies of image views: published ones, in which a recipe may replace values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ LOCAL_SCALE = (0.05, 0.2)  # share of a picture that RényiCL's local crops show
 
 @dataclass(frozen=True)
 class Policy:
-    """What a view is; `policy` gives the published ones, `dataclasses.replace` changes them."""
+    """The policy of a view; `dataclasses.replace` changes a published one."""
 
     size: int  # pixels a side
     scale: tuple[float, float] = (0.08, 1.0)  # share of the picture that a crop covers
@@ -34,7 +34,7 @@ class Policy:
 
     @property
     def colours(self) -> tuple[str, ...]:
-        """What follows the crop, in its order: SimCLR's, or that of RényiCL's released code."""
+        """Return the colour operations after the crop, in SimCLR's order or RényiCL's."""
         if self.randaugment:
             return "jitter", "blur", "randaugment", "solarise", "grey"
         return "jitter", "grey", "blur", "solarise"
@@ -86,7 +86,7 @@ def pair(policy: Policy) -> tuple[Policy, Policy]:
 
 
 def policies(recipe: ImageRecipe) -> list[Policy]:
-    """Of the two views of a batch, of further positives and of local crops.
+    """Return the policies of a batch's two views, of further positives and of local crops.
 
     With local crops nothing is erased, and RandAugment is that of the two whole views alone
     (RényiCL's appendix B.3); local crops have the second view's blur, but are not solarised, as in

@@ -38,7 +38,7 @@ def counted(state: dict[str, Tensor]) -> list[str]:
 
 
 def weights(url: str, data_root: Path | None) -> dict[str, Tensor]:
-    """From the data root or torch.hub's cache, or the network; their names begin their sha256.
+    """Load weights from the data root, torch.hub's cache or the network, and check their sha256.
 
     Raises:
         UserError: the file cannot be had, or is another one.

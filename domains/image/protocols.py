@@ -28,7 +28,7 @@ TRANSFER = "transfer"
 
 
 class Features(NamedTuple):
-    """What an encoder makes of the parts of a set."""
+    """The features of the parts of a set, by one encoder."""
 
     train: Labelled
     validation: Labelled

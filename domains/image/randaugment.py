@@ -55,7 +55,7 @@ SLACK = 1e-3  # so that a sum of 6.9999999 is cut to 7, which it is but for roun
 
 @dataclass(frozen=True)
 class Draws:
-    """What is done to each image in each layer: all (layers, N)."""
+    """The operations on each image in each layer, all of shape (layers, N)."""
 
     operation: Tensor  # a number of `OPERATIONS`, or NOTHING
     level: Tensor  # magnitude, 0 to 10
@@ -194,7 +194,7 @@ def bilinear(images: Tensor, source: Tensor) -> Tensor:
 
 
 def bicubic(images: Tensor, source: Tensor) -> Tensor:
-    """As `bilinear`, from 16 pixels by Keys's (1981) weights with a = -1; PyTorch has -0.75."""
+    """Resample like `bilinear`, from 16 pixels by Keys's (1981) weights with a = -1."""
     n, colours, height, width = images.shape
     before = source.floor()
     right = source - before

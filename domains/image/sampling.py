@@ -1,4 +1,4 @@
-"""Which images meet in a batch: those of several splits, and some classes alike."""
+"""Choose the images of each batch, balanced over classes where the recipe says so."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
@@ -97,7 +97,7 @@ def check_classes(labels: Tensor, images: int) -> None:
     if bool((labels == labels[:, :1]).all(dim=1).any()):
         batch, larger = labels.shape[1], min(2 * labels.shape[1], images)
         raise UserError(
-            f"all {batch} images of a batch are of one class: --recipe batch_size={larger}"
+            f"all {batch} images of a batch have one class: give --recipe batch_size={larger}"
         )
 
 
@@ -105,6 +105,6 @@ def check_batch(images: int, recipe: ImageRecipe) -> None:
     """Raise unless there is a batch of images to train on."""
     if recipe.trainable and images < recipe.batch_size:
         raise UserError(
-            f"{images} training images are fewer than a batch: "
-            f"--recipe batch_size={max(2, images // 2)}"
+            f"{images} training images do not fill a batch: "
+            f"give --recipe batch_size={max(2, images // 2)}"
         )

@@ -37,21 +37,21 @@ class Found(NamedTuple):
 
 
 class Scoring(NamedTuple):
-    """What C is chosen by, and on what."""
+    """The criterion and the images that choose C."""
 
     metric: str = "accuracy"
     share: float = 0.1  # of the training images, where the set has no validation part
 
 
 class TransferSet(NamedTuple):
-    """How a set is read and scored."""
+    """How a transfer set is read and scored."""
 
     read: Callable[[Path], Found]
     scoring: Scoring = Scoring()
 
 
 def listed(kind: Callable[..., Any], validation: str = "") -> Callable[[Path], Found]:
-    """By one of torchvision's readers that take a loader, which is not to load."""
+    """Read by one of torchvision's datasets, without loading the images."""
 
     def read(root: Path) -> Found:
         parts = [kind(root, split=name, loader=str) for name in ("train", "test")]
@@ -114,7 +114,7 @@ def voc(root: Path) -> Found:
 
 
 def lines(path: Path) -> list[str]:
-    """Of a text file, without empty ones."""
+    """Return the non-empty lines of a text file."""
     return [line for line in path.read_text().splitlines() if line.strip()]
 
 
@@ -133,7 +133,7 @@ SETS = {
 
 
 def scoring(name: str) -> Scoring:
-    """That of a declared set, or of any other."""
+    """Return how a data set is scored; an undeclared one has the default."""
     return SETS[name].scoring if name in SETS else Scoring()
 
 

@@ -44,7 +44,7 @@ def random_crop(images: Tensor, policy: Policy, rng: torch.Generator, times: int
 
 
 def recolour(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
-    """What follows the crop: the policy's colours, overwriting crops in [0, 1]."""
+    """Apply the policy's colour operations, overwriting crops in [0, 1]."""
     for name in policy.colours:
         if getattr(policy, name):
             images = COLOURS[name](images, policy, rng)
@@ -73,7 +73,7 @@ def solarise(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
 
 
 def augment_more(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
-    """RandAugment."""
+    """Apply RandAugment to a batch."""
     way = None if x.device.type == "cpu" else masked.apply
     return randaugment(x, *(policy.randaugment or (0, 0.0)), policy.fill, rng, way)
 

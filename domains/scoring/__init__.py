@@ -1,1 +1,1 @@
-"""What frozen embeddings are scored by, shared by domains."""
+"""Scorers of frozen embeddings, shared by domains."""

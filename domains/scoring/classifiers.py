@@ -23,7 +23,7 @@ class Labelled(NamedTuple):
 
 @dataclass(frozen=True)
 class Classifier:
-    """A fitted classifier."""
+    """A classifier that has been fitted."""
 
     predict: Callable[[Tensor], Tensor]  # (n, d) -> (n,)
     details: dict[str, Any] = field(default_factory=dict)  # what was chosen, for the record

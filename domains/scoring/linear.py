@@ -41,7 +41,7 @@ def linear(train: Labelled, validation: Labelled, seed: int = 0) -> Classifier:
 
 
 def plain(train: Labelled, validation: Labelled, seed: int = 0) -> Classifier:
-    """The same on the embeddings as they are, which is what RényiCL prints (appendix B.5).
+    """Fit a linear classifier on unscaled embeddings, as RényiCL prints (appendix B.5).
 
     100 epochs at learning rate 1, 3 or 5. It leaves the rest open; as in i-Mix's code for tables:
     batches of 512, momentum 0.9, a fifth of the rate after 80, 90 and 95 epochs. Weights start from

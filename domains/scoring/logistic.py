@@ -113,7 +113,7 @@ def path(
 
 @contextmanager
 def unconverged() -> Iterator[None]:
-    """Without a warning where the iterations do not suffice: the record has their number."""
+    """Silence the warning about too few iterations, whose number the record has."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield

@@ -62,7 +62,7 @@ def percent(x: Tensor) -> float:
 
 
 def mutual_information(x: Tensor, y: Tensor) -> float:
-    """Of classes and of as many clusters, normalised; its seed is fixed."""
+    """Return the normalised mutual information of classes and k-means clusters (fixed seed)."""
     points = x.cpu().numpy()
     clusters = KMeans(int(y.max()) + 1, random_state=0).fit_predict(points)
     return float(normalized_mutual_info_score(y.cpu().numpy(), clusters))

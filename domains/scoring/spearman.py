@@ -11,7 +11,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def spearman(x: Array, y: Array) -> float:
-    """Of two rows of numbers, ties at their mean rank; 0 where one is constant and ranks nothing.
+    """Return Spearman's rank correlation; ties share their mean rank, a constant row gives 0.
 
     >>> spearman(np.array([1.0, 2.0, 4.0]), np.array([3.0, 5.0, 6.0]))
     1.0

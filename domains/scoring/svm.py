@@ -26,7 +26,7 @@ INNER_FOLDS = 5
 
 @dataclass(frozen=True)
 class FoldScores:
-    """Of each held-out fold: accuracy in percent, the C chosen, the accuracy that chose it."""
+    """The scores of each held-out fold, in percent, with the C chosen on its training part."""
 
     accuracy: list[float]
     c: list[float]
@@ -34,7 +34,7 @@ class FoldScores:
 
     @property
     def mean(self) -> float:
-        """Mean over folds."""
+        """Return the mean accuracy over the folds."""
         return float(np.mean(self.accuracy))
 
     @property
@@ -47,7 +47,7 @@ def check_folds(y: Array, folds: int) -> None:
     """Raise unless each class has enough members for the outer and inner folds."""
     classes, counts = np.unique(y, return_counts=True)
     if len(classes) < 2:
-        raise UserError("all samples are of one class: there is nothing to classify")
+        raise UserError("all samples have one class, so nothing can be classified: use other data")
     smallest = f"class {classes[counts.argmin()]} has {counts.min()} members"
     if counts.min() < folds:
         raise UserError(
@@ -126,7 +126,7 @@ def squared_distances(x: Array) -> Array:
 
 
 def svm_fold(x: Array, y: Array, distance: Array, train: Array, test: Array) -> Fold:
-    """With the C that is best in the training part's own folds.
+    """Score one fold with the C that is best in the training part's own folds.
 
     Percent there is the mean over the inner folds, and chose C: it says nothing of new samples, but
     knows none of the test part.
@@ -190,7 +190,7 @@ def linear_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScor
 
 
 def linear_fold(x: Array, y: Array, validation: Array, test: Array, seed: int) -> Fold:
-    """With the C that is best on the validation part, of models that see neither part."""
+    """Score one fold with the C that is best on the validation part."""
     fit = np.setdiff1d(np.arange(len(y)), [*test, *validation])
     models = [linear_svm(c, seed).fit(x[fit], y[fit]) for c in C_GRID]
     chosen = [model.score(x[validation], y[validation]) for model in models]
@@ -200,7 +200,7 @@ def linear_fold(x: Array, y: Array, validation: Array, test: Array, seed: int) -
 
 
 def linear_svm(c: float, seed: int) -> "Pipeline":
-    """On standardised columns."""
+    """Make a linear SVM on standardised columns."""
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import LinearSVC

@@ -82,7 +82,7 @@ class SentenceRecipe(Recipe):
     def _head_of_a_cls_pooler(self) -> "SentenceRecipe":
         if self.head == "checkpoint" and not self.pooler.startswith("cls"):
             raise ValueError(
-                f"head=checkpoint is of the cls poolers: pooler={self.pooler} has no head"
+                f"head=checkpoint needs a cls pooler, not pooler={self.pooler}: give head=new"
             )
         return self
 
@@ -98,12 +98,12 @@ class SentenceRecipe(Recipe):
 
     @property
     def pairing_facts(self) -> Pairing:
-        """SimCSE's pairing."""
+        """Return the facts about SimCSE's pairing."""
         return WHOLE_ROW
 
     @property
     def max_grad_norm(self) -> float | None:
-        """As SimCSE's trainer."""
+        """Return the largest gradient norm, the one of SimCSE's trainer."""
         return 1.0
 
     @property
@@ -128,7 +128,7 @@ class SentenceRecipe(Recipe):
         return super().idle(trained) | (set() if self.pooler.startswith("cls") else {"head"})
 
     def contents(self, data_root: Path | None, trained: bool) -> dict[str, str]:
-        """Of a checkpoint and a training corpus, unless of the data root or the hub."""
+        """Hash the files of the checkpoint and the training corpus that are the user's own."""
         hashes: dict[str, str] = {}
         kind, colon, source = self.encoder.rpartition(":")
         if source != "tiny" and is_path(source, data_root):
@@ -158,7 +158,7 @@ class SentenceRecipe(Recipe):
 
 
 def is_path(name: str, data_root: Path | None) -> bool:
-    """Whether it names a file or folder of this machine outside the data root."""
+    """Return whether it names a file or folder of this machine outside the data root."""
     in_root = data_root is not None and not Path(name).is_absolute() and (data_root / name).exists()
     return Path(name).exists() and not in_root
 

@@ -265,7 +265,7 @@ def checked(name: str, encoder: Any, tokenizer: Any, missing: set[str]) -> Check
 
 @contextmanager
 def quiet() -> Any:
-    """Without transformers' bars and reports on standard error; errors are still raised."""
+    """Silence transformers' bars and reports on standard error; errors are still raised."""
     level = logging.get_verbosity()
     logging.set_verbosity_error()
     logging.disable_progress_bar()

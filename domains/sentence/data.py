@@ -90,7 +90,7 @@ class TextFiles:
         self.archive = Archive(root) if root.is_file() else None
 
     def read(self, name: str) -> bytes:
-        """A file's bytes."""
+        """Return the bytes of a file."""
         return self.archive.read(name) if self.archive else contents(self.root / name)
 
     def lines(self, name: str, encoding: str = "utf-8-sig") -> list[str]:
@@ -236,7 +236,7 @@ def corpus_file(name: str, data_root: Path | None) -> Path:
 
 
 def candidates(name: str, data_root: Path | None) -> Iterator[Path]:
-    """Where the corpus may be."""
+    """Return where the corpus may be."""
     names = WIKIPEDIA if name == "wiki1m" else (name,)
     yield from (data_root / n for n in names if data_root)
     if name != "wiki1m":
@@ -256,9 +256,7 @@ def sentences_of(name: object, lines: list[str]) -> tuple[list[str], int, str]:
     """The lines but the empty ones, the number of these, and the sha256 of all."""
     sentences = [line for line in lines if line.strip()]
     if len(sentences) < 2:
-        raise UserError(
-            f"{name} has {len(sentences)} sentences: two are needed to be each other's negatives"
-        )
+        raise UserError(f"{name} has {len(sentences)} sentences: give at least two")
     digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
     return sentences, len(lines) - len(sentences), digest
 

@@ -84,11 +84,11 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         recipe, positions = self.recipe, self.checkpoint.max_length
         if self.dataset == "graded" and recipe.corpus != "wiki1m":
             raise UserError(
-                "graded has sentences of its own to train on: "
+                "the dataset graded has its own training sentences: "
                 "leave corpus out, or give --dataset sts"
             )
         if self.dataset == "transfer" and recipe.whiten:
-            raise UserError("whitening is of scored pairs, and transfer has none: leave whiten out")
+            raise UserError("whitening needs scored pairs, but transfer has none: leave whiten out")
         if recipe.max_length > positions:
             raise UserError(
                 f"max_length={recipe.max_length}: "
@@ -205,7 +205,7 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         return full + (rest > 1)
 
     def contrasts(self, model: SentenceModel, batch: Batch) -> list[Contrast]:
-        """SimCSE's pairing."""
+        """Pair the sentences of a batch as SimCSE does."""
         tokenizer = self.checkpoint.tokenizer
         ids = tokenizer(batch.sentences, truncation=True, max_length=self.recipe.max_length)[
             "input_ids"

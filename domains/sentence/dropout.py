@@ -14,7 +14,7 @@ from contrastbench.losses.errors import UserError
 
 
 class SharedDropout(TorchFunctionMode):
-    """Within, masks are drawn for the whole batch, as one process draws them, and cut.
+    """Draw dropout masks for the whole batch, as one process does, and cut them.
 
     The fused attention of one process draws masks too, so that attention is written out here.
 
@@ -61,7 +61,9 @@ class SharedDropout(TorchFunctionMode):
     ) -> Tensor:
         """Scaled dot-product attention of encoders."""
         if is_causal or enable_gqa:
-            raise UserError("this encoder's attention is not for several devices: --devices 1")
+            raise UserError(
+                "the attention of this encoder does not support several devices: give --devices 1"
+            )
         scores = query @ key.mT * (scale or 1 / math.sqrt(query.shape[-1]))
         if attn_mask is not None and attn_mask.dtype == torch.bool:
             scores = scores.masked_fill(~attn_mask, -math.inf)

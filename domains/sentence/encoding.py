@@ -1,4 +1,4 @@
-"""From sentences to embeddings: each distinct one once, sorted by length."""
+"""Encode sentences into embeddings: each distinct one once, sorted by length."""
 
 import copy
 from collections.abc import Iterable

@@ -36,7 +36,7 @@ class Scored(NamedTuple):
 
 
 def load(source: Source, what: str, data_root: Path | None) -> Scored:
-    """A user's pairs.
+    """Load a user's own pairs of sentences.
 
     Raises:
         UserError: they cannot be read, or are too few to rank.
@@ -52,7 +52,9 @@ def load(source: Source, what: str, data_root: Path | None) -> Scored:
         )
     for part in (dev, test):
         if len(set(part.gold)) < 2:
-            raise UserError(f"{name}: all scores of a part are {part.gold[0]:g}: nothing to rank")
+            raise UserError(
+                f"{name}: all scores of a part are {part.gold[0]:g}: give different ones"
+            )
     return Scored(dev, test, hashlib.sha256(repr((dev, test)).encode()).hexdigest())
 
 

@@ -61,7 +61,7 @@ def golds(parts: Sequence[Pairs]) -> Array:
 def subsets(
     cosine: Array, gold: Array, parts: Sequence[Pairs]
 ) -> dict[str, float | int | dict[str, float]]:
-    """What stands beside the number of a set."""
+    """Return the details of a set's score: its subsets and means."""
     sizes = [len(part) for part in parts]
     cuts = np.cumsum(sizes)[:-1]
     shares = zip(np.split(cosine, cuts), np.split(gold, cuts), strict=True)

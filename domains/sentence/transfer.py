@@ -37,7 +37,7 @@ class Examples:
     second: list[str] = field(default_factory=list)
 
     def few(self, limit: int) -> "Examples":
-        """As many of each class, at most so many of all, but enough for folds within folds."""
+        """Return about `limit` examples, equally many a class, but enough for nested folds."""
         each = max(limit // len(set(self.y)), 2 * FOLDS)
         places: dict[str, list[int]] = {}
         for i, label in enumerate(self.y):
@@ -102,7 +102,7 @@ def two_files(read: TextFiles, positive: str, negative: str) -> Examples:
 
 
 def sst_split(read: TextFiles, part: str) -> Examples:
-    """Sentence, tab, class."""
+    """Read one part of SST: lines of sentence, tab, class."""
     name = f"SST/binary/sentiment-{part}"
     sentences, y = cut(read, name, [line.rsplit("\t", 1) for line in read.lines(name)], 2)
     return Examples(rejoined(sentences), y)
@@ -123,7 +123,7 @@ def mrpc_split(read: TextFiles, part: str) -> Examples:
 
 
 def cut(read: TextFiles, name: str, rows: list[list[str]], width: int) -> list[list[str]]:
-    """Columns of rows."""
+    """Turn rows into columns."""
     wrong = [i for i, row in enumerate(rows, 1) if len(row) != width]
     if wrong or not rows:
         raise UserError(
@@ -198,7 +198,7 @@ def score(
 def accuracies(
     x: Array, y: Array, fit: Array, held_out: Array, grid: tuple[float, ...]
 ) -> list[float]:
-    """Of each C; every fit begins where the one before it ended."""
+    """Return the accuracy at each C; every fit starts from the one before."""
     model, x_fit, x_held_out = classifier(y), x[fit], x[held_out]
     return [model.set_params(C=c).fit(x_fit, y[fit]).score(x_held_out, y[held_out]) for c in grid]
 

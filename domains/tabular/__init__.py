@@ -147,7 +147,7 @@ class TabularRecipe(Recipe):
         return scored | (probe if self.probe in ("linear", "plain") else {})
 
     def idle(self, trained: bool) -> set[str]:
-        """What is of views or pairings that are not taken."""
+        """Return the settings that have no effect, because their views or pairing are not used."""
         idle = super().idle(trained)
         idle |= {key for key in ("target", "split") if getattr(self, key) is None}
         if self.pairing != "query_key":
@@ -166,7 +166,7 @@ class TabularRecipe(Recipe):
 
     @property
     def pairs_by_class(self) -> bool:
-        """Whether rows of one class are each other's positives."""
+        """Return whether rows of one class are each other's positives."""
         return self.pairing == "supervised"
 
     @property

@@ -90,7 +90,7 @@ def in_data_root(dataset: Dataset, data_root: Path | None) -> Iterator[Path]:
 
 
 def read_strictly(read: Callable[[Path], Table], path: Path) -> Table:
-    """What a reader makes of a file; whatever is wrong with it is one line."""
+    """Read a file and turn any error into one line."""
     with reading(path, "repair or replace it", NO_TABLE), needing("tabular", path.name):
         return read(path)
 

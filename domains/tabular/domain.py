@@ -81,7 +81,7 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         return self.sha256
 
     def notes(self, trained: bool) -> dict[str, Any]:
-        """What reading and preparing the table left out or changed; on how many rows it trained."""
+        """Return notes on what reading and preparation left out, and on the training rows."""
         rows = {"pretraining_rows": len(self.pretraining.y)} if trained else {}
         return {"data": self.table_notes, **rows}
 
@@ -150,7 +150,9 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
     def check_export(self) -> None:
         """Raise UserError unless there is a network."""
         if not self.recipe.trainable:
-            raise UserError("features as they are are no encoder: leave --export out")
+            raise UserError(
+                f"encoder={self.recipe.encoder} has no weights to export: leave --export out"
+            )
 
     def export(self, model: Model, folder: Path) -> None:
         """Write the encoder for `bench score`."""
@@ -215,17 +217,18 @@ def check_rows(rows: int, features: int, recipe: TabularRecipe) -> None:
     """Raise unless there is a batch of rows to train on, and a feature to change."""
     if recipe.trainable and rows < recipe.batch_size:
         raise UserError(
-            f"{rows} training rows are fewer than a batch: --recipe batch_size={max(2, rows // 2)}"
+            f"{rows} training rows do not fill a batch: "
+            f"give --recipe batch_size={max(2, rows // 2)}"
         )
     if recipe.views != "none" and recipe.choice == "exact" and int(recipe.rate * features) == 0:
         raise UserError(
-            f"rate={recipe.rate} of {features} features is less than one: --recipe choice=each"
+            f"rate={recipe.rate} of {features} features changes none: give --recipe choice=each"
         )
 
 
 @torch.no_grad()
 def embed(encoder: nn.Module, rows: Labelled) -> Labelled:
-    """The rows' embeddings.
+    """Return the embeddings of the rows.
 
     Raises:
         UserError: they are not finite.

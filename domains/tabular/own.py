@@ -27,7 +27,7 @@ NO_TABLE = "cannot be read as a table"
 
 
 class Frames(NamedTuple):
-    """What a reader finds."""
+    """The parts of a table that a reader finds."""
 
     parts: "dict[str, pandas.DataFrame]"  # by name, training first; "": to be drawn
     target: str | None = None  # the column of classes, where the data say
@@ -51,7 +51,7 @@ def load_unchanged(
     data_root: Path | None,
     state: str,
 ) -> tuple[Table, str]:
-    """As `load`; the last one is kept for the next seed, unless it was changed since."""
+    """Load like `load`, from memory if the source has not changed since the last seed."""
     name = f"{source.kind}:{what}"
     with own.opened(source, name, NO_TABLE):
         frames = READERS[source.kind](what, data_root)
@@ -134,7 +134,7 @@ def check_columns(name: str, first: "pandas.DataFrame", part: "pandas.DataFrame"
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
     for column in sorted({*first} ^ {*part}):
-        raise UserError(f"{name}: column {column} is not in all parts")
+        raise UserError(f"{name}: column {column} is missing in one part: add it or remove it")
     for column in first:
         filled = [rows[column] for rows in (first, part) if rows[column].notna().any()]
         # True and False are words beside a hole
@@ -235,7 +235,7 @@ def read_openml(what: str, data_root: Path | None) -> Frames:
 
 
 def fetch(what: str, folder: Path) -> Frames:
-    """As `read_openml`, kept in a folder by scikit-learn.
+    """Read like `read_openml`, keeping the files in a folder by scikit-learn.
 
     Raises:
         UserError: it is not there, and OpenML cannot be reached; or the md5 is another.
@@ -258,7 +258,7 @@ def fetch(what: str, folder: Path) -> Frames:
             )
     except OSError as error:  # of which URLError is one
         raise UserError(
-            f"openml:{what} cannot be had ({cause(error)}): "
+            f"openml:{what} cannot be loaded ({cause(error)}): "
             f"where there is a network, bench data fetch openml:{what} --data-root DIR"
         ) from None
     about = found.details

@@ -90,7 +90,9 @@ def prepare(
     blocks, inputs, notes = encode(table, np.concatenate(parts[:count]))
     notes = {**table.notes, "missing numbers": int(np.isnan(table.numeric).sum()), **notes}
     if not blocks:
-        raise UserError("no column varies among the training rows: there is nothing to learn from")
+        raise UserError(
+            "every column is constant over the training rows: add a feature that varies"
+        )
     with np.errstate(over="ignore"):
         x = np.concatenate(blocks, axis=1, dtype=np.float32, casting="same_kind")
     if not np.isfinite(x).all():

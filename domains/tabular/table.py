@@ -91,7 +91,7 @@ def plain(column: "pandas.Series") -> "pandas.Series":
 def check_table(path: object, table: Table) -> None:
     """Raise unless there is something to learn from and to classify."""
     if not table.names:
-        raise UserError(f"{path} has no column besides the classes")
+        raise UserError(f"{path} has only the column of classes: add a feature")
     infinite = np.isinf(table.numeric).sum(axis=0)
     if infinite.any():
         column = int(infinite.argmax())
@@ -152,7 +152,7 @@ def suspicions(table: Table) -> dict[str, list[str]]:
 
 
 def numbers_sorted(column: Array, table: Table) -> bool:
-    """Whether a column has another whole number in each row, and the classes are ranges of it."""
+    """Return whether a column numbers the rows, and the classes are ranges of these numbers."""
     if column.dtype == object or not np.array_equal(column, np.round(column)):
         return False
     order = np.argsort(column)
@@ -161,12 +161,12 @@ def numbers_sorted(column: Array, table: Table) -> bool:
 
 
 def has_line_breaks(column: Array, table: Table) -> bool:
-    """Whether a text goes over several lines: two stray quotes swallow all rows between them."""
+    """Return whether a text has several lines, since two stray quotes swallow the rows between."""
     return column.dtype == object and any("\n" in text for text in column)
 
 
 def renames(column: Array, table: Table) -> bool:
-    """Whether a column has one value for each class; a hole may be that value, or be left out."""
+    """Return whether a column has one value for each class; holes may be a value or be left out."""
     import pandas as pd
 
     codes, values = pd.factorize(column, use_na_sentinel=False)

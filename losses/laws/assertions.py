@@ -1,4 +1,4 @@
-"""What checks are made of: values, gradients, and how close two of them are."""
+"""Helpers of the checks: values, gradients, and how close two of them are."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

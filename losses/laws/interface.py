@@ -1,4 +1,4 @@
-"""What a loss takes and gives: one finite number, plain parameters, errors for nonsense."""
+"""Check inputs and outputs: one finite number, plain parameters, errors for nonsense."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""What changes nothing: the order of samples, rotations, padding, and how scores are cut up."""
+"""Check invariances: the order of samples, rotations, padding, and blocks of scores."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What a loss teaches: positives come closer; its own parameters learn, move, and are saved."""
+"""Check learning: positives come closer; a loss's own parameters learn, move and are saved."""
 
 import math
 from itertools import pairwise

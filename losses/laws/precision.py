@@ -1,4 +1,4 @@
-"""What number formats can hold, a loss gives."""
+"""Check values and gradients in number formats of low precision."""
 
 import torch
 

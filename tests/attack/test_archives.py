@@ -45,7 +45,7 @@ class Reader(NamedTuple):
 
 
 def tu_files() -> hostile.Files:
-    """Three graphs."""
+    """Return the files of three graphs."""
     texts = {
         "A": "1, 2\n2, 1\n2, 3\n3, 2\n6, 7\n7, 6\n7, 8\n8, 7\n6, 8\n8, 6\n",
         "graph_indicator": "1\n1\n1\n2\n2\n3\n3\n3\n",
@@ -116,7 +116,7 @@ def cifar_files() -> hostile.Files:
 
 @pytest.fixture
 def readers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offline: None) -> dict[str, Reader]:
-    """Of small sets, that take a megabyte at most."""
+    """Return the readers of small data sets, which take at most a megabyte."""
     for module in (reading, archives, sentences, own_images):
         monkeypatch.setattr(module, "UNPACKED", MOST)
     monkeypatch.setattr(reading.member, "__defaults__", (MOST,))

@@ -22,7 +22,7 @@ PATIENCE = 50  # seconds for processes to end, less than a rank has to finish a 
 
 @pytest.fixture(scope="module")
 def launcher() -> Iterator[Lives]:
-    """Lives launches."""
+    """Keep a process that forks launches."""
     with lives(launches) as living:
         yield living
 

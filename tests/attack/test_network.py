@@ -55,7 +55,7 @@ class Server(BaseHTTPRequestHandler):
 
     @property
     def here(self) -> str:
-        """Its address."""
+        """Return the server's address."""
         host, port = self.server.server_address[:2]
         return f"http://{host!s}:{port}"
 
@@ -221,7 +221,7 @@ TAGS = ("", "0" * 64, "../../x", "z" * 64, "a" * 40, "0" * 63, '"', "\xff" * 64)
 
 @pytest.mark.parametrize("tag", TAGS)
 def test_a_hub_that_lies(tag: str, server: Hostile, tmp_path: Path) -> None:
-    """What it says of a file beforehand is no sha256, or that of another file."""
+    """A hub's announced hash that is no sha256, or another file's, is refused."""
     of_hub = replace(server.dataset, sha256="", revision="0" * 40)
     server.answer[0] = say(of(BODY, more=f'X-Linked-ETag: "{tag}"\r\n'.encode("latin1")))
     with pytest.raises(UserError, match=r"cannot download .*mine\.zip") as error:
@@ -233,7 +233,7 @@ def test_a_hub_that_lies(tag: str, server: Hostile, tmp_path: Path) -> None:
 def test_a_cached_run_opens_no_socket(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: Callable[[str], None]
 ) -> None:
-    """Of a set that was downloaded, from reading to the record."""
+    """A run on a downloaded set opens no socket, from reading to the record."""
     text = {"A": "", "graph_indicator": "", "graph_labels": "", "node_labels": ""}
     for graph in range(60):
         first = 3 * graph + 1

@@ -29,7 +29,7 @@ def moved(known: dict[str, list[float]], now: dict[str, list[float]]) -> Iterato
 
 @pytest.fixture(scope="module")
 def measured() -> dict[str, Any]:
-    """Of all domains, by one process: most of its time is the libraries'."""
+    """Measure all domains in one process, as importing the libraries takes most of the time."""
     return tiny_runs.measured()
 
 

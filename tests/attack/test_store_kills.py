@@ -188,7 +188,7 @@ CELLS = "seeds: 0-59\ndomains: {graph: {}}\nlosses: [infonce]\n"
 
 
 def wait_for_workers(folder: Path) -> None:
-    """Those of a killed sweep end by themselves; their folder is the sweep's."""
+    """Wait until the workers of a killed sweep, which run in its folder, have ended."""
 
     def works_there(process: Path) -> bool:
         with suppress(OSError):

@@ -18,7 +18,7 @@ KILLED = [pair for pair in PAIRS if pair[0] in CHANGING]
 
 @pytest.fixture(scope="module")
 def living() -> Iterator[Lives]:
-    """Forks the operations."""
+    """Keep a process that forks the operations."""
     with lives(interleaved) as made:
         yield made
 

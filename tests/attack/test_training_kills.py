@@ -25,7 +25,7 @@ TOOK = ("seconds_training", "seconds_evaluation")  # of a record's details
 
 @pytest.fixture(scope="module")
 def trainee() -> Iterator[Lives]:
-    """Lives trainings."""
+    """Keep a process that forks trainings."""
     with lives(trainees) as living:
         yield living
 
@@ -43,7 +43,7 @@ def outcome(results: Path) -> dict[str, Any] | None:
 
 
 def step(results: Path) -> int:
-    """The checkpoint's."""
+    """Return the step of the latest checkpoint."""
     found = [checkpoints.read(path) for path in results.glob("checkpoints/[!.]*")]
     assert None not in found, "a torn checkpoint"
     return max((state["step"] for _, state in filter(None, found)), default=0)

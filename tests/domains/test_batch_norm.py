@@ -33,7 +33,7 @@ class Meeting:
 
 
 def trained(norm: nn.Module, batches: list[Tensor], slopes: list[Tensor]) -> list[list[Tensor]]:
-    """Of each step the values and the gradients of rows and of weights."""
+    """Return each step's values and its gradients by rows and by weights."""
     found = []
     for x, slope in zip(batches, slopes, strict=True):
         norm.zero_grad()

@@ -130,7 +130,7 @@ def test_neighbours_follow_the_temperature_of_the_loss_if_the_recipe_says_so() -
         ("tabular", {"widths": [8, 0]}, "widths"),
         ("tabular", {"projection": [8]}, "projection"),
         ("tabular", {"views": "cutout"}, "views='cutout'"),
-        ("image", {"probe_lr": 0.01}, "probe_lr is of probes that are trained on views, not lbfgs"),
+        ("image", {"probe_lr": 0.01}, "probe_lr needs a probe that is trained on views, not lbfgs"),
         ("image", {"randaugment": [-1, 5.0]}, "randaugment.*greater than or equal to 0"),
         ("image", {"randaugment": [2, 100.0]}, "randaugment.*less than or equal to 10"),
     ],

@@ -1,4 +1,4 @@
-"""Who meets whom in each pairing."""
+"""Tests of anchors, positives and negatives in each pairing."""
 
 import pytest
 import torch

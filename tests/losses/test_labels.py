@@ -1,4 +1,4 @@
-"""Who meets whom, with class labels."""
+"""Tests of pairings with class labels."""
 
 from dataclasses import replace
 

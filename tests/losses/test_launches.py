@@ -32,7 +32,7 @@ LEARNED = Path(__file__).with_name("learned.py")
 
 
 def classes(views: list[Tensor]) -> Tensor:
-    """Ten classes."""
+    """Return labels of ten classes."""
     return torch.arange(len(views[0]), device=views[0].device) % 10
 
 
@@ -121,7 +121,7 @@ def test_what_shapes_tell_is_refused_on_any_device() -> None:
     for pairing in (both_views, other_view):
         with pytest.raises(UserError, match="no negatives"):
             get_loss("infonce")(pairing(*one))
-        with pytest.raises(UserError, match="no two different samples"):
+        with pytest.raises(UserError, match="all anchors are the same sample"):
             get_loss("dar")(other_view(*one))
 
 

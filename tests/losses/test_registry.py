@@ -356,7 +356,7 @@ def test_a_file_that_cannot_be_imported_is_named(tmp_path: Path, text: str) -> N
         ),
         ("t=float('inf')", "self.t = t", "a record cannot hold t=inf: take a finite number"),
         ("t=(1, 2)", "self.t = t", r"a record cannot hold t=\(1, 2\): .* or a list"),
-        ("**t", "self.t = t", r"takes \*\*t: write its arguments out by name"),
+        ("**t", "self.t = t", r"takes \*\*t: name each argument of the constructor"),
     ],
 )
 def test_a_mistake_in_a_users_constructor_is_named(
@@ -373,7 +373,7 @@ def test_a_mistake_in_a_users_constructor_is_named(
 @pytest.mark.parametrize("text", ["def mine(): pass", "class mine: pass", "mine = 3"])
 def test_what_is_no_class_of_losses_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "mine.py").write_text(text)
-    with pytest.raises(UserError, match=r"mine in .*mine.py is no loss: write it as a class of"):
+    with pytest.raises(UserError, match=r"mine in .*mine.py is no loss: derive it from"):
         get_loss(f"{tmp_path}/mine.py:mine")
 
 

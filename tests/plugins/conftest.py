@@ -43,7 +43,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 
 @pytest.fixture
 def audio(install: Install) -> None:
-    """The audio domain."""
+    """Install the audio domain."""
     install("contrastbench_audio", "audio = contrastbench_audio:DECLARATION")
 
 

@@ -127,7 +127,7 @@ def test_a_job_that_is_to_give_way_comes_again_and_goes_on(place: Place, tmp_pat
 def test_what_jobs_share_is_finished_by_those_that_are_not_killed(
     place: Place, tmp_path: Path
 ) -> None:
-    """Of two jobs by a printed script; the killed one does not come again."""
+    """A job finishes what it shares with a killed job that does not return."""
     place.wait_in(3)
     script = place.sweep("--slurm", "jobs=2", "--slurm", "print=true")
     (place.folder / "script.sh").write_text(script)

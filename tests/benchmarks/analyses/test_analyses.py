@@ -1,4 +1,4 @@
-"""Analyses.
+"""Tests of the analyses.
 
 Their formulas against plain loops, what they write, and a user's mistakes in one line.
 """
@@ -352,10 +352,10 @@ MISTAKES = [
     ),
     (["scores", *GRAPH, "--loss", "infonce", "--out", "file"], "cannot write to file"),
     (["false-negatives", *GRAPH, "--loss", "dar"], "unknown parameter of dar 'temperature'"),
-    (["false-negatives", *GRAPH, "--loss", "infonce + dar"], "dar is no loss of scores"),
+    (["false-negatives", *GRAPH, "--loss", "infonce + dar"], "dar does not depend on scores alone"),
     (
         ["false-negatives", *GRAPH, "--loss", "infonce(temperature=1)"],
-        "the temperature is --temperatures",
+        "the temperature is given by --temperatures",
     ),
     (["false-negatives", *GRAPH, "--loss", "infonce", "--kept", "2"], "--kept '2': give numbers"),
     (
@@ -377,10 +377,10 @@ MISTAKES = [
     ),
     (
         ["false-negatives", "--domain", "sentence", "--tiny", "--loss", "infonce"],
-        "this analysis needs classes, which this domain has not",
+        "this analysis needs classes, but this domain has none",
     ),
     (["tsne", *GRAPH, "--loss", "infonce", "--points", "3"], "--points"),
-    ([*HEATMAP[1:], "--grid", "mu=1,2"], "a heatmap has two --grid KEY=V1,V2,..., got 1"),
+    ([*HEATMAP[1:], "--grid", "mu=1,2"], "a heatmap needs two options --grid KEY=V1,V2,..., got 1"),
     (
         [*HEATMAP[1:], "--grid", "mu=1,2", "--grid", "mv=1"],
         "unknown parameter of adnce 'mv': known: mu, sigma",

@@ -118,7 +118,7 @@ def test_the_command_writes_a_table_and_a_plot(bench, tmp_path: Path) -> None:
     [
         (["--neighbours", "0"], "--neighbours '0': give numbers from 1 to 1000"),
         (["--neighbours", "1.5"], "--neighbours '1.5': give numbers from 1 to 1000"),
-        (["--loss", "none"], "--loss none trains nothing: name a loss (bench list losses)"),
+        (["--loss", "none"], "--loss none trains nothing: name another loss (bench list losses)"),
     ],
 )
 def test_a_mistake_is_one_line(bench, words: list[str], message: str) -> None:

@@ -345,9 +345,9 @@ VIEWS = ["--of-views", "--domain", "graph", "--tiny"]
 MISTAKES = [
     (["--loss", "infonce"], "is no bound of a divergence: take one of cpc, mlcpc, rmlcpc, renyi,"),
     (["--loss", "cpc + dv"], "minus cpc + dv is no bound of a divergence"),
-    (["--loss", "dar"], "dar is no loss of scores"),
+    (["--loss", "dar"], "dar does not depend on scores alone"),
     (["--loss", "cpc(temperature=2)"], "leave the temperature out"),
-    (["--loss", "cpc(alpha=1)"], "alpha = 1 leaves nothing to tell apart"),
+    (["--loss", "cpc(alpha=1)"], "alpha = 1 leaves no negatives to compare with"),
     (["--loss", "mine.py:Off"], "is -2 for a critic that tells no pairs apart"),
     (["--loss", "mine.py:Ordered"], "give mine a parameter gamma"),
     (["--critic", "jont"], "unknown critic 'jont': did you mean 'joint'?"),

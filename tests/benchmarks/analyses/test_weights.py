@@ -83,7 +83,7 @@ def test_weights_are_written_for_each_loss_and_score(bench, tmp_path: Path) -> N
     assert [row["loss"] for row in rows[::POINTS]] == losses[1::2]
     assert [float(row["weight_of_negative"]) for row in rows[-POINTS:]] == pytest.approx([1] * 100)
     code, _, error = bench("analyse", "weights", "--loss", "infonce + dar")
-    assert (code, "dar is no loss of scores" in error) == (2, True)
+    assert (code, "dar does not depend on scores alone" in error) == (2, True)
 
 
 OWN = """
@@ -126,7 +126,7 @@ def test_a_loss_of_classes_is_followed_in_the_training_of_another(bench) -> None
     code, _, error = bench(
         "analyse", "terms", "--domain", "image", "--tiny", "--loss", "proxy_anchor"
     )
-    assert (code, "needs a training by class" in error) == (2, True), error
+    assert (code, "needs class labels" in error) == (2, True), error
 
 
 def test_following_terms_gives_what_the_training_minimises(bench) -> None:

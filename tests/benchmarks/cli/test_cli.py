@@ -71,12 +71,15 @@ MISTAKES = [
     ([*RUN, "--threads", "0"], "--threads"),
     ([*RUN, "--threads", "100000"], "'--threads': Input should be less than or equal to 1024"),
     ([*RUN, "--data-root", "nowhere"], "data root nowhere does not exist"),
-    ([*RUN, "--device", "cuda:99"], "device 'cuda:99' is not to be had here"),
-    ([*RUN, "--device", "meta"], "device 'meta' is not to be had here"),
-    (["check-device", "meta"], "device 'meta' is not to be had here"),
+    ([*RUN, "--device", "cuda:99"], "device 'cuda:99' is not available on this machine"),
+    ([*RUN, "--device", "meta"], "device 'meta' is not available on this machine"),
+    (["check-device", "meta"], "device 'meta' is not available on this machine"),
     (["perf", "losses", "--only", "infonse"], "did you mean 'infonce'"),
     (["merge"], "nothing to merge: name folders that hold runs/, or --shipped"),
-    (["table", "adnce-table5", "--all"], "--all writes every table: leave adnce-table5 out"),
+    (
+        ["table", "adnce-table5", "--all"],
+        "--all writes every table as it is: leave out adnce-table5 or --all",
+    ),
     (
         ["run", "--domain", "graph", "--loss", "none", "--set", "mu=1"],
         "none is the untrained encoder and has no parameters, got mu",
@@ -113,15 +116,18 @@ MISTAKES = [
     (["data", "fetch", "MUTGA"], "unknown dataset 'MUTGA': did you mean 'MUTAG'?"),
     (["data", "fetch"], "name a dataset that is downloaded"),
     (["data", "fetch", "motifs"], "motifs: name a dataset that is downloaded"),
-    ([*RUN, "--target", "y"], "--target names a column of a table: domain graph has none"),
+    ([*RUN, "--target", "y"], "domain graph has no target column: leave --target out"),
     ([*RUN, "--recipe", "preset=small"], "unknown preset of domain graph 'small'"),
     ([*TABLE, "--target", "y"], "--target is for data of your own: digits-table has"),
     ([*TABLE, "--dataset", "cvs:a.csv"], "unknown kind of data 'cvs': did you mean 'csv'?"),
-    ([*TABLE, "--dataset", "csv:"], "csv: names nothing: give csv:FILE[,TEST]"),
+    ([*TABLE, "--dataset", "csv:"], "csv: has nothing after the colon: give csv:FILE[,TEST]"),
     ([*TABLE, "--dataset", "wines"], "unknown tabular dataset 'wines': did you mean 'wine'?"),
-    ([*TABLE, "--dataset", "wine"], "106 training rows are fewer than a batch"),
+    ([*TABLE, "--dataset", "wine"], "106 training rows do not fill a batch"),
     ([*TABLE, "--dataset", "csv:mine.csv", "--target", "y"], "no file mine.csv"),
-    ([*TABLE, "--dataset", "Higgs-100K"], "Higgs-100K is not downloaded unhashed: get https"),
+    (
+        [*TABLE, "--dataset", "Higgs-100K"],
+        "Higgs-100K has no known hash and is not downloaded: get https",
+    ),
     ([*TABLE, "--recipe", "preset=renycl"], "did you mean 'renyicl'"),
     ([*TABLE, "--recipe", "encoder=raw"], "no weights to train: give --loss none"),
     ([*TABLE, "--recipe", "widths=[64, 30]"], "the last width 30 has no 4 equal sets"),
@@ -514,7 +520,7 @@ def test_alone_it_shows_its_help(bench) -> None:
     assert code == 0
     assert all(bench(word)[1] == alone for word in ("-h", "--help"))
     assert "..." not in alone.split("Commands:")[1], "no summary is cut"
-    assert "interrupt and repeat at will." in alone
+    assert "Run every missing cell of a table or of a sweep file.\n" in alone
 
 
 def test_the_version_is_that_of_the_code(bench) -> None:
@@ -549,10 +555,13 @@ def test_every_help_has_an_example(bench, name: str) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["run", "--loss", "adnce"], "Missing option '--domain': graph, image, sentence, tabular"),
-        (["run", "--domain", "graph"], "Missing option '--loss': A registered loss, file.py:Class"),
-        (["compare"], "Missing argument 'NAME': A table (bench list tables), or a YAML file."),
-        (["list"], "Missing argument 'WHAT': losses, domains, datasets, recipes or tables."),
+        (
+            ["run", "--loss", "adnce"],
+            "Missing option '--domain': Domain: graph, image, sentence, tabular",
+        ),
+        (["run", "--domain", "graph"], "Missing option '--loss': Registered loss, file.py:Class"),
+        (["compare"], "Missing argument 'NAME': Table (bench list tables) or YAML file."),
+        (["list"], "Missing argument 'WHAT': List: losses, domains, datasets, recipes or tables."),
     ],
 )
 def test_what_is_missing_is_named_with_its_choices(bench, words: list[str], message: str) -> None:

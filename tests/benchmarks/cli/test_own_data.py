@@ -105,7 +105,10 @@ def test_a_file_without_its_kind(domain: str, file: str, meant: str, bench, tmp_
 
 def test_a_corpus_is_not_scored(bench) -> None:
     words = ("run", "--domain", "sentence", "--loss", "none", "--dataset", "text:a.txt")
-    assert "to train on, not to score: give --recipe corpus=text:a.txt" in bench(*words)[2]
+    assert (
+        "is training text and cannot be scored: give it as --recipe corpus=text:a.txt"
+        in bench(*words)[2]
+    )
 
 
 SWEEP = """seeds: 0-1

@@ -120,7 +120,7 @@ def test_an_encoder_of_ones_own_table_scores_it_under_another_name(tmp_path: Pat
         *(2, True, True),
     )
     code, _, err = bench("score", "--encoder", folder, "--by", "knn", "--target", "kind")
-    assert (code, "domain image has none" in err) == (2, True)
+    assert (code, "domain image has no target column" in err) == (2, True)
 
 
 def test_fine_tuning_trains_encoder_and_head_at_their_rates(
@@ -176,24 +176,29 @@ def test_what_cannot_be_scored_is_one_line(tmp_path: Path, bench) -> None:
     exported(folder)
     for words, message in (
         (("--by", "knm"), "unknown protocol 'knm': did you mean 'knn'"),
-        (("--by", "knn", "--domain", "sentence"), "domain sentence scores no encoder but its own"),
+        (("--by", "knn", "--domain", "sentence"), "domain sentence cannot score other encoders"),
     ):
         code, _, err = bench("score", "--encoder", str(folder), *words)
         assert (code, message in err) == (2, True), err
     for words, message in (
-        (("--encoder", "/x.json"), "no record /x.json"),
-        (("--encoder", str(tmp_path / "x.json")), "x.json: bench run prints where they are"),
+        (("--encoder", "/x.json"), "the record /x.json does not exist"),
+        (
+            ("--encoder", str(tmp_path / "x.json")),
+            "x.json does not exist: give a path that bench run has printed",
+        ),
         (("--encoder", str(folder), "--seed", str(2**32)), "--seed"),
     ):
         code, _, err = bench("score", *words, "--by", "linear")
         assert (code, message in err, "Traceback" in err) == (2, True, False), err
-    with pytest.raises(UserError, match="nowhere is no encoder: give a folder that bench run"):
+    with pytest.raises(
+        UserError, match="nowhere holds no exported encoder: give a folder that bench run"
+    ):
         open_encoder("nowhere", None, CPU)
     (folder / "model.safetensors").write_bytes(b"none")
     with pytest.raises(UserError, match=r"is damaged .*: export it again"):
         open_encoder(str(folder), None, CPU)
     raw = ImageDomain("digits", make_recipe("image", {"encoder": "raw"}), 0, None, CPU)
-    with pytest.raises(UserError, match="pixels are no encoder"):
+    with pytest.raises(UserError, match="encoder=raw has no weights to export"):
         raw.check_export()
 
 
@@ -229,5 +234,5 @@ def test_a_record_stands_for_the_encoder_that_was_exported_of_its_cell(
     code, _, err = bench(*score, "no.json")
     assert (code, err.strip()) == (
         2,
-        "bench: no record no.json: bench run prints where they are",
+        "bench: the record no.json does not exist: give a path that bench run has printed",
     )

@@ -231,7 +231,7 @@ def scored(
     dataset: str | None = None,
     data_root: Path | None = None,
 ) -> Evaluation:
-    """An untrained model's."""
+    """Evaluate an untrained model."""
     ready, _ = opened(domain, "infonce", recipe, device, dataset, data_root)
     return ready.evaluate(ready.model())
 
@@ -345,7 +345,7 @@ def test_no_step_waits_for_the_device(
 
 
 def test_an_epoch_asks_the_device_once_for_each_chunk_of_graphs() -> None:
-    """As often for two batches as for four."""
+    """An epoch reads from the device equally often for two batches and for four."""
     reads = []
     for batch in (15, 30):
         ready, loss = opened("graph", "infonce", {"batch_size": batch, "epochs": 2}, SHADOW)

@@ -81,7 +81,7 @@ def test_folds_that_differ_are_unequal_though_the_mean_is_not(tmp_path: Path) ->
         (lambda path: path.write_text(path.read_text()[:40]), "is not a record"),
         (
             lambda path: path.rename(path.with_name(path.name.replace("seed0", "seed7"))),
-            "is the record of",
+            "holds the record of",
         ),
         (
             lambda path: publish({"schema": SCHEMA + 1}, path.with_name("new-seed0.json")),

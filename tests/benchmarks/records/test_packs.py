@@ -318,19 +318,22 @@ BOMB = packs.deflated(b" " * (packs.MOST + 1))
         ("UPDATE records SET file = zeroblob(17000000) WHERE cell = 1 AND seed = 1", "too big"),
         ("UPDATE records SET file = (SELECT x FROM bomb.b)", "cut off or too long"),
         ("UPDATE records SET file = 'text'", "of another type"),
-        ("UPDATE records SET seed = seed + 10", "is the record of graph/MUTAG"),
-        ("UPDATE cells SET key = 'x' || key", "is the record of graph/MUTAG"),
+        ("UPDATE records SET seed = seed + 10", "holds the record of graph/MUTAG"),
+        ("UPDATE cells SET key = 'x' || key", "holds the record of graph/MUTAG"),
         ("UPDATE cells SET recipe = 99", "not a pack"),
         ("UPDATE cells SET params = '[[[['", "not a pack"),
         ("UPDATE recipes SET recipe = '{}}'", "not a pack"),
-        ("UPDATE cells SET dataset = 'DD'", "is of graph/DD: put it back there"),
+        ("UPDATE cells SET dataset = 'DD'", "belongs to graph/DD: move it back there"),
         ("UPDATE dictionary SET deflated = (SELECT x FROM bomb.b)", "cut off or too long"),
         ("DELETE FROM dictionary", "not a pack"),
         ("DROP TABLE records", "its tables are others"),
         ("CREATE TABLE more (x)", "its tables are others"),
         ("CREATE VIEW more AS SELECT 1", "its tables are others"),
         ("CREATE TRIGGER more AFTER INSERT ON cells BEGIN SELECT 1; END", "its tables are others"),
-        ("PRAGMA user_version = 2", "of pack version 2, this contrastbench reads up to 1: upgrade"),
+        (
+            "PRAGMA user_version = 2",
+            "has pack version 2, but this contrastbench reads up to 1: upgrade",
+        ),
         ("PRAGMA user_version = 0", "its tables are others"),
     ],
 )
@@ -409,7 +412,7 @@ def test_a_record_whose_key_is_another_cells_is_refused(results: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store, "check_key", lambda *_: None)
         list(packing.pack(results))
-    with pytest.raises(UserError, match=r"packed-.*: infonce/0{64} is the record of"):
+    with pytest.raises(UserError, match=r"packed-.*: infonce/0{64} holds the record of"):
         list(packing.unpack(results))
 
 
@@ -455,7 +458,7 @@ def test_invalid_records_stay_or_become_loose_files(results: Path) -> None:
 
 
 def both_ways(results: Path) -> None:
-    """By what cells are of, and all."""
+    """Read the records of one experiment, and all records."""
     Experiment("graph", "MUTAG", LossSpec("adnce"), {}).records(results)
     records(results)
 

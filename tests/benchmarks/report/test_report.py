@@ -1,4 +1,4 @@
-"""The report.
+"""Tests of the report.
 
 What it shows, what it says of what is missing, and that nothing in it is run or fetched.
 """
@@ -60,7 +60,7 @@ def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def page(results: Path, *names: str) -> str:
-    """The page's text."""
+    """Write the report and return its text."""
     report.write(names, results, results / "report.html")
     return (results / "report.html").read_text()
 

@@ -90,7 +90,7 @@ def test_a_self_supervised_training_has_no_classes_for_it(
     domain: str, dataset: str, loss: str, file: Path, tmp_path: Path
 ) -> None:
     experiment = Experiment(domain, dataset, LossSpec(loss.format(file=file)), {"epochs": 1})
-    with pytest.raises(UserError, match=r"needs a training by class: .*pairing=supervised"):
+    with pytest.raises(UserError, match=r"needs class labels: .* --recipe pairing=supervised"):
         run(experiment, 0, Options(tmp_path, device="cpu"))
 
 

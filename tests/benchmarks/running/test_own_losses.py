@@ -149,7 +149,7 @@ def test_a_setting_of_torch_that_a_step_changes_is_named_and_put_back(
     record = stub_domain.cell(tmp_path, f"{tmp_path}/mine.py:Changes")
     assert record["status"] == "failed"
     assert record["details"]["error"] == (
-        f"mine calls torch.{call}, which holds for every other training of the process: "
+        f"mine calls torch.{call}, which changes the other trainings of the process: "
         "remove the call"
     )
     assert stub_domain.cell(tmp_path / "after")["metrics"] == expected
@@ -164,7 +164,7 @@ def test_a_setting_of_torch_that_making_the_loss_changes_is_refused(
     text = text.replace("here: bool = False", "here: bool = True")
     text += CHANGES[call] * (where == "file")
     (tmp_path / "mine.py").write_text(text)
-    with pytest.raises(UserError, match=f"mine.py.* calls torch.{call}, which holds for every"):
+    with pytest.raises(UserError, match=f"mine.py.* calls torch.{call}, which changes the other"):
         stub_domain.cell(tmp_path, f"{tmp_path}/mine.py:Changes")
 
 

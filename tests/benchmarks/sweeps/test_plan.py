@@ -155,7 +155,7 @@ def test_a_table_of_quotes_says_so() -> None:
     for only in ([], ["row=quoted"]):
         with pytest.raises(
             UserError,
-            match="small is quoted only, nothing of it can be run here: bench list tables",
+            match="small has only quoted values and cannot be run: choose another table",
         ):
             plan.places(TABLE.model_copy(update={"rows": TABLE.rows[:1]}), only)
 

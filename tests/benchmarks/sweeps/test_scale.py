@@ -13,7 +13,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "scale.md"
 
 
 def rows() -> list[list[str]]:
-    """Of the page's table."""
+    """Return the rows of the page's table."""
     lines = [line for line in PAGE.read_text().splitlines() if line.startswith("| ")]
     return [line.strip("| ").split(" | ") for line in lines[2:]]
 

@@ -126,7 +126,7 @@ def test_a_dataset_that_is_not_there_is_found_once(stub, tmp_path: Path) -> None
 
 @pytest.fixture
 def cards(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """As if so many CUDA devices were visible."""
+    """Make a number of CUDA devices appear visible."""
 
     def install(count: int) -> None:
         names = tuple(f"cuda:{i}" for i in range(count))

@@ -1,4 +1,4 @@
-"""Selections.
+"""Tests of the selection of parameters.
 
 Parameters as published, or chosen on validation data with the same budget for every method.
 """
@@ -112,7 +112,7 @@ def test_nothing_is_chosen_before_all_trials_are_done(tmp_path: Path) -> None:
 
 
 def test_trials_on_other_data_do_not_meet(tmp_path: Path) -> None:
-    """As where a file was edited: with the old one 0.1 is better, the new one has one trial."""
+    """Trials on an edited file and trials on the old one are compared apart."""
     first, second = tune(tmp_path, BASE, [90.0, 10.0])
     for seed in (100, 101):
         add(tmp_path, second, seed, 95.0, data_hash="1" * 64)
@@ -252,7 +252,7 @@ def test_a_sweep_file_that_tunes(tmp_path: Path) -> None:
     assert len(asked.tasks()) == 5 + 2 * 2 * 2
     assert "| infonce | missing |" in render(resolve(table, None, tmp_path), tmp_path, "md")
     path.write_text(text.replace("tune: {}", "tune: {seeds: [1]}"))
-    with pytest.raises(UserError, match=r"mine.yaml:4: seeds \[1\] are among those that confirm"):
+    with pytest.raises(UserError, match=r"mine.yaml:4: seeds \[1\] are in tune and in seeds"):
         load(str(path))
 
 

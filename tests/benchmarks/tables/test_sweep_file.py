@@ -119,9 +119,9 @@ def test_a_published_table_is_loaded_by_name() -> None:
         ("graph:", "grph:", "my.yaml:3: unknown domain 'grph': did you mean 'graph'"),
         ("DD]", "DDD]", "my.yaml:3: unknown graph dataset 'DDD': did you mean 'DD'"),
         ("DD]", "wine]", "my.yaml:3: unknown graph dataset 'wine'"),
-        ("DD]", "MUTAG]", "my.yaml:3: dataset MUTAG is there twice"),
+        ("DD]", "MUTAG]", "my.yaml:3: dataset MUTAG is listed twice"),
         ("none, adnce", "none, adnc", "my.yaml:5: unknown loss 'adnc': did you mean 'adnce'"),
-        ("none, adnce", "adnce, adnce", "my.yaml:5: loss adnce .* is there twice"),
+        ("none, adnce", "adnce, adnce", "my.yaml:5: loss adnce .* is listed twice"),
         (
             "none, adnce",
             "none: {mu: 1}, adnce",
@@ -144,7 +144,7 @@ def test_a_published_table_is_loaded_by_name() -> None:
         (
             "losses: [none, adnce, {mine.py:Mine: {margin: 0.2}}]",
             "losses: []",
-            "my.yaml:5: at least one is needed",
+            "my.yaml:5: the sweep has no losses: give at least one",
         ),
     ],
 )
@@ -265,9 +265,12 @@ def test_a_file_extends_another_by_data_and_losses(extend) -> None:
     ("text", "message"),
     [
         ("", "my.yaml:1: nothing is added"),
-        ("seeds: 1-2\nlosses: [adnce]\n", "my.yaml:2: it is that of base.yaml: remove it"),
-        ("losses: [infonce]\n", "my.yaml:2: loss infonce is there twice"),
-        ("domains: {graph: {datasets: [motifs]}}\n", "my.yaml:2: dataset motifs is there twice"),
+        (
+            "seeds: 1-2\nlosses: [adnce]\n",
+            "my.yaml:2: base.yaml, which this sweep extends, sets it: remove it",
+        ),
+        ("losses: [infonce]\n", "my.yaml:2: loss infonce is listed twice"),
+        ("domains: {graph: {datasets: [motifs]}}\n", "my.yaml:2: dataset motifs is listed twice"),
     ],
 )
 def test_an_extension_changes_nothing(extend, text: str, message: str) -> None:

@@ -200,9 +200,7 @@ def test_a_set_of_known_content_must_have_it(
     assert load("PTC_FM", tmp_path)[1] == known.content
     (tmp_path / "PTC_FM_node_labels.txt").write_text(RAW["node_labels"].replace("2\n", "1\n", 1))
     data.load_tu.cache_clear()
-    with pytest.raises(
-        UserError, match=r"the files of PTC_FM hold something else .* get http.*zip"
-    ):
+    with pytest.raises(UserError, match=r"the files of PTC_FM differ .* get http.*zip"):
         load("PTC_FM", tmp_path)
 
 

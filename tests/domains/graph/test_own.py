@@ -151,7 +151,7 @@ def test_a_function_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         f"return [Data({parts.replace('eye(3)', 'eye(3) * 1j')}) for k in (0, 1)]": (
             r"x of torch.complex64 and shape \(3, 3\): give each node a row of numbers"
         ),
-        f"return [Data({parts}) for k in (0,)]": "1 graphs: two are needed",
+        f"return [Data({parts}) for k in (0,)]": "1 graphs: give at least two",
         "return [Data(num_nodes=3)] * 2": "graph 0 is no torch_geometric.data.Data",
         "return 7": r"cannot run mine.py:graphs \(TypeError",
         "sys.exit(3)": r"cannot run mine.py:graphs \(SystemExit",
@@ -202,7 +202,7 @@ def test_folders_that_hold_no_graphs_are_one_line(tmp_path: Path) -> None:
         None: "has neither NAME_graph_indicator.txt nor labels.csv",
         "a.edges,1\nb.edges,0\n": "no file .*b.edges",
         "a.edges,1\na.edges\n": "'a.edges' is not FILE,CLASS",
-        "a.edges,1\n": "1 graphs: two are needed",
+        "a.edges,1\n": "1 graphs: give at least two",
         "a.edges,1\nc.graphml,0\n": r"cannot be read \(no element found",
         "gone.edges,1\na.edges,0\na.edges,1\n": "no file .*gone.edges",
         "a.edges,1\nd.edges,0\n": r"d.edges cannot be read \('1' does not name two nodes\)",
@@ -222,7 +222,9 @@ def test_a_folder_of_two_sets_is_none(tmp_path: Path) -> None:
     (tu(tmp_path / "other", "OTHER") / "OTHER_graph_indicator.txt").rename(
         folder / "OTHER_graph_indicator.txt"
     )
-    with pytest.raises(UserError, match=r"has several sets \(OTHER, TOY\): give each a folder"):
+    with pytest.raises(
+        UserError, match=r"holds several data sets \(OTHER, TOY\): move each into a folder"
+    ):
         own.load(f"folder:{folder}", None)
 
 

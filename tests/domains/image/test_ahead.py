@@ -46,7 +46,7 @@ def domain(root: Path, **recipe: object) -> ImageDomain:
 
 
 def test_an_error_leaves_what_no_thread_has_begun() -> None:
-    """As Ctrl-C does, so that nobody waits for hundreds of pictures."""
+    """An error such as Ctrl-C leaves pictures undecoded that no thread has begun."""
     over, done = threading.Event(), []
 
     def work(number: int) -> None:

@@ -137,7 +137,7 @@ def test_the_order_is_that_of_the_classes_and_of_the_hashes_of_pixels() -> None:
 def test_something_else_under_the_name_is_refused(tmp_path: Path) -> None:
     load_declared.cache_clear()
     as_folder(tmp_path, pictures(cifar_files(False)))
-    refused(lambda: load("CIFAR-10", 32, tmp_path, CPU), "kept as CIFAR-10 is something else")
+    refused(lambda: load("CIFAR-10", 32, tmp_path, CPU), "kept as CIFAR-10 have other content")
 
 
 @pytest.mark.usefixtures("small_cifar")

@@ -40,5 +40,5 @@ def test_what_is_not_there_is_named() -> None:
     )
     refused(
         lambda: load("Tiny-ImageNet", 64, None, CPU),
-        "Tiny-ImageNet is not downloaded unhashed: get http",
+        "Tiny-ImageNet has no known hash and is not downloaded: get http",
     )

@@ -104,7 +104,8 @@ def test_what_is_not_there_or_something_else_is_one_line(
 ) -> None:
     refused(
         lambda: load("SOP", 16, tmp_path, CPU),
-        r"SOP is not downloaded unhashed: get https://cvgl.*, put Stanford_Online_Products into",
+        r"SOP has no known hash and is not downloaded: get https://cvgl.*, "
+        r"put Stanford_Online_Products into",
     )
     as_folder(tmp_path / "cars196", dict(list(files().items())[:-1]))
     refused(
@@ -114,7 +115,7 @@ def test_what_is_not_there_or_something_else_is_one_line(
     as_folder(tmp_path / "cars196", files())
     other = replace(DATASETS["Cars196"], sizes=SIZES, content="0" * 64)
     monkeypatch.setattr(disjoint, "DATASETS", {"Cars196": other})
-    refused(lambda: load("Cars196", 16, tmp_path, CPU), "kept as Cars196 in .* is something else")
+    refused(lambda: load("Cars196", 16, tmp_path, CPU), "kept as Cars196 in .* have other content")
     (tmp_path / "Stanford_Online_Products").mkdir()
     monkeypatch.setattr(disjoint, "DATASETS", DATASETS)
     refused(lambda: load("SOP", 16, tmp_path, CPU), "cannot read .*Ebay_train.txt")
@@ -172,7 +173,7 @@ def test_what_does_not_fit_is_one_line(tmp_path: Path) -> None:
         ({"batch_size": 4}, "4 images, 4 of each class, are of 1 classes"),
         ({"batch_size": 10}, "batch_size=10 is no multiple of the 4 images of each class"),
         ({"positives": 0}, "pairing=balanced needs other images of each class: positives=3"),
-        ({"pairing": "query_key"}, "positives are of pairing=both_views and pairing=balanced"),
+        ({"pairing": "query_key"}, "positives need pairing=both_views or pairing=balanced"),
         ({"probe": "lbfgs"}, "CUB tests other classes than it trains, .* preset=metric"),
     ):
         with pytest.raises(UserError, match=message):

@@ -191,7 +191,7 @@ def test_a_supervised_batch_of_one_class_is_said() -> None:
     d = domain(pairing="supervised")
     d.splits["train"].labels.fill_(3)
     with pytest.raises(
-        UserError, match=r"all 32 images of a batch are of one class: --recipe batch_size=64$"
+        UserError, match=r"all 32 images of a batch have one class: give --recipe batch_size=64$"
     ):
         contrasts(d)
 
@@ -351,17 +351,20 @@ def test_a_compiled_encoder_keeps_its_names_and_its_numbers() -> None:
 @pytest.mark.parametrize(
     ("recipe", "message"),
     [
-        ({"batch_size": 300}, "181 training images are fewer than a batch: --recipe batch_size=90"),
+        (
+            {"batch_size": 300},
+            "181 training images do not fill a batch: give --recipe batch_size=90",
+        ),
         ({"batch_size": 1}, "batch_size=1"),
         ({"chunk": 5}, "batch_size=32 is no multiple of chunk=5"),
-        ({"local_crops": 2}, "local_crops are further queries of pairing=query_key"),
+        ({"local_crops": 2}, "local_crops are used only by pairing=query_key"),
         (
             {"local_crops": 2, "pairing": "query_key"},
             "local_size=96 is larger than the views' 8",
         ),
         (
             {"positives": 2, "pairing": "query_key"},
-            "positives are of pairing=both_views and pairing=balanced",
+            "positives need pairing=both_views or pairing=balanced",
         ),
         ({"eval_every": 2, "validation": 0.0}, "give validation=0.1"),
         ({"asymmetric": True, "blur": 0.5}, "asymmetric views are two with a blur of their own"),
@@ -370,7 +373,7 @@ def test_a_compiled_encoder_keeps_its_names_and_its_numbers() -> None:
             "leave out positives, blur, jitter_strength",
         ),
         ({"validation": 1.0}, "validation=1.0"),
-        ({"validation": 0.001}, "none of any class"),
+        ({"validation": 0.001}, "leaves classes empty"),
         ({"views": "easy"}, "views='easy'"),
     ],
 )

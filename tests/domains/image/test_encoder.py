@@ -149,7 +149,7 @@ def test_a_width_scales_every_layer() -> None:
 
 
 def gradients(net: ImageModel, views: list[Tensor]) -> list[Tensor]:
-    """Of InfoNCE over the whole batch."""
+    """Return the gradients of InfoNCE over the whole batch."""
     net.zero_grad()
     get_loss("infonce", temperature=0.2)(both_views(*[net(view) for view in views])).backward()
     return [p.grad for p in net.parameters() if p.grad is not None]

@@ -52,7 +52,7 @@ def test_without_a_share_there_is_no_validation_part_and_a_limit_keeps_so_many()
     assert (len(train), validation) == (10, None)
     train, validation = split(images(), 0.5, 0, 20)
     assert len(train) + len(validation) == 20
-    with pytest.raises(UserError, match=r"0\.01 of 40 images is none of any class"):
+    with pytest.raises(UserError, match=r"0\.01 of 40 images leaves classes empty"):
         split(images(), 0.01, 0)
 
 

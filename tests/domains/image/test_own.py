@@ -69,7 +69,7 @@ BAD = {
     "new class": ({"test_images": COLOUR, "test_labels": LABELS + 9}, "class 14 has no training"),
     "other size": (
         {"test_images": COLOUR[:, :12], "test_labels": LABELS},
-        "training and test images have other sizes",
+        "training and test images have different sizes",
     ),
     "one class": ({"labels": LABELS * 0}, "has a single class"),
     "lonely class": ({"labels": np.arange(20) // 19}, "a class has one image"),

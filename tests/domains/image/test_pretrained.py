@@ -30,7 +30,7 @@ def test_features_are_torchvisions(name: str, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_bn_inception_takes_weights_without_counters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As old files are, and with a classifier behind them."""
+    """Old files without counters are read, also with a classifier behind the encoder."""
     kept = {
         name: torch.rand_like(tensor)
         for name, tensor in Inception().state_dict().items()

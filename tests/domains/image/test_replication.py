@@ -106,7 +106,7 @@ def embed(x: Tensor, w: Weights) -> Tensor:
 
 
 def adnce(one: Tensor, two: Tensor) -> Tensor:
-    """Anchor by anchor."""
+    """Compute ADNCE anchor by anchor."""
     z, n, losses = torch.cat([one, two]), len(one), []
     for i in range(2 * n):
         partner = (i + n) % (2 * n)

@@ -208,7 +208,10 @@ def test_another_class_is_another_content(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", MADE)
 def test_what_is_not_there_is_one_line_with_file_address_and_place(name: str, tmp_path) -> None:
     about = DATASETS[name]
-    message = f"{name} is not downloaded unhashed: get {about.url}, put {about.file} into a folder"
+    message = (
+        f"{name} has no known hash and is not downloaded: get {about.url}, "
+        f"put {about.file} into a folder"
+    )
     refused(lambda: load(name, 16, tmp_path, CPU), message)
     (tmp_path / about.file).mkdir()
     refused(lambda: load(name, 16, tmp_path, CPU), f"{about.file} .*get {about.url} again")
@@ -305,7 +308,7 @@ def test_further_sets_are_fetched_or_named(tmp_path: Path) -> None:
     entries = ["knn", "transfer:DTD", "knn:CIFAR-10", "few-shot:folder:mine"]
     found = make_recipe("image", {"score_on": entries}).fetch("digits", tmp_path, True)
     assert found.pop("DTD").startswith(
-        "MISSING DTD is not downloaded unhashed: get https://www.rob"
+        "MISSING DTD has no known hash and is not downloaded: get https://www.rob"
     )
     assert found == {
         "CIFAR-10": str(tmp_path / "cifar-10-binary.tar.gz"),

@@ -10,7 +10,7 @@ from contrastbench.domains.scoring.precision import average_precision, transferr
 
 
 def eleven_points(scores: list[float], y: list[int]) -> float:
-    """As the development kit has it: precision and recall image by image, then the maxima."""
+    """Compute the precision as the development kit does: image by image, then the maxima."""
     order = sorted(range(len(y)), key=lambda k: -scores[k])
     total, found, seen, curve = y.count(1), 0, 0, []
     for k in order:

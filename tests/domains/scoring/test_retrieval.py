@@ -20,7 +20,7 @@ def rows(seed: int = 0, n: int = 150, classes: int = 7) -> Labelled:
 
 
 def by_loop(data: Labelled) -> dict[str, float]:
-    """As the docstring says it, query by query."""
+    """Compute the metrics query by query, as the docstring defines them."""
     x, y = normalize(data.x, dim=1).double(), data.y.tolist()
     hits: dict[int, list[bool]] = {k: [] for k in RECALLS}
     precisions = []

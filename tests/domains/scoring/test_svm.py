@@ -79,7 +79,7 @@ def test_linear_folds_are_a_search_whose_validation_is_the_next_fold(load: Calla
         assert accuracy == pytest.approx(100 * svm.score(x[test], y[test]))
     with pytest.raises(UserError, match="embeddings are not finite"):
         linear_folds(np.full((40, 2), np.nan), np.repeat([0, 1], 20))
-    with pytest.raises(UserError, match="svm=linear tests one fold, chooses by the next"):
+    with pytest.raises(UserError, match="svm=linear needs one fold to test and one to choose C"):
         GraphRecipe.of("graph", {"svm": "linear", "folds": 2})
 
 
@@ -95,7 +95,7 @@ def test_what_cannot_be_scored_is_named() -> None:
         check_folds(np.repeat([0, 1], [20, 3]), 2)
     with pytest.raises(UserError, match="class 0 has 5 members: 5 folds leave too few"):
         check_folds(np.repeat([0, 1], [5, 5]), 5)
-    with pytest.raises(UserError, match="all samples are of one class"):
+    with pytest.raises(UserError, match="all samples have one class"):
         check_folds(np.zeros(20), 10)
     with pytest.raises(UserError, match="embeddings are not finite"):
         svm_folds(np.full((40, 2), np.nan), np.repeat([0, 1], 20))

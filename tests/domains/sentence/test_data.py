@@ -67,7 +67,7 @@ def test_a_missing_folder_and_bad_text_are_one_line(tmp_path: Path, offline: Non
     with pytest.raises(UserError, match=r"bad\.txt line 2 is not UTF-8"):
         corpus_sentences(tmp_path / "bad.txt")
     write(tmp_path, "one.txt", "only\n\n")
-    with pytest.raises(UserError, match="1 sentences: two are needed"):
+    with pytest.raises(UserError, match="1 sentences: give at least two"):
         corpus_sentences(tmp_path / "one.txt")
     for name in ("wiki1m", "no.txt"):
         with pytest.raises(UserError):

@@ -59,7 +59,7 @@ def test_bad_pairs_are_one_line(tmp_path: Path) -> None:
         ("sentence1\tsentence2\tscore", "a\tb"): "line 2 has 2 columns",
         ("sentence1\tsentence2\tscore", "", "a\tb\t1", "a\tb"): "line 4 has 2 columns",
         ("sentence1\tsentence2\tscore\tscore", "a\tb\t1\t2"): "columns have the name score",
-        ("a\tb\t2", "c\td\t2"): "all scores of a part are 2: nothing to rank",
+        ("a\tb\t2", "c\td\t2"): "all scores of a part are 2: give different ones",
         ("a\tb\t1",): "1 pairs with a score",
     }.items():
         write(tmp_path / "a.tsv", list(rows))

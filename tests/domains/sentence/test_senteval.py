@@ -101,14 +101,14 @@ def test_a_corpus_that_is_not_simcse_s_is_not_taken_for_it(
         (
             "graded",
             {"corpus": "mine.txt"},
-            "graded has sentences of its own to train on: leave corpus out",
+            "the dataset graded has its own training sentences: leave corpus out",
         ),
-        ("transfer", {"whiten": True}, "whitening is of scored pairs, and transfer has none"),
+        ("transfer", {"whiten": True}, "whitening needs scored pairs, but transfer has none"),
         ("graded", {"max_length": 1000}, "max_length=1000: encoder 'tiny' has 128 positions"),
         (
             "graded",
             {"pooler": "avg", "head": "checkpoint"},
-            "head=checkpoint is of the cls poolers",
+            "head=checkpoint needs a cls pooler",
         ),
         ("graded", {"pooler": "cls"}, "head that is newly initialised"),
     ],

@@ -106,7 +106,7 @@ BAD = {
         "class maybe has 1 rows, fewer than the 5",
     ),
     "numbers as classes": (MIXED, "a", "fewer than the 5 .*: is the target a column of classes"),
-    "only classes": (rows(["x", "z"] * 5, "y"), "y", "t.csv has no column besides the classes"),
+    "only classes": (rows(["x", "z"] * 5, "y"), "y", "t.csv has only the column of classes"),
     "no labels": (rows(["1,red,"] * 9), "y", "all 0 rows are of one class"),
     "no rows": ("a,y\n", "y", "t.csv has no rows"),
     "empty": ("", "y", "cannot be read as a table .No columns to parse"),
@@ -208,7 +208,8 @@ def test_higgs_keeps_a_seeded_draw_and_the_last_rows(
 def test_higgs_is_not_downloaded_unhashed() -> None:
     with pytest.raises(
         UserError,
-        match=r"Higgs-100K is not downloaded unhashed: get https.*, put HIGGS.csv.gz into",
+        match=r"Higgs-100K has no known hash and is not downloaded: get https.*, "
+        r"put HIGGS.csv.gz into",
     ):
         load("Higgs-100K")
 

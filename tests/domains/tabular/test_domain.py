@@ -243,11 +243,11 @@ def test_what_was_left_out_is_told_and_recorded(
 
 def test_requests_that_cannot_be_met() -> None:
     with pytest.raises(
-        UserError, match="106 training rows are fewer than a batch: --recipe batch_size=53"
+        UserError, match="106 training rows do not fill a batch: give --recipe batch_size=53"
     ):
         domain(batch_size=128)
     with pytest.raises(
-        UserError, match=r"rate=0.2 of 4 features is less than one: --recipe choice=each"
+        UserError, match=r"rate=0.2 of 4 features changes none: give --recipe choice=each"
     ):
         domain(dataset="iris", choice="exact")
 

@@ -84,7 +84,7 @@ def test_parts_that_do_not_fit_are_one_line(tmp_path: Path) -> None:
         assert "\n" not in str(error.value)
 
     write(tmp_path / "a.csv", frame(20))
-    refused("column b is not in all parts", frame(6).assign(b=1))
+    refused("column b is missing in one part", frame(6).assign(b=1))
     refused("column a has numbers in one part and words in another", frame(6).assign(a="x"))
     refused("class maybe has 0 rows, fewer than the 5", frame(6).assign(y="maybe"))
     refused("column part has 'later': write train", frame(20).assign(part="later"), "part")
@@ -96,7 +96,7 @@ def test_parts_that_do_not_fit_are_one_line(tmp_path: Path) -> None:
     refused("class b has 0 rows to train on", three, "part")
     with pytest.raises(UserError, match=r"has its own parts: leave split=part out"):
         load("csv:a.csv,b.csv", "y", tmp_path, "part")
-    with pytest.raises(UserError, match="are 3 files: give 2 at most"):
+    with pytest.raises(UserError, match="names 3 files: give at most 2"):
         load("csv:a.csv,b.csv,a.csv", "y", tmp_path)
 
 
@@ -187,7 +187,7 @@ def test_what_the_hub_keeps_is_pinned(
         UserError, match=r"the hub cannot be reached \(ConnectionError\): where .* bench data fetch"
     ):
         load(f"hf:imdb@{'b' * 40}", "y", tmp_path)
-    with pytest.raises(UserError, match="is no name of the hub"):
+    with pytest.raises(UserError, match="is no dataset name on the hub"):
         load("hf:imdb@main", "y", tmp_path)
     with pytest.raises(UserError, match=r"no folder or file \./imdb, nor in"):
         load("hf:./imdb", "y", tmp_path)
@@ -237,7 +237,7 @@ def test_openml_is_read_from_the_data_root(tmp_path: Path, offline: None, no_ope
     assert table.notes == {"source": f"OpenML's t, version 1, md5 {MD5}"}
     write(tmp_path / "t.csv", frame(20).rename(columns={"y": "kind"}))
     assert load("csv:t.csv", "kind", tmp_path)[1] == digest
-    with pytest.raises(UserError, match=r"openml:7 cannot be had .*bench data fetch openml:7"):
+    with pytest.raises(UserError, match=r"openml:7 cannot be loaded .*bench data fetch openml:7"):
         load("openml:7", None, None)
     with pytest.raises(UserError, match="give the number in its address"):
         load("openml:iris", None, tmp_path)
@@ -245,7 +245,7 @@ def test_openml_is_read_from_the_data_root(tmp_path: Path, offline: None, no_ope
 
 def test_openml_s_sum_is_checked(tmp_path: Path, offline: None, no_openml: None) -> None:
     openml(tmp_path, ARFF.replace("3,yes", "4,yes"))
-    with pytest.raises(UserError, match="openml:7 cannot be had"):  # sklearn gets it anew
+    with pytest.raises(UserError, match="openml:7 cannot be loaded"):  # sklearn gets it anew
         load("openml:7", None, tmp_path)
 
 
@@ -315,7 +315,7 @@ def test_large_whole_numbers_are_classes_where_they_are_exact(tmp_path: Path) ->
 
 @pytest.mark.parametrize("start", [0, 100])
 def test_row_numbers_of_sorted_rows_are_named(start: int, tmp_path: Path) -> None:
-    """As `to_csv` writes them, of a table that was shuffled since or not."""
+    """Row numbers written by `to_csv` are named, also from a table shuffled afterwards."""
     note = "columns of row numbers that tell the class, as rows were sorted by it"
     table = frame(30).assign(a=[k % 7 for k in range(30)]).sort_values("y", ignore_index=True)
     table.index += start

@@ -142,7 +142,7 @@ def test_a_table_of_words_alone() -> None:
 
 def test_what_cannot_be_scaled_is_one_line() -> None:
     same = table(np.ones((20, 2)))
-    with pytest.raises(UserError, match="no column varies"):
+    with pytest.raises(UserError, match="every column is constant"):
         prepare(same, split(same, 0))
     x = np.random.default_rng(0).normal(size=(20, 1))
     large = table(x, starts=(10, 15))

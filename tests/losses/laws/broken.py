@@ -36,7 +36,7 @@ class Noise(InfoNCE):
 
 
 class Scalar(InfoNCE):
-    """Forgets to reduce."""
+    """A loss that forgets to reduce."""
 
     def combine(self, terms: Tensor) -> Tensor:
         return terms
@@ -95,7 +95,7 @@ class SecondGradient(InfoNCE):
 
 
 class Float32(ScoreLoss):
-    """Subtracts large numbers."""
+    """A loss that subtracts large numbers."""
 
     def terms(self, scores: Scores) -> Tensor:
         return (scores.neg.masked_fill(scores.hole, 0).sum(dim=1) + 1e4) - 1e4
@@ -153,7 +153,7 @@ class Tiles(InfoNCE):
 
 
 class Parameters(InfoNCE):
-    """Takes any temperature."""
+    """A loss that takes any temperature."""
 
     def __init__(self, temperature: float = 0.5) -> None:
         super().__init__()

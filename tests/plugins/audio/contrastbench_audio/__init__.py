@@ -27,7 +27,7 @@ class AudioRecipe(Recipe):
 
     @property
     def pairing_facts(self) -> Pairing:
-        """Who stands in the denominator, so that losses that are the same here are recognised."""
+        """Return facts about the denominator, so that equal losses are recognised."""
         return BOTH_VIEWS
 
 

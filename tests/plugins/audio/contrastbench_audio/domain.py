@@ -99,7 +99,7 @@ class AudioDomain(Domain[AudioRecipe, AudioModel, Batch]):
         return clips.roll(shift, dims=1) + self.recipe.noise * noise
 
     def contrasts(self, model: AudioModel, batch: Batch) -> list[Contrast]:
-        """SimCLR's pairing."""
+        """Pair the two views as SimCLR does."""
         one, two = batch
         return [both_views(model(one), model(two))]
 

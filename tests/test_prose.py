@@ -1,0 +1,82 @@
+"""Pages, docstrings and help are written in plain words."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+import prose
+from contrastbench.benchmarks.cli.main import app
+
+REWRITTEN = ("CONTRIBUTING.md", "docs/reference/commands.md", "docs/reference/python.md")
+FORMULAS = ("docs/theory.md", "docs/reference/")  # pages that may have longer sentences
+VERBS = {"Add", "Check", "Compare", "Compute", "Embed", "Estimate", "Find", "List", "Measure"}
+VERBS |= {"Pack", "Plot", "Run", "Score", "Show", "Train", "Write"}
+WIDTH = 62  # columns that `bench --help` has for a summary on a terminal of 80
+BUILTIN = {"--install-completion", "--show-completion", "--help"}  # their help is typer's
+
+
+def commands(group: Any, words: str = "bench") -> Iterator[tuple[str, Any]]:
+    """Yield all commands and groups of commands below a group by what is typed."""
+    for name, command in group.commands.items():
+        yield f"{words} {name}", command
+        if hasattr(command, "commands"):
+            yield from commands(command, f"{words} {name}")
+
+
+COMMANDS = dict(commands(get_command(app)))
+
+
+def test_every_docstring_is_a_sentence() -> None:
+    assert prose.all_fragments() == []
+
+
+@pytest.mark.parametrize(
+    "first",
+    ["Of a record.", "Those that hold here, by name.", "Whose it is, or none.", "The line."],
+)
+def test_a_fragment_is_found(first: str) -> None:
+    source = f'"""Tell of one module."""\n\ndef f():\n    """{first}"""\n'
+    assert list(prose.fragments(source)) == [(3, first)]
+
+
+@pytest.mark.parametrize("page", REWRITTEN)
+def test_a_page_has_short_sentences(page: str) -> None:
+    mean, long, paragraph = prose.figures((prose.ROOT / page).read_text())
+    assert mean <= (20 if page.startswith(FORMULAS) else 18)
+    assert long <= 0.05
+    assert paragraph <= 90
+
+
+def test_what_is_counted_of_a_page() -> None:
+    heading = "# A heading of words\n"
+    text = "One two three `four and five`: [Six](https://a.b/c d) seven. Eight nine.\n"
+    long = " ".join(["word"] * 32)
+    code = "| one two three four five |\n```bash\nbench list losses and more\n```\n"
+    assert prose.figures(f"{heading}\n{text}\n- {long}\n\n{code}") == (
+        (4 + 2 + 2 + 32) / 4,
+        0.25,
+        32,
+    )
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_summary_is_one_line_that_begins_with_a_verb(name: str) -> None:
+    command = COMMANDS[name]
+    summary = command.short_help or command.help
+    assert summary.split()[0] in VERBS
+    assert len(summary) <= WIDTH
+    assert summary.endswith(".")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_an_option_is_one_plain_line(name: str) -> None:
+    """It is at most 90 characters, begins with a capital and is no fragment such as `Of each`."""
+    for param in COMMANDS[name].params:
+        if not BUILTIN & set(param.opts):
+            assert len(param.help) <= 90
+            assert param.help[0].isupper()
+            assert param.help.endswith((".", "..."))
+            assert "\n" not in param.help
+            assert not prose.NO_SENTENCE.match(param.help)
