@@ -61,7 +61,6 @@ COLUMNS = (
     "longest cell, hours", "step, ms", "waits for", "records, MB",
 )  # fmt: skip
 FOOT = """
-
 "Not counted" are cells on a set without a declared number of nodes, or with an encoder that is
 not known without its files. Tables share some cells. These tables are quoted only and have no
 cells: {quoted}.
