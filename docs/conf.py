@@ -81,14 +81,14 @@ def drawing(loss: ScoreLoss) -> str:
 
 
 def commands() -> str:
-    """Each command's help, as `bench COMMAND --help` shows it."""
+    """Return a section for each command, with the text of `bench COMMAND --help`."""
     return "\n\n".join(
-        f"## bench {name}\n\n```text\n{shown(name, command)}\n```"
+        f"### bench {name}\n\n```text\n{shown(name, command)}\n```"
         for name, command in get_command(bench).commands.items()
     )
 
 
 def shown(name: str, command) -> str:
-    """What a command says of itself."""
+    """Return the help of a command."""
     with command.make_context(f"bench {name}", [], resilient_parsing=True) as context:
         return inspect.cleandoc(command.get_help(context))

@@ -1,7 +1,7 @@
-"""Writes scale.md, what every table of the papers takes: python docs/scale.py, in a checkout.
+"""Write scale.md, which says what every table of the papers takes: python docs/scale.py TFLOPS.
 
-It reads no records but for the size of one. Operations are counted (benchmarks/sweeps/operations),
-and kept for `bench list tables`; their rate is assumed: python docs/scale.py TFLOPS.
+Run it in a checkout. It reads records only for the size of one. It counts operations
+(benchmarks/sweeps/operations), keeps them for `bench list tables`, and assumes their rate.
 """
 
 import json
@@ -26,30 +26,34 @@ LAUNCHES_MS = 5.0  # a step's products take less: its few hundred kernels take l
 HEAD = """\
 # What the papers' tables take
 
-Cells (experiments x seeds) of each table as `bench sweep TABLE` runs them, with the published
-parameters; hours on one card, and on {cards} that run cells side by side.
+```bash
+bench plan adnce-table5 --device a100 --tflops {tflops:g}     # a forecast at an assumed rate
+python docs/scale.py {tflops:g}                               # writes this page
+```
 
-**The hours rest on an assumption, not on a measurement**: the products of the training steps and of
-the scoring, counted by torch on a step of each recipe, over {tflops:g} x 10^12 operations a
-second, in float32 and bf16 alike. That is about half of what the data sheet of NVIDIA's A100 gives
-for float32 (19.5). `bench check-device` measures yours, and `bench plan TABLE --device NAME`
-forecasts with that. `python docs/scale.py {tflops:g}` writes this file.
+The table lists the cells (experiments times seeds) of `bench sweep TABLE` with the published
+parameters. Its hours are for one card, and for {cards} cards that run cells side by side.
 
-The hours are lower bounds: views, optimizers, classifiers fitted on the CPU (such as the
-graphs' SVM), reading and the further scores of `score_on` are not in them. Where a step's
-products take less than {launches:g} ms ("launches"), what one waits for is more likely the
-launching of its kernels, or the CPU that fits classifiers: there several workers a card help
-(`--jobs-per-device`). Elsewhere ("products") it is the network, and twice the cards take half
-the time until only the longest cell is left.
+**The hours rest on an assumption.** Torch counts the products of training steps and of scoring,
+on one step of each recipe. We divide them by {tflops:g} x 10^12 operations a second, in float32
+and bf16 alike. The data sheet of NVIDIA's A100 gives about twice that for float32 (19.5). `bench
+check-device` measures your device, and then `bench plan` needs no `--tflops`.
 
-How low: held against what `bench check-device` measured of one CPU, the graph tables' records (some
-of another machine, most of a busy one) took 5 (DD) to 50 times (MUTAG) their forecast, in which
-there is no SVM, and their training alone 2 (NCI1) to 20 times. Of the papers' tables of images and
-sentences there is no record to hold a forecast against.
+**The hours are lower bounds.** They leave out views, optimizers, classifiers on the CPU (such as
+the SVM of graphs), reading and the further scores of `score_on`. On a CPU that `bench
+check-device` measured, records of the graph tables took 5 (DD) to 50 times (MUTAG) the forecast.
+Their training alone took 2 (NCI1) to 20 times. Some of these records are from another machine,
+most from a busy one. No record of the papers' tables of images and sentences exists to compare
+with.
 
-A record takes {record:.0f} kB, the median of those in results/runs, and is kept; a cell in
-training has one checkpoint, its weights and the optimizer's moments: {checkpoint:.0f} MB for
-ADNCE's ResNet-50.
+The column "waits for" says what limits a step. "Launches" are steps whose products take less than
+{launches:g} ms: there the launch of kernels takes longer, or the CPU that fits classifiers.
+Several workers a card help (`--jobs-per-device`). "Products" are steps that the network limits.
+Twice the cards take half the time, until only the longest cell is left.
+
+A record takes {record:.0f} kB, the median in results/runs, and is kept. A cell in training has
+one checkpoint of its weights and the moments of the optimizer. The ResNet-50 of ADNCE needs
+{checkpoint:.0f} MB for it.
 
 """
 COLUMNS = (
@@ -57,8 +61,9 @@ COLUMNS = (
     "longest cell, hours", "step, ms", "waits for", "records, MB",
 )  # fmt: skip
 FOOT = """
-Not counted: cells on a set without a declared number of nodes, or with an encoder that is not
-known without its files. Tables share some cells. Quoted only, without cells: {quoted}.
+"Not counted" are cells on a set without a declared number of nodes, or with an encoder that is
+not known without its files. Tables share some cells. These tables are quoted only and have no
+cells: {quoted}.
 """
 
 
@@ -71,7 +76,7 @@ class Cell(NamedTuple):
 
 
 def main(tflops: float) -> None:
-    """Write the page docs/scale.md."""
+    """Write the page."""
     tables: dict[str, dict[str, Experiment]] = {}
     seeds: dict[str, int] = {}
     quoted = []
@@ -104,7 +109,7 @@ def main(tflops: float) -> None:
 
 
 def known(cell: Cell | None) -> float:
-    """Its operations, as far as they are counted."""
+    """Return the operations of a cell, or 0 where they are not counted."""
     return cell.operations if cell else 0.0
 
 
@@ -115,19 +120,19 @@ def keep(asked: dict[str, float]) -> None:
 
 
 def of_a_paper(table: str) -> bool:
-    """Return whether a paper has printed it; the standing comparison has no published values."""
+    """Return whether a paper printed the table; the standing comparison has no published values."""
     return "-table" in table
 
 
 def cost(experiment: Experiment, rate: float) -> Cell | None:
-    """What one seed takes."""
+    """Return the cost of one seed."""
     asked = operations(experiment)
     step = asked.step if asked and experiment.trained else 0.0
     return Cell(asked.all, asked.all / rate / 3600, 1e3 * step / rate) if asked else None
 
 
 def row(name: str, cells: Sequence[Cell | None], seeds: int, record: float) -> str:
-    """A line of the table."""
+    """Return the line of one table."""
     counted = [cell for cell in cells if cell]
     hours = [cell.hours for cell in counted for _ in range(seeds)]
     steps = sorted(cell.step for cell in counted if cell.step)
@@ -141,17 +146,17 @@ def row(name: str, cells: Sequence[Cell | None], seeds: int, record: float) -> s
 
 
 def in_words(number: float) -> str:
-    """Two digits of it, or all before the point."""
+    """Return a number with two digits, or with all digits before the point."""
     return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
 
 
 def line_of(texts: Sequence[str]) -> str:
-    """A line of a table."""
+    """Return the texts as a line of a Markdown table."""
     return f"| {' | '.join(texts)} |"
 
 
 def side_by_side(hours: Sequence[float]) -> float:
-    """Until the last card is done, the longest cells first."""
+    """Return the hours until the last card is done, when the longest cells begin."""
     cards = [0.0] * CARDS
     for one in sorted(hours, reverse=True):
         cards[cards.index(min(cards))] += one
@@ -159,7 +164,7 @@ def side_by_side(hours: Sequence[float]) -> float:
 
 
 def checkpoint() -> float:
-    """Megabytes of a checkpoint of ADNCE's images: weights and Adam's two moments."""
+    """Return the megabytes of a checkpoint for images of ADNCE: weights and two moments of Adam."""
     import torch
 
     from contrastbench.domains.image import ImageRecipe

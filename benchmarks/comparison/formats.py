@@ -178,6 +178,7 @@ def as_dict(table: Table, base: str, comparison: Comparison) -> dict[str, Any]:
     return {
         "table": files.no_formula(table.name),
         "method": files.no_formula(comparison.row),
+        "control": comparison.control,
         "against": files.no_formula(base),
         "column": files.no_formula(comparison.column),
         "domain": comparison.domain,

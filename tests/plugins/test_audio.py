@@ -1,5 +1,6 @@
 """A fifth domain is one folder and one entry point: the audio package runs wherever ours do."""
 
+import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from warm import python
 
 Bench = Callable[..., tuple[int, str, str]]
 PROJECT = Path(__file__).parent / "audio/pyproject.toml"
+PAGE = (Path(__file__).parents[2] / "docs/own-domain.md").read_text()
 SWEEP = """
 seeds: [0, 1]
 domains:
@@ -23,6 +25,20 @@ losses: [infonce, adnce]
 def test_the_package_announces_one_domain() -> None:
     entry_points = tomllib.loads(PROJECT.read_text())["project"]["entry-points"]
     assert entry_points == {"contrastbench.domains": {"audio": "contrastbench_audio:DECLARATION"}}
+
+
+def test_the_page_shows_every_file() -> None:
+    files = [path for path in PROJECT.parent.rglob("*") if path.suffix in (".py", ".toml")]
+    assert len(files) == 3
+    for path in files:
+        language = {".py": "python", ".toml": "toml"}[path.suffix]
+        assert f"```{language}\n{path.read_text()}```" in PAGE, f"copy {path.name} into the page"
+
+
+@pytest.mark.parametrize("line", re.findall("^bench run .*$", PAGE, re.MULTILINE))
+def test_a_run_of_the_page_runs(line: str, audio: None, bench: Bench) -> None:
+    code, _, err = bench(*line.split()[1:], "--tiny")
+    assert code == 0, err
 
 
 def test_it_is_listed(audio: None, bench: Bench) -> None:

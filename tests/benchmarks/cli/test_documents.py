@@ -15,6 +15,7 @@ from contrastbench.losses.laws import check_loss
 pytest.importorskip("matplotlib")
 pytest.importorskip("transformers")
 ROOT = Path(__file__).parents[3]
+AGENTS = ROOT / "AGENTS.md"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # minutes long, and run for real by tests of their own: here their words are read alone
 READ_ALONE = {"sweep", "check", "check-loss", "check-domain", "check-device", "perf", "report"}
@@ -31,8 +32,8 @@ Bench = Callable[..., tuple[int, str, str]]
 def blocks(language: str) -> Iterator[tuple[str, str]]:
     """Page and text of each block of code."""
     for page in PAGES:
-        if page.name == "own-data.md":
-            continue  # test_own_data.py brings what it shows
+        if page.name in ("own-data.md", "own-domain.md"):
+            continue  # test_own_data.py and test_audio.py run what they show
         for text in re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL):
             yield page.name, text
 
@@ -98,6 +99,22 @@ def test_every_domain_is_shown() -> None:
     for domain in DOMAINS:
         assert any(line.startswith(f"bench run --domain {domain}") for line in shown)
         assert declaration(domain).default
+
+
+def test_every_command_has_a_line_in_the_list() -> None:
+    page = (ROOT / "docs" / "reference" / "commands.md").read_text()
+    listed = set(re.findall(r"^\| `bench (\S+?)[ `]", page, re.MULTILINE))
+    assert listed == set(get_command(app).commands)
+
+
+def test_the_files_that_agents_are_told_of_are_there() -> None:
+    named = re.findall(r"`((?:benchmarks|docs|domains|losses|tests)/[^`]*)`", AGENTS.read_text())
+    assert len(named) > 10
+    assert [
+        name
+        for name in named
+        if not re.search("NAME|PAPER|DOMAIN", name) and not (ROOT / name).exists()
+    ] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

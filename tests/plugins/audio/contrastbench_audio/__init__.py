@@ -1,7 +1,7 @@
-"""Sound: a small CNN on synthetic tones, scored by nearest neighbours.
+"""Declare the domain: its recipe and its datasets.
 
-This is the domain's face: its recipe and its datasets. Lists, plans and tables import it, so it
-must not import torch; the adapter is in `domain.py`.
+Lists, plans and tables import this module, so it must not import torch. The adapter is in
+`domain.py`.
 """
 
 from pydantic import Field
@@ -12,7 +12,7 @@ from contrastbench.losses.pairing import BOTH_VIEWS, Pairing
 
 
 class AudioRecipe(Recipe):
-    """What besides data, loss and seed can change a number."""
+    """The settings that can change a number, besides data, loss and seed."""
 
     epochs: int = Field(10, ge=0)
     batch_size: int = Field(32, ge=2)
@@ -22,12 +22,12 @@ class AudioRecipe(Recipe):
 
     @property
     def protocol(self) -> str:
-        """Change it whenever code changes a number that the recipe's values do not show."""
+        """The version of the code: raise it when the code changes a number."""
         return "tones/1"
 
     @property
     def pairing_facts(self) -> Pairing:
-        """Return facts about the denominator, so that equal losses are recognised."""
+        """The denominator, by which a comparison recognises losses that are the same here."""
         return BOTH_VIEWS
 
 

@@ -1,4 +1,4 @@
-"""The adapter: data, a model, batches that become contrasts, and a score."""
+"""Adapt synthetic tones: data, a model, batches that become contrasts, and a score."""
 
 import hashlib
 from collections.abc import Iterator
@@ -18,22 +18,22 @@ from contrastbench_audio import DATASETS, AudioRecipe
 SPLIT = [280, 60, 60]  # clips to train on, to choose by, to test on
 CLIPS, SAMPLES = sum(SPLIT), 256
 TIMBRES = np.array([(1, 0, 0), (1, 1, 0), (1, 0, 1), (1, 1, 1)])  # loudness of three harmonics
-K, TEMPERATURE = 10, 0.1  # of the nearest neighbours that score
+K, TEMPERATURE = 10, 0.1  # of the nearest neighbours
 
 
 def synthesise() -> Labelled:
-    """(clips, samples) of any pitch and phase, and their timbres; the same for every seed."""
+    """Return clips of any pitch and phase with their timbres; they are the same for every seed."""
     rng, y, harmonic = np.random.default_rng(0), np.arange(CLIPS) % 4, np.arange(1, 4)[:, None]
     pitch, phase = rng.uniform(4, 16, (CLIPS, 1, 1)), rng.uniform(0, 1, (CLIPS, 3, 1))
     waves = np.sin(2 * np.pi * (pitch * harmonic * np.linspace(0, 1, SAMPLES) + phase))
     sound = (TIMBRES[y][:, :, None] * waves).sum(axis=1)
-    # 16 bits, as in sound files: the last bit of a sine is another on another CPU
+    # 16 bits, as in sound files, because the last bit of a sine differs between CPUs
     pcm = (sound / 3 * 32767).round().astype(np.int16)
     return Labelled(torch.from_numpy(pcm), torch.from_numpy(y))
 
 
 class AudioModel(nn.Module):
-    """An encoder, which is scored, and a projection, which losses compare."""
+    """An encoder, which is scored, and a projection, which the loss compares."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class AudioModel(nn.Module):
         self.projector = nn.Linear(2 * width, 2 * width)
 
     def forward(self, clips: Tensor) -> Tensor:
-        """(n, 2 * width) projections of (n, samples)."""
+        """Return (n, 2 * width) projections of (n, samples)."""
         return self.projector(self.encoder(clips))
 
 
@@ -72,40 +72,40 @@ class AudioDomain(Domain[AudioRecipe, AudioModel, Batch]):
         self.train = Labelled(train.x[: recipe.limit], train.y[: recipe.limit])
 
     def data_hash(self, trained: bool) -> str:
-        """Over all clips: trained on or not, a model is scored on the same ones."""
+        """Return the hash of all clips, because every model is scored on the same ones."""
         return self.sha256
 
     def model(self) -> AudioModel:
-        """Initialised by the seed; the global random state stays as it was."""
+        """Return a model that the seed initialises; the global random state stays as it was."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             return AudioModel(self.recipe.width).to(self.device)
 
     def steps(self) -> int:
-        """A last batch that is not full is left out."""
+        """Return the number of full batches."""
         return len(self.train.y) // self.recipe.batch_size
 
     def batches(self, epoch: int) -> Iterator[Batch]:
-        """Clips in an order of the epoch's, each twice with a shift and noise of its own."""
+        """Yield two views of each clip, in an order that seed and epoch decide."""
         rng = generator(self.device, self.seed, epoch)
         order = torch.randperm(len(self.train.y), generator=rng, device=self.device)
         for rows in order.split(self.recipe.batch_size)[: self.steps()]:
             yield self.view(self.train.x[rows], rng), self.view(self.train.x[rows], rng)
 
     def view(self, clips: Tensor, rng: torch.Generator) -> Tensor:
-        """Clips shifted in a circle, with noise."""
+        """Return clips that are shifted in a circle, with noise."""
         shift = int(torch.randint(SAMPLES, (), generator=rng, device=self.device))
         noise = torch.randn(clips.shape, generator=rng, device=self.device)
         return clips.roll(shift, dims=1) + self.recipe.noise * noise
 
     def contrasts(self, model: AudioModel, batch: Batch) -> list[Contrast]:
-        """Pair the two views as SimCLR does."""
+        """Pair the views as SimCLR does."""
         one, two = batch
         return [both_views(model(one), model(two))]
 
     @torch.no_grad()
     def evaluate(self, model: AudioModel) -> Evaluation:
-        """Accuracy in percent of nearest neighbours among the training clips."""
+        """Score the encoder by nearest neighbours among the training clips."""
         clips = {"train": self.train, "validation": self.validation, "test": self.test}
         encoder = model.eval().encoder
         rows = {split: Labelled(encoder(x), y) for split, (x, y) in clips.items()}
