@@ -18,7 +18,8 @@ class AlphaCL(ScoreLoss):
     Tian, "Understanding Deep Contrastive Learning via Coordinate-wise Optimization", NeurIPS 2022,
     equations 4 and 6 and the choice "direct" of alpha in its experiments,
     https://arxiv.org/abs/2201.12680. The importances are detached, and those of an anchor sum to
-    one. So p = 2 has tau times the gradient of `decoupled`. ADNCE compares with p = 4 and tau = 0.5.
+    one. So p = 2 has tau times the gradient of `decoupled`. ADNCE compares with p = 4 and tau of
+    0.5.
 
     ADNCE's released code (image/model.py, estimator "a_cl") raises the squared distance to the
     power instead. Its alpha_j are proportional to exp(-(1 - s_j)^p / tau), so its p = 4 is the

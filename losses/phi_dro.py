@@ -22,9 +22,10 @@ class PhiDRO(ScoreLoss):
 
     The divergence "kl" has the closed form -s+ + tau log E exp(s / tau). This is tau times InfoNCE
     over the mean of the negatives (Theorem 3.2). The divergence "cressie_read" has phi(x) = (x^k -
-    k x + k - 1) / (k (k - 1)), and k to 1 is "kl". The divergence "chi2" has phi(x) = (x - 1)^2 / 4.
-    Its conjugate is the paper's x + x^2, although the paper prints another factor of phi. It equals
-    mean + variance / tau while no weight is zero.
+    k x + k - 1) / (k (k - 1)), and k to 1 is "kl".
+
+    The divergence "chi2" has phi(x) = (x - 1)^2 / 4. Its conjugate is the paper's x + x^2, although
+    the paper prints another factor of phi. It equals mean + variance / tau while no weight is zero.
 
     Args:
         temperature: tau > 0, the multiplier of the divergence.
