@@ -27,11 +27,11 @@ class ADNCE(ExponentialLoss):
     Wu et al., "Understanding Contrastive Learning via Distributionally Robust Optimization",
     NeurIPS 2023, equations 11 and 12, https://arxiv.org/abs/2310.11048. The weights are detached
     and divided by their mean over the anchor's negatives. The pairing says whether the bracketed
-    positive is there: in the released image code yes, in the graph code no (and a mean for the
-    sum), and in the sentence code it is one of the re-weighted keys.
+    positive is there. The released image code has it, and the graph code leaves it out (and takes a
+    mean for the sum). In the sentence code it is one of the re-weighted keys.
 
-    Table 11 has three other weights, of x = s + 1, with m = mu and n = sigma: "gamma" x^{m-1}
-    e^{-x/n}, "rayleigh" x e^{-x^2 / 2m^2} and "chi2" x^{m/2-1} e^{-x/2}; the last two have no n.
+    Table 11 has three other weights, with x = s + 1, m = mu and n = sigma. They are "gamma" x^{m-1}
+    e^{-x/n}, "rayleigh" x e^{-x^2 / 2m^2} and "chi2" x^{m/2-1} e^{-x/2}. The last two have no n.
 
     Args:
         temperature: tau > 0.

@@ -17,13 +17,14 @@ class AlphaCL(ScoreLoss):
 
     Tian, "Understanding Deep Contrastive Learning via Coordinate-wise Optimization", NeurIPS 2022,
     equations 4 and 6 and the choice "direct" of alpha in its experiments,
-    https://arxiv.org/abs/2201.12680. The importances are detached; an anchor's add up to one, so
-    that p = 2 has tau times the gradient of `decoupled`. ADNCE compares with p = 4 and tau = 0.5.
+    https://arxiv.org/abs/2201.12680. The importances are detached, and those of an anchor sum to
+    one. So p = 2 has tau times the gradient of `decoupled`. ADNCE compares with p = 4 and tau of
+    0.5.
 
     ADNCE's released code (image/model.py, estimator "a_cl") raises the squared distance to the
-    power instead: its alpha_j are proportional to exp(-(1 - s_j)^p / tau), so that its p = 4 is the
-    paper's p = 8. The estimator calls two members that its class lacks and so does not run as
-    released; all else of its formula is the one above.
+    power instead. Its alpha_j are proportional to exp(-(1 - s_j)^p / tau), so its p = 4 is the
+    paper's p = 8. The released estimator calls two members that its class lacks, so it does not
+    run. The rest of its formula is the formula above.
 
     Args:
         temperature: tau > 0.

@@ -21,9 +21,9 @@ class CrossEntropy(Loss):
        \frac{e^{s(z_i, w_{y_i}) / \tau}}{\sum_c e^{s(z_i, w_c) / \tau}}
 
     Wang et al., "NormFace: L2 Hypersphere Embedding for Face Verification", ACM Multimedia 2017,
-    equation 5, https://arxiv.org/abs/1704.06369: s is the cosine, w_c the weights of a class, which
-    are learned with the embeddings, and the scale is 1 / temperature. It is no contrastive loss:
-    it stands beside them as what a supervised network reaches with the same encoder.
+    equation 5, https://arxiv.org/abs/1704.06369. Here s is the cosine, and the scale is 1 /
+    temperature. The weights w_c of a class are learned with the embeddings. This is a supervised
+    loss: it shows the score that labels reach with the same encoder.
 
     Args:
         temperature: > 0.

@@ -23,15 +23,15 @@ class DAR(Loss):
 
     Chen et al., "Robust Similarity Learning with Difference Alignment Regularization" (DASL), ICLR
     2024, https://openreview.net/forum?id=K9V7ugVuUz: the cross-total-variation norm of equation 4
-    in its stochastic form. Appendix B.1 prints the chain, footnote 1 the star, where the anchor
-    cancels: D_j - D_k = z_k - z_j. z are the anchors of the contrast in their order; as the paper
-    aligns inter-class differences only, a difference between two rows of one id is left out. Add it
-    to a loss: `infonce + 0.5*dar` (equation 8, lambda = 0.5).
+    in its stochastic form. Appendix B.1 prints the chain, and footnote 1 prints the star. In the
+    star the anchor cancels: D_j - D_k = z_k - z_j. The vectors z are the anchors of the contrast in
+    their order. The paper aligns differences between classes only, so a difference between two rows
+    of one id is left out. Add it to a loss: `infonce + 0.5*dar` (equation 8, lambda = 0.5).
 
-    What lambda means depends on the scale. The paper's norm is the sum over pairs ("sum"), which
-    grows with the square of the batch: n = 511 differences, of 2 x 256 anchors, make 130,305
-    pairs. Divided by their number ("mean"), a weight means the same for every batch. z are unit
-    vectors here; the paper does not say whether its phi is normalised.
+    The meaning of lambda depends on the reduction. The paper's norm is a sum over pairs ("sum"),
+    which grows with the square of the batch: 2 x 256 anchors have 511 differences and 130,305
+    pairs. With "mean", a weight means the same for every batch. Here z are unit vectors, while the
+    paper leaves open whether its phi is normalised.
 
     Args:
         form: "chain" or "star".

@@ -16,10 +16,10 @@ class JSD(ScoreLoss):
        \qquad f = \frac{s}{\tau}
 
     Sun et al., "InfoGraph", ICLR 2020, equation 5, https://arxiv.org/abs/1908.01000, after Nowozin
-    et al. 2016, https://arxiv.org/abs/1606.00709: minus it is a lower bound of twice the
-    Jensen-Shannon divergence, and 0 where scores tell nothing apart. InfoGraph has inner products
-    of embeddings of any length for f, released code the mean over all pairs of a batch; here f are
-    cosines over a temperature, and the mean is that of each anchor first.
+    et al. 2016, https://arxiv.org/abs/1606.00709. Minus the loss is a lower bound of twice the
+    Jensen-Shannon divergence. It is 0 if the scores tell no pairs apart. In InfoGraph f is the
+    inner product of embeddings of any length, and its code takes the mean over all pairs of a
+    batch. Here f is a cosine over a temperature, and the mean is taken for each anchor first.
 
     Args:
         temperature: tau > 0.

@@ -15,11 +15,12 @@ class NPair(ScoreLoss):
     .. math:: \log\left(1 + \sum_j e^{(s_j - s^+)/\gamma}\right) \qquad \text{or} \qquad
        \log\left(1 + \sum_j e^{(d^+ - d_j)/\gamma}\right), \quad d = \lVert z - z' \rVert_2
 
-    The first ("cosine") is Sohn, "Improved Deep Metric Learning with Multi-class N-pair Loss
-    Objective", NeurIPS 2016, equation 6, for unit embeddings and with a temperature gamma; the
-    second ("distance") is equation 1 of Chen et al., "Robust Similarity Learning with Difference
-    Alignment Regularization" (DASL), ICLR 2024, https://openreview.net/forum?id=K9V7ugVuUz, there
-    with gamma = 0.2. The pairing's own say on the denominator is not asked.
+    The first form ("cosine") is equation 6 of Sohn, "Improved Deep Metric Learning with Multi-class
+    N-pair Loss Objective", NeurIPS 2016. Here embeddings have length one, and gamma is a
+    temperature. The second form ("distance") is equation 1 of Chen et al., "Robust Similarity
+    Learning with Difference Alignment Regularization" (DASL), ICLR 2024,
+    https://openreview.net/forum?id=K9V7ugVuUz. That paper takes gamma = 0.2. The positive is always
+    in the denominator, for every pairing.
 
     https://proceedings.neurips.cc/paper/2016/hash/6b180037abbebea991d8b1232f8a8ca9-Abstract.html
 

@@ -18,11 +18,14 @@ class PhiDRO(ScoreLoss):
 
     Wu et al., "Understanding Contrastive Learning via Distributionally Robust Optimization",
     NeurIPS 2023, equations 3 and 10, https://arxiv.org/abs/2310.11048. Q is a distribution near the
-    uniform Q0, so its weights are not negative. "kl" has the closed form -s+ + tau log E exp(s /
-    tau), which is tau times InfoNCE over the mean of the negatives (Theorem 3.2). "cressie_read" is
-    phi(x) = (x^k - k x + k - 1) / (k (k - 1)); k to 1 is kl. "chi2" is phi(x) = (x - 1)^2 / 4, the
-    one whose conjugate x + x^2 the paper states (its printed factor of phi does not belong to it):
-    mean + variance / tau while no weight is zero.
+    uniform Q0, so its weights are never negative.
+
+    The divergence "kl" has the closed form -s+ + tau log E exp(s / tau). This is tau times InfoNCE
+    over the mean of the negatives (Theorem 3.2). The divergence "cressie_read" has phi(x) = (x^k -
+    k x + k - 1) / (k (k - 1)), and k to 1 is "kl".
+
+    The divergence "chi2" has phi(x) = (x - 1)^2 / 4. Its conjugate is the paper's x + x^2, although
+    the paper prints another factor of phi. It equals mean + variance / tau while no weight is zero.
 
     Args:
         temperature: tau > 0, the multiplier of the divergence.
