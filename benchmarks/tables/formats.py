@@ -35,9 +35,9 @@ def render(table: Table, results: Path, format_: str) -> str:
 
 
 LEGEND = (
-    "Where we run the method: the paper's value, ours as mean ± std over seeds (number of seeds; "
-    "of those behind the "
-    "paper's value, if fewer), the difference. In italics: quoted, not run here."
+    "A method that is run here has the paper's value, ours as mean ± std over seeds, and the "
+    "difference. The number of our seeds stands in parentheses, with that of the paper where ours "
+    "are fewer. Italics mark values that are quoted only."
 )
 
 
@@ -53,18 +53,18 @@ def markdown(table: Table, lines: list[list[Entry]]) -> str:
         [line[0].row.name, *(italic(entry, entry.text(table.decimals)) for entry in line)]
         for line in lines
     ]
-    foot = [
+    parts = [
+        f"### {cell(table.name)}: {cell(table.title)}",
+        "\n".join(as_table([header, *body])),
         legend(table),
         *filter(None, [back_of(lines, table.decimals)]),
         f"Selection: {table.selection_label}.",
-        *(["", *(f"- {line}" for line in table.choices), ""] if table.choices else []),
+        "\n".join(f"- {line}" for line in table.choices),
         *table.copies,
-        f"Source: {table.source}. {table.notes}".strip(),
-        "",
+        f"Source: {table.source}.",
+        table.notes,
     ]
-    return "\n".join(
-        [f"### {cell(table.name)}: {cell(table.title)}", "", *as_table([header, *body]), "", *foot]
-    )
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def back_of(lines: Sequence[Sequence[Entry]], decimals: int) -> str:

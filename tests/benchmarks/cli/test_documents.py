@@ -9,6 +9,7 @@ import pytest
 from typer.main import get_command
 
 from contrastbench.benchmarks.cli.main import app
+from contrastbench.benchmarks.tables.load import load
 from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.losses.laws import check_loss
 
@@ -17,6 +18,7 @@ pytest.importorskip("transformers")
 ROOT = Path(__file__).parents[3]
 AGENTS = ROOT / "AGENTS.md"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FINDINGS = sorted((ROOT / "results").rglob("README.md"))
 # minutes long, and run for real by tests of their own: here their words are read alone
 READ_ALONE = {"sweep", "check", "check-loss", "check-domain", "check-device", "perf", "report"}
 READ_ALONE |= {"analyse", "--tflops"}
@@ -117,7 +119,45 @@ def test_the_files_that_agents_are_told_of_are_there() -> None:
     ] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_beside_findings_can_be_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    text = (ROOT / "results" / "README.md").read_text()
+    shown = [shlex.split(line) for line in re.findall(r"`bench ((?:compare|table) [^`]+)`", text)]
+    assert len(shown) > 5
+    for name, *rest in shown:
+        read(name, list(rest))
+        table = load(rest[0])
+        if "--baseline" in rest:
+            assert rest[rest.index("--baseline") + 1] in {row.name for row in table.rows}
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("standard", "no loss is better than infonce; worse: dar ("),
+        ("adnce-table10", "No difference from GraphCL is decided on any single data set (34 tests"),
+        ("renyicl-table6", "No difference from GraphCL is decided on any single data set"),
+        ("dasl-figure7 --baseline InfoGraph", "No difference from InfoGraph is decided on any"),
+        ("results/graph-degrees.yaml", "| GraphCL, from degrees | +8.54 ± 1.34, better | -8.73"),
+        ("results/cifar10-5k.yaml", "No difference from SimCLR is decided"),
+        ("results/cifar10-5k-adnce.yaml", "No difference from SimCLR, temperature 0.5 is decided"),
+        ("results/minilm.yaml --baseline 'as it is'", "it is: ADNCE (2 of 7 columns); worse"),
+        ("results/minilm-transfer.yaml", "No difference from as it is is decided"),
+        (
+            "adnce-table10 --baseline 'Degrees and labels, projected'",
+            "ADNCE (2 of 7 data sets); worse than Degrees and labels, projected: GraphCL (1 of 7",
+        ),
+    ],
+)
+def test_findings_follow_from_the_records(words: str, found: str, bench: Bench) -> None:
+    name, *rest = shlex.split(words)
+    name = str(ROOT / name) if name.endswith(".yaml") else name
+    code, out, said = bench("compare", name, *rest, "--results", str(ROOT / "results"))
+    assert code == 0, said
+    assert found in out
+
+
+@pytest.mark.parametrize("page", [*PAGES, *FINDINGS], ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
     for link in re.findall(r"\]\(([^)\s]+)\)", text):

@@ -106,6 +106,13 @@ def test_a_table_shows_ours_the_papers_and_what_went_wrong(filled: Path) -> None
     assert "Small &amp; safe" in text
 
 
+def test_notes_keep_their_paragraphs(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    noted = TABLE.model_copy(update={"notes": "First.\n\nSecond."})
+    monkeypatch.setattr(contents, "load", lambda name: noted)
+    text = page(filled)
+    assert '<p class="source">First.</p>\n<p class="source">Second.</p>\n' in text
+
+
 def test_the_best_of_a_column_is_marked(filled: Path) -> None:
     text = re.sub(r"\s+", " ", page(filled))
     assert '<span class="ours best">83.0</span>' in text

@@ -2,6 +2,7 @@
 
 import re
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -25,6 +26,7 @@ class Stated(NamedTuple):
     says: str
 
 
+OWN = sorted(str(path) for path in (Path(__file__).parents[3] / "results").glob("*.yaml"))
 B1, B3, B4, B5 = (f"paper (B.{n})" for n in (1, 3, 4, 5))
 MOCO = "paper (6.2, the default settings of MoCo v3)"
 STATED = [
@@ -242,3 +244,11 @@ def test_renyicl_and_moco_v3_are_run_with_the_printed_views() -> None:
 def test_why_a_row_is_quoted_is_true(name: str, reason: str, wrong: str) -> None:
     assert re.search(reason, load(name).notes)
     assert wrong not in load(name).notes
+
+
+@pytest.mark.parametrize("name", [*names(), *OWN])
+def test_notes_name_baselines_that_are_rows(name: str) -> None:
+    table = load(name)
+    rows = {row.name for row in table.rows}
+    named = re.findall(r'--baseline (?:"([^"]+)"|(\w+))', table.notes)
+    assert {quoted or word for quoted, word in named} <= rows

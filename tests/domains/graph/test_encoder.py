@@ -56,7 +56,7 @@ def test_layers_equal_torch_geometrics_ginconv(graphs: Graphs, symmetric: bool) 
 
 
 def test_untrained_it_counts_walks_where_nodes_begin_alike(graphs: Graphs) -> None:
-    # biases start at zero, so layers are linear in what is positive: results/README.md reads it so
+    # biases start at zero, so layers are linear in what is positive: results/graph-degrees says so
     alike = dataclasses.replace(graphs, x=torch.ones(len(graphs.x), 1, dtype=torch.float64))
     encoder = GIN(1).double().eval()
     steps = torch.eye(len(alike.x), dtype=torch.float64)
