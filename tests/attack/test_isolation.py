@@ -133,7 +133,7 @@ def test_one_bad_cell_stops_no_other(ram: Path, found: Callable[[str], None]) ->
         "Exits": "failed: SystemExit(3)",
         "Diverges": "diverged: the loss is ",
     }.items():
-        assert why in said[f"graph motifs bad.py:{name}"]
+        assert why in said[f"graph label-pairs bad.py:{name}"]
     records = [store.read(path) for path in (ram / "results").glob("runs/*/*/*/*.json")]
     # those whose process was killed, or left, can say nothing
     assert Counter(record["status"] for record in records) == {
