@@ -105,7 +105,7 @@ def sweep_file() -> str:
     few = math.ceil(GOOD / len(NAMES))
     for place, name in enumerate(NAMES):
         lines.insert((few + 1) * place, f"  - bad.py:{name}")
-    head = f"seeds: 0\ndomains: {{graph: {{recipe: {TINY}}}}}\nlosses:\n"
+    head = f"seeds: 0\ndomains: {{graph: {{datasets: [motifs], recipe: {TINY}}}}}\nlosses:\n"
     return head + "\n".join(lines) + "\n"
 
 
@@ -133,7 +133,7 @@ def test_one_bad_cell_stops_no_other(ram: Path, found: Callable[[str], None]) ->
         "Exits": "failed: SystemExit(3)",
         "Diverges": "diverged: the loss is ",
     }.items():
-        assert why in said[f"graph label-pairs bad.py:{name}"]
+        assert why in said[f"graph motifs bad.py:{name}"]
     records = [store.read(path) for path in (ram / "results").glob("runs/*/*/*/*.json")]
     # those whose process was killed, or left, can say nothing
     assert Counter(record["status"] for record in records) == {

@@ -31,7 +31,7 @@ STEPS = 8
 LOSS = "waiting.py:Waiting"
 SWEEP = f"""
 seeds: 0-1
-domains: {{graph: {{recipe: {RECIPE}}}}}
+domains: {{graph: {{datasets: [motifs], recipe: {RECIPE}}}}}
 losses: [{LOSS}]
 """
 
@@ -101,7 +101,7 @@ def same(record: Mapping[str, Any]) -> tuple[Any, Any]:
 
 def alone(seed: int, results: Path) -> tuple[Any, Any]:
     """The same of a training here."""
-    experiment = Experiment("graph", "label-pairs", LossSpec(f"{HERE}/{LOSS}"), RECIPE)
+    experiment = Experiment("graph", "motifs", LossSpec(f"{HERE}/{LOSS}"), RECIPE)
     return same(run(experiment, seed, Options(results, device="cpu"))[0])
 
 
@@ -138,7 +138,7 @@ def test_what_jobs_share_is_finished_by_those_that_are_not_killed(
     assert place.records() == {seed: alone(seed, tmp_path / "alone") for seed in (0, 1)}
     other = f"{job}_{1 - int(killed[-1])}"
     assert "2 cells" not in place.log(killed)
-    assert f"graph label-pairs {LOSS}, seed 1: ok in" in place.log(other)
+    assert f"graph motifs {LOSS}, seed 1: ok in" in place.log(other)
     assert not list(place.folder.rglob("*.lock"))
 
 
