@@ -35,7 +35,8 @@ def reproduce(
 ) -> None:
     """Run a record again, and say whether its numbers are equal.
 
-    The cell runs in a temporary folder. A key is searched in --results, then among the records that come with contrastbench.
+    The cell runs in a temporary folder. A key is searched in --results, then among the records
+    that come with contrastbench.
     Exit code 0: equal to the bit, or no further apart than two machines may be. 1: neither.
 
     Example: bench reproduce results/runs/graph/MUTAG/adnce/KEY-seed0.json

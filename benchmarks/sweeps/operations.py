@@ -43,6 +43,7 @@ FEW: dict[str, dict[str, Any]] = {  # samples that are alike: a few tell what ma
     "tabular": {"batch_size": 32},
     "graph": {},
 }
+STAND_INS = {"graph": "motifs"}  # where it is not the domain's default
 NAMES = {"bert-base-uncased": "BertConfig", "roberta-base": "RobertaConfig"}  # as these are
 
 
@@ -164,7 +165,8 @@ def stand_in(domain: str, kind: type[Recipe], values: str) -> Sample:
         recipe = recipe.model_copy(update=few_by_class(recipe))
     if drawn := getattr(recipe, "pretrained", ""):  # weights of any value cost the same
         recipe = recipe.model_copy(update={"encoder": drawn})
-    adapter = domain_class(domain)(declaration(domain).default, recipe, 0, None, CPU)
+    dataset = STAND_INS.get(domain, declaration(domain).default)
+    adapter = domain_class(domain)(dataset, recipe, 0, None, CPU)
     model, loss = adapter.model(), get_loss("infonce")
     batch = next(iter(adapter.batches(0)))
 
@@ -194,7 +196,7 @@ def few_by_class(recipe: Any) -> dict[str, Any]:
 def nodes_of_stand_in() -> float:
     """Nodes of a graph of the embedded set, in the mean."""
     recipe = declaration("graph").recipe()
-    adapter: Any = domain_class("graph")(declaration("graph").default, recipe, 0, None, CPU)
+    adapter: Any = domain_class("graph")(STAND_INS["graph"], recipe, 0, None, CPU)
     return len(adapter.graphs.x) / len(adapter.graphs)
 
 

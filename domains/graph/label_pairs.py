@@ -8,22 +8,22 @@ Array = np.ndarray[Any, np.dtype[Any]]
 SEED = 20241
 LABELS = 12
 CLASSES = 6
-NODES = 24  # of each ring; every label is there twice
+NODES = 36  # of each ring; every label is there three times
 
 
-def label_pairs(graphs: int = 768) -> tuple[Array, Array, Array, Array]:
-    """Return features (nodes, 36), edges both ways (2, edges), where graphs begin, and classes.
+def label_pairs(graphs: int = 600) -> tuple[Array, Array, Array, Array]:
+    """Return features (nodes, 48), edges both ways (2, edges), where graphs begin, and classes.
 
     Every graph is a ring. In a class each label has one partner, and nodes 2i and 2i + 1 carry
     partners; which pairs follow one another is random. A second label, which tells nothing, gives
-    the nodes of a graph 24 different values. All graphs have equal degrees and equal counts of both
+    the nodes of a graph 36 different values. All graphs have equal degrees and equal counts of both
     labels, so no count of nodes can tell the classes apart.
 
     The draws are raw integers of PCG64, which no release of numpy changes.
 
     >>> x, edges, ptr, y = label_pairs()
     >>> len(ptr) - 1, np.bincount(y).tolist()
-    (768, [128, 128, 128, 128, 128, 128])
+    (600, [100, 100, 100, 100, 100, 100])
     """
     bits = np.random.PCG64(SEED)
     y = np.arange(graphs) % CLASSES

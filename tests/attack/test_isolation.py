@@ -105,7 +105,7 @@ def sweep_file() -> str:
     few = math.ceil(GOOD / len(NAMES))
     for place, name in enumerate(NAMES):
         lines.insert((few + 1) * place, f"  - bad.py:{name}")
-    head = f"seeds: 0\ndomains: {{graph: {{recipe: {TINY}}}}}\nlosses:\n"
+    head = f"seeds: 0\ndomains: {{graph: {{datasets: [motifs], recipe: {TINY}}}}}\nlosses:\n"
     return head + "\n".join(lines) + "\n"
 
 

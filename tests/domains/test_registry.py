@@ -126,7 +126,7 @@ def test_a_packages_domain_is_swept(points: None, tmp_path: Path) -> None:
         "domains: {points: {recipe: {noise: 0.2}}, graph: {}}\nlosses: [infonce]\nseeds: [0]\n"
     )
     tasks = make_plan(str(path), [], None, False, None, tmp_path, check_values=True).tasks()
-    assert [task.experiment.dataset for task in tasks] == ["plane", "motifs"]
+    assert [task.experiment.dataset for task in tasks] == ["plane", "label-pairs"]
     assert tasks[0].experiment.full_recipe.model_dump()["noise"] == 0.2
 
 

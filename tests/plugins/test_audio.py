@@ -17,7 +17,7 @@ SWEEP = """
 seeds: [0, 1]
 domains:
   audio: {recipe: {epochs: 1, limit: 64, width: 4}}
-  graph: {recipe: {epochs: 1, limit: 60, folds: 3}}
+  graph: {recipe: {epochs: 1, limit: 90, folds: 3}}
 losses: [infonce, adnce]
 """
 
@@ -89,7 +89,7 @@ def test_it_is_swept_beside_graphs_and_compared(
     assert "8 cells: 0 done before, 8 now" in out
     _, table, _ = bench("table", "mine.yaml")
     assert "tones" in table
-    assert "motifs" in table
+    assert "label-pairs" in table
     assert table.count("(n=2)") == 4 or table.count("(2)") == 4, table
     _, comparison, _ = bench("compare", "mine.yaml")
     assert "tones" in comparison

@@ -31,7 +31,7 @@ STEPS = 8
 LOSS = "waiting.py:Waiting"
 SWEEP = f"""
 seeds: 0-1
-domains: {{graph: {{recipe: {RECIPE}}}}}
+domains: {{graph: {{datasets: [motifs], recipe: {RECIPE}}}}}
 losses: [{LOSS}]
 """
 

@@ -420,7 +420,7 @@ def test_an_interruption_says_that_nothing_was_written(
     monkeypatch.setattr(scores, "moments", stop)
     code, found, error = bench("analyse", "scores", *GRAPH, "--loss", "infonce")
     assert (code, found, error) == (130, "", "interrupted: nothing was written\n")
-    assert list(Path("results/analyses/scores-graph-motifs").iterdir()) == []
+    assert list(Path("results/analyses/scores-graph-label-pairs").iterdir()) == []
 
 
 def test_a_missing_matplotlib_is_named_before_the_training(

@@ -153,7 +153,7 @@ def test_a_run_prints_its_records_and_goes_on_where_it_stopped(bench, tmp_path: 
     assert (code, [r["seed"] for r in records]) == (0, [0, 2])
     code, again, _ = bench(*RUN, "--tiny", "--seeds", "0-2")
     assert code == 0
-    assert again.count("graph motifs adnce seed") == 3
+    assert again.count("graph label-pairs adnce seed") == 3
     assert "over 3 of 3 seeds" in again
     assert len(list(tmp_path.rglob("*.json"))) == 3
 

@@ -89,7 +89,7 @@ def test_made_up_records_are_records_loose_and_packed(
     (tmp_path / "suite.yaml").write_text("domains: {graph: {}}\nlosses: [adnce, infonce, none]\n")
     (places,) = perf_records.by_dataset(tmp_path / "suite.yaml")
     for form, write in (("a", perf_records.write_loose), ("b", perf_records.write_pack)):
-        folder = tmp_path / form / "runs" / "graph" / "motifs"
+        folder = tmp_path / form / "runs" / "graph" / "label-pairs"
         assert write(perf_records.made_up(places, 2), folder) == 2 * 2 * perf_records.SEEDS
     loose, packed = ([record for _, record in reading.everything(tmp_path / form)] for form in "ab")
     assert loose == packed

@@ -175,7 +175,7 @@ def test_nothing_to_run_is_0_cells_and_why(tmp_path: Path) -> None:
 def test_tiny_comes_over_the_tables_recipe() -> None:
     table = TABLE.model_copy(update={"recipe": {"epochs": 500, "score_at": [100]}, "tiny": True})
     place = plan.places(table, ["column=A"])[0]
-    assert place.experiment.recipe == {"epochs": 2, "limit": 60, "folds": 3, "score_at": ()}
+    assert place.experiment.recipe == {"epochs": 2, "limit": 90, "folds": 3, "score_at": ()}
     assert make_recipe("graph", place.experiment.recipe).epochs == 2
 
 

@@ -39,7 +39,7 @@ def test_a_pairing_says_which_rows_are_the_same(load) -> None:
     """Npair has another temperature by default, so its numbers are others."""
     table = load(DOMAINS + LOSSES)
     everywhere = dict.fromkeys(table.columns, "infonce")
-    outside = {"motifs": "infonce", "graded": "infonce"}
+    outside = {"label-pairs": "infonce", "graded": "infonce"}
     assert marked(table) == {"decoupled": outside, "debiased (tau_plus=0)": everywhere}
     assert len(plan.places(table, ["loss=decoupled"])) == 3
     cells = plan.Plan(table, plan.places(table), [0], "paper", Path("results")).tasks()
@@ -49,7 +49,7 @@ def test_a_pairing_says_which_rows_are_the_same(load) -> None:
 def test_a_search_without_parameters_of_its_own_is_the_simpler_losss_search(load) -> None:
     table = load(DOMAINS + "losses: [decoupled, infonce, npair, debiased, cpc]\ntune: {}\n")
     assert marked(table) == {
-        "decoupled": {"motifs": "infonce", "graded": "infonce"},
+        "decoupled": {"label-pairs": "infonce", "graded": "infonce"},
         "npair": {"digits-table": "infonce"},
     }
     given = load(
@@ -60,7 +60,7 @@ def test_a_search_without_parameters_of_its_own_is_the_simpler_losss_search(load
     )
     one = "infonce (temperature=0.2)"
     assert marked(given) == {
-        "decoupled (temperature=0.2)": {"motifs": one, "graded": one},
+        "decoupled (temperature=0.2)": {"label-pairs": one, "graded": one},
         "hcl (temperature=0.2, beta=0, tau_plus=0)": dict.fromkeys(given.columns, one),
     }
 
@@ -75,7 +75,7 @@ def test_released_searches_keep_their_rows_apart(load) -> None:
 def test_a_loss_that_joins_may_be_the_same_too(load) -> None:
     load(DOMAINS + "losses: [infonce]\n")
     table = load_table("my.yaml", losses=[LossSpec("cpc", {"alpha": 0})])
-    assert marked(table) == {"cpc (alpha=0)": {"motifs": "infonce", "graded": "infonce"}}
+    assert marked(table) == {"cpc (alpha=0)": {"label-pairs": "infonce", "graded": "infonce"}}
 
 
 def test_it_is_shown_and_counted_once(load, tmp_path: Path) -> None:

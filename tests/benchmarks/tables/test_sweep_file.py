@@ -200,7 +200,7 @@ def test_a_hypercube_tries_points_of_the_declared_ranges(load) -> None:
     none, infonce = table.rows
     assert none.settings == []
     assert [len(point) for point in infonce.settings] == [0, 1, 1]
-    assert [work.loss.params for work in selections.trials(table, infonce, "motifs")] == (
+    assert [work.loss.params for work in selections.trials(table, infonce, "label-pairs")] == (
         infonce.settings
     )
 
@@ -209,8 +209,8 @@ def test_a_file_that_names_no_search_has_a_staged_one(load) -> None:
     text = "domains: {graph: {}}\nlosses: [none, infonce]\n"
     table = load(text + "tune: {}\n")
     assert table.tune.search == "staged"
-    assert len(selections.trials(table, table.rows[1], "motifs")) == 12
-    assert selections.trials(table, table.rows[0], "motifs") == []
+    assert len(selections.trials(table, table.rows[1], "label-pairs")) == 12
+    assert selections.trials(table, table.rows[0], "label-pairs") == []
     assert load(text + "grid: {temperature: [0.1, 0.2]}\ntune: {}\n").tune.search is None
     with pytest.raises(UserError, match=r"my\.yaml:4: search: staged has no grid: remove the"):
         load(text + "grid: {temperature: [0.1, 0.2]}\ntune: {search: staged}\n")
@@ -253,7 +253,7 @@ def test_a_file_extends_another_by_data_and_losses(extend) -> None:
     table = extend("domains: {tabular: {recipe: {epochs: 3}}}\nlosses: [mine.py:Mine]\n")
     assert [row.name for row in table.rows] == ["infonce", "mine.py:Mine"]
     assert {name: what.domain for name, what in table.columns.items()} == {
-        "motifs": "graph",
+        "label-pairs": "graph",
         "digits-table": "tabular",
     }
     assert (table.seeds, table.tune.trials, table.name) == ([7, 8], 3, "my")
@@ -270,7 +270,10 @@ def test_a_file_extends_another_by_data_and_losses(extend) -> None:
             "my.yaml:2: base.yaml, which this sweep extends, sets it: remove it",
         ),
         ("losses: [infonce]\n", "my.yaml:2: loss infonce is listed twice"),
-        ("domains: {graph: {datasets: [motifs]}}\n", "my.yaml:2: dataset motifs is listed twice"),
+        (
+            "domains: {graph: {datasets: [label-pairs]}}\n",
+            "my.yaml:2: dataset label-pairs is listed twice",
+        ),
     ],
 )
 def test_an_extension_changes_nothing(extend, text: str, message: str) -> None:
@@ -304,7 +307,8 @@ def test_a_loss_that_joins_is_run_as_if_it_were_listed(load, tune: str) -> None:
         return [(row.name, [one.loss.params for one in tried(table, row)]) for row in table.rows]
 
     def tried(table, row) -> list:
-        return selections.trials(table, row, "motifs") or [table.experiment(row, "motifs")]
+        name = "label-pairs"
+        return selections.trials(table, row, name) or [table.experiment(row, name)]
 
     joined = places("infonce", LossSpec("rince"))
     asked = load_table("my.yaml", losses=[LossSpec("rince")]).joined
@@ -329,7 +333,8 @@ def test_a_loss_without_ranges_is_said_to_have_no_trials(load) -> None:
     load("domains: {graph: {}}\nlosses: [none, infonce]\ntune: {trials: 2}\n")
     table = load_table("my.yaml", losses=[LossSpec("mine.py:Mine")])
     said = selections.resolve(table, None, Path("results")).choices
-    assert "mine.py:Mine on motifs: as it is given: it declares no ranges to choose from" in said
+    given = "as it is given: it declares no ranges to choose from"
+    assert f"mine.py:Mine on label-pairs: {given}" in said
     assert not any(line.startswith("none on") for line in said)
 
 

@@ -262,7 +262,7 @@ def test_select_and_slice_agree_with_the_graphs_one_by_one(tmp_path: Path) -> No
 
 
 EMBEDDED_CONTENT = {
-    "label-pairs": "8917416b5c4ff4102e607ecdb325d31d2eee41632fc65717ee598bce87714c9e",
+    "label-pairs": "1e786beba9a2c4d737c298c4b7ef2ea4e860944b9d4f090ded4a3b10707ae74d",
     "motifs": "e5e73cd39b13100f71b33c5b7fac096a9cd36e25ac6528cd99f3c6efc38a6e78",
 }
 

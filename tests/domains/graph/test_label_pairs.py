@@ -64,7 +64,7 @@ def test_a_class_is_which_labels_meet(graphs: Graphs) -> None:
 
 def test_the_second_label_says_nothing(graphs: Graphs) -> None:
     second = graphs.x[:, LABELS:].argmax(dim=1).view(len(graphs), -1)
-    assert torch.equal(second.sort(dim=1).values, torch.arange(24).expand(len(graphs), -1))
+    assert torch.equal(second.sort(dim=1).values, torch.arange(36).expand(len(graphs), -1))
 
 
 def test_a_count_is_at_chance() -> None:
