@@ -76,7 +76,7 @@ class Cell(NamedTuple):
 
 
 def main(tflops: float) -> None:
-    """Write the page."""
+    """Write the page docs/scale.md."""
     tables: dict[str, dict[str, Experiment]] = {}
     seeds: dict[str, int] = {}
     quoted = []

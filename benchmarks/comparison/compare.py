@@ -26,7 +26,6 @@ from contrastbench.benchmarks.comparison.statistics import (
 from contrastbench.benchmarks.records.experiment import ByData, Experiment
 from contrastbench.benchmarks.records.scored import folds_of, scored, scored_data
 from contrastbench.benchmarks.records.store import Record
-from contrastbench.benchmarks.tables import controls
 from contrastbench.benchmarks.tables.entries import shown_value
 from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.losses.errors import UserError, unknown
@@ -160,7 +159,7 @@ def decided(family: list[Comparison], test: str | None, alpha: float) -> list[Co
 def baseline_row(table: Table, name: str | None = None) -> Row:
     """The row of that name.
 
-    By default the first with InfoNCE, or else the first that is trained, or can be run at all.
+    By default the first with InfoNCE, or else the first that can be run.
     """
     rows = {
         row.name: row
@@ -171,9 +170,8 @@ def baseline_row(table: Table, name: str | None = None) -> Row:
         raise UserError(f"table {table.name} has only quoted rows: choose another table")
     if name is not None and name not in rows:
         raise unknown(f"row of {table.name} that can be run", name, rows)
-    if name is not None:
-        return rows[name]
-    return controls.baseline(rows.values()) or next(iter(rows.values()))
+    default = next((row.name for row in rows.values() if row.loss == "infonce"), next(iter(rows)))
+    return rows[name or default]
 
 
 def runs(table: Table, row: Row, column: str, results: Path) -> Runs:

@@ -178,7 +178,6 @@ def as_dict(table: Table, base: str, comparison: Comparison) -> dict[str, Any]:
     return {
         "table": files.no_formula(table.name),
         "method": files.no_formula(comparison.row),
-        "control": comparison.control,
         "against": files.no_formula(base),
         "column": files.no_formula(comparison.column),
         "domain": comparison.domain,
@@ -202,4 +201,5 @@ def as_dict(table: Table, base: str, comparison: Comparison) -> dict[str, Any]:
         "verdict": comparison.verdict,
         "why": comparison.why,
         "failure": comparison.failure,
+        "control": comparison.control,
     }

@@ -100,7 +100,7 @@ def legend(comparisons: list[Comparison], test: str, alpha: float) -> str:
     smallest = ", ".join(
         f"{n} pairs cannot give less than {2.0 ** (1 - n):.4g}" for n in sizes if n > 1
     )
-    m = sum(comparison.holm is not None for comparison in comparisons)
+    m = sum(one.holm is not None for one in comparisons if not one.control)
     domains = ", ".join(sorted({comparison.domain for comparison in comparisons}))
     columns = len({comparison.column for comparison in comparisons})
     counted = f"Wins, ties and losses are over {columns} column{'s' * (columns > 1)} of: {domains}."

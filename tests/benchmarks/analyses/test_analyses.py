@@ -172,7 +172,7 @@ def test_classes_of_a_batch_are_those_of_its_samples(domain: str) -> None:
 
 
 TINY = {
-    "graph": {"limit": 40, "batch_size": 20, "folds": 2, "epochs": 1},
+    "graph": {"limit": 60, "batch_size": 20, "folds": 2, "epochs": 1},
     "image": {"limit": 80, "batch_size": 16, "epochs": 1},
     "tabular": {"limit": 80, "batch_size": 16, "epochs": 1, "views": "none"},
 }

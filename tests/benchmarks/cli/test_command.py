@@ -100,7 +100,7 @@ def test_the_command_of_own_loss_data_and_settings(bench, tmp_path: Path) -> Non
 
 
 def test_the_command_is_no_part_of_the_key(bench) -> None:
-    words = ["run", "--domain", "graph", "--loss", "none", "--recipe", "limit=36", "--json"]
+    words = ["run", "--domain", "graph", "--loss", "none", "--recipe", "limit=60", "--json"]
     words += ["--recipe", "folds=2"]
     words += ["--threads", "1"]
     one = json.loads(bench(*words)[1])

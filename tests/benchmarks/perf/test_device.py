@@ -277,7 +277,7 @@ ANALYSES: dict[str, tuple[str, Callable[[Laboratory, Path], Iterable[Path]]]] = 
 }
 METHODS = [LossSpec("infonce"), LossSpec("adnce")]
 FEW: dict[str, dict[str, Any]] = {
-    "graph": {"limit": 40, "batch_size": 20, "folds": 2, "epochs": 1},
+    "graph": {"limit": 60, "batch_size": 20, "folds": 2, "epochs": 1},
     "sentence": {"limit": 32, "epochs": 1},
     "tabular": {"limit": 60},
 }

@@ -85,7 +85,7 @@ def test_folds_that_differ_are_unequal_though_the_mean_is_not(tmp_path: Path) ->
         ),
         (
             lambda path: publish({"schema": SCHEMA + 1}, path.with_name("new-seed0.json")),
-            "upgrade it",
+            "reads up to 1",
         ),
         (lambda path: path.unlink(), "holds no records"),
     ],

@@ -47,7 +47,17 @@ def test_every_domain_trains_as_one_process_does(
 def command(results: Path, *options: str) -> list[str]:
     """Return the words of a cell of six steps, whose loss may end it."""
     recipe = [word for pair in RECIPE for word in ("--recipe", pair)]
-    words = ["run", "--domain", "graph", "--loss", f"{ending.__file__}:Ending", "--device", "cpu"]
+    words = [
+        "run",
+        "--domain",
+        "graph",
+        "--dataset",
+        "motifs",
+        "--loss",
+        f"{ending.__file__}:Ending",
+        "--device",
+        "cpu",
+    ]
     return ["-m", "contrastbench", *words, *recipe, "--results", str(results), *options]
 
 

@@ -114,7 +114,7 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "one class": (
         lambda r: [shutil.rmtree(r / p / "dog") for p in ("train", "test")],
-        "has a single class, cat: there is noth",
+        "has a single class, cat: add a folder",
     ),
     "train alone": (
         lambda r: shutil.rmtree(r / "test"),
