@@ -198,8 +198,8 @@ def as_dict(table: Table, base: str, comparison: Comparison) -> dict[str, Any]:
         "t_n": comparison.n,
         "t_ratio": rounded(comparison.ratio),
         "p_holm": rounded(comparison.holm),
+        "control": comparison.control,
         "verdict": comparison.verdict,
         "why": comparison.why,
         "failure": comparison.failure,
-        "control": comparison.control,
     }
