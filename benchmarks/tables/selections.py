@@ -122,43 +122,43 @@ def resolve_control(table: Table, row: Row, results: Path) -> Row:
     """Return a control with its baseline's setting in each column, or why there is none yet."""
     if row.loss == NONE:
         return row
-    found = {column: setting_of_control(table, row, column, results) for column in columns_of(row)}
+    columns = row.recipe_by_column
+    found = {column: setting_of_control(table, row, column, results) for column in columns}
     chosen = {column: one for column, one in found.items() if isinstance(one, Setting)}
-    recipes = {
-        column: {**(chosen[column].recipe if column in chosen else {}), **values}
-        for column, values in row.recipe_by_column.items()
-    }
     undecided = {column: one for column, one in found.items() if isinstance(one, str)}
+    recipes = {**columns, **{column: one.recipe for column, one in chosen.items()}}
     told = {"params": {}, "undecided": undecided, "recipe_by_column": recipes}
     return row.model_copy(update={**by_column(row, chosen), **told})
-
-
-def columns_of(row: Row) -> list[str]:
-    """Return the columns that a control can be run in."""
-    return list(row.recipe_by_column)
 
 
 def setting_of_control(table: Table, row: Row, column: str, results: Path) -> Setting | str:
     """Return the setting that a control takes from its baseline, or why that is not known.
 
-    Where each fold of the baseline chooses for itself, the control takes the setting that most
-    folds chose. A control with a loss of its own takes the recipe alone.
+    A control with a loss of its own takes the recipe alone.
 
     Raises:
         UserError: a trial's record has no validation score.
     """
+    own = row.recipe_by_column.get(column, {})
+    if row.loss == NONE:
+        return Setting(row.params, recipe=own)
     base = baseline(table.rows)
     assert base is not None, "a control that is trained has a baseline"
-    found = search(table, base, column, results)
-    tried = experiments(table, base, column, found)
-    setting = (
-        most_chosen(tried, tune(table), results)
-        if is_nested(tried)
-        else best_setting(table, base, column, results)
-    )
-    if isinstance(setting, str) or row.loss == base.loss:
+    setting = usual_setting(table, base, column, results)
+    if isinstance(setting, str):
         return setting
-    return replace(setting, params=row.params, loss=None)
+    recipe = {**setting.recipe, **own}
+    if row.loss == base.loss:
+        return replace(setting, recipe=recipe)
+    return Setting(row.params, recipe=recipe)
+
+
+def usual_setting(table: Table, row: Row, column: str, results: Path) -> Setting | str:
+    """Return the setting of a place; where folds choose, the one that most of them chose."""
+    tried = trials(table, row, column, results)
+    if is_nested(tried):
+        return most_chosen(tried, tune(table), results)
+    return best_setting(table, row, column, results)
 
 
 def most_chosen(trials: Sequence[Experiment], tune: Tune, results: Path) -> Setting | str:
@@ -194,16 +194,8 @@ def choose(table: Table, row: Row, column: str, results: Path) -> Experiment | s
         UserError: a trial's record has no validation score.
     """
     row = table.original(row, column)
-    if row.control:
-        return choose_control(table, row, column, results)
-    setting = best_setting(table, row, column, results)
+    setting = (setting_of_control if row.control else best_setting)(table, row, column, results)
     return table.trial(row, column, setting) if isinstance(setting, Setting) else setting
-
-
-def choose_control(table: Table, row: Row, column: str, results: Path) -> Experiment | str:
-    """Return the experiment of a control, or why its setting is not known yet."""
-    resolved = resolve_control(table, row, results)
-    return resolved.undecided.get(column) or table.experiment(resolved, column)
 
 
 def best_setting(table: Table, row: Row, column: str, results: Path) -> Setting | str:
