@@ -156,7 +156,7 @@ def by_set(base: str, comparisons: list[Comparison], over: OverSets | None = Non
         for words, verdict in ((f"better than {base}", "win"), (f"worse than {base}", "loss"))
     }
     parts = [f"{words}: {', '.join(those)}" for words, those in found.items() if those]
-    tested = sum(one.holm is not None for one in rows)
+    tested = sum(one.holm is not None for one in comparisons if not one.control)
     basis = f"({tested} test{'s' * (tested != 1)}, Holm)"
     if parts:
         text = f"On single data sets {'; '.join(parts)} {basis}."
