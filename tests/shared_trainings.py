@@ -60,7 +60,9 @@ def trainings(*names: str) -> dict[str, Outcome]:
 def training(name: str, loss: str, values: dict[str, Any]) -> Outcome:
     about = declaration(name)
     recipe = make_recipe(name, {**about.tiny, "epochs": 2, **values})
-    domain = domain_class(name)(about.default, recipe, 0, None, torch.device("cpu"))
+    # rings have one degree for all nodes, so weights of degrees would be rounding errors alone
+    dataset = "motifs" if name == "graph" else about.default
+    domain = domain_class(name)(dataset, recipe, 0, None, torch.device("cpu"))
     make, evaluate = domain.model, domain.evaluate
     domain.model = lambda: in_float64(make())  # type: ignore[method-assign]
     domain.evaluate = lambda model: evaluate(in_float32(model))  # type: ignore[method-assign]
