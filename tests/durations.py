@@ -15,11 +15,11 @@ from promises import PROMISES
 
 FILE = Path(__file__).with_suffix(".json")
 RECORDED = 1.0  # seconds; shorter tests are left out
-SLOW = 2.0
+SLOW = 1.5
 
 
 def slow() -> set[str]:
-    """Return the tests that took longer than two seconds and hold no promise."""
+    """Return the tests that took longer than a second and a half and hold no promise."""
     known: dict[str, float] = json.loads(FILE.read_text())
     held = set(PROMISES.values())
     return {

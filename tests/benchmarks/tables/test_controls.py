@@ -111,9 +111,10 @@ def test_a_control_has_no_trials_and_takes_what_its_baseline_chose(
 
 
 def test_where_folds_choose_a_control_takes_what_most_of_them_chose() -> None:
-    table = selections.resolve(load("standard-1"), None, RESULTS)
-    row = row_of(table, "permuted positives")
-    assert table.experiment(row, "ENZYMES").loss == LossSpec("infonce", {"temperature": 0.61})
+    table = load("standard-1")
+    work = selections.choose(table, row_of(table, "permuted positives"), "ENZYMES", RESULTS)
+    assert not isinstance(work, str)
+    assert work.loss == LossSpec("infonce", {"temperature": 0.61})
 
 
 def test_controls_are_places_of_a_plan(tmp_path: Path) -> None:
