@@ -134,7 +134,10 @@ def test_commands_beside_findings_can_be_given(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        ("standard", "Over 10 data sets (signed-rank test, Holm) no loss is better than infonce; und"),
+        (
+            "standard",
+            "Over 10 data sets (signed-rank test, Holm) no loss is better than infonce; und",
+        ),
         ("adnce-table10", "No difference from GraphCL is decided on any single data set (34 tests"),
         ("renyicl-table6", "No difference from GraphCL is decided on any single data set"),
         ("dasl-figure7 --baseline InfoGraph", "No difference from InfoGraph is decided on any"),
