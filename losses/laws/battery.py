@@ -50,7 +50,7 @@ REMEDIES = {
     "no negatives": "let the UserError of an empty row through",
     "padding": "reduce over positives by scores.mean_pos or log_mean_pos, which know the padding",
     "tiles": BLOCK,
-    "parameters": "keep each argument under its name, checked by losses.base.in_range",
+    "parameters": 'keep each argument as an attribute of its name: self.x = self.checked("x", x)',
     "closer positives": (
         "on graphs log_share is log(pos / mean neg) and may exceed 0, so its exponential is no "
         "probability: take 1 - p from sigmoid, or min(log_share, 0)"
