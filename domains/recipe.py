@@ -17,6 +17,10 @@ class Recipe(BaseModel):
     """The base of all recipes; unknown keys and wrong types are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+    # values that score the raw input in the encoder's place; None: the domain has none
+    raw: ClassVar[dict[str, Any] | None] = None
+    # values that pair samples of one class; None: the domain has no such pairing
+    by_class: ClassVar[dict[str, Any] | None] = None
     # --recipe preset=NAME: values in place of the defaults
     presets: ClassVar[dict[str, dict[str, Any]]] = {}
     of_training: ClassVar[frozenset[str]] = frozenset(
@@ -101,16 +105,6 @@ class Recipe(BaseModel):
 
         It tells which losses are the same here.
         """
-        return None
-
-    @property
-    def raw(self) -> dict[str, Any] | None:
-        """Values that score the raw input in the encoder's place; None: the domain has none."""
-        return None
-
-    @property
-    def by_class(self) -> dict[str, Any] | None:
-        """Values that pair samples of one class; None: the domain has no such pairing."""
         return None
 
     @property

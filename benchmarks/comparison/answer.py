@@ -36,13 +36,14 @@ def of_row(row: str, base: str, comparisons: Sequence[Comparison], over: OverSet
 def controls_text(base: str, over: OverSets, comparisons: Sequence[Comparison]) -> str:
     """Say whether the controls came out as they must, and if not that nothing can be read."""
     controls = [one for one in over.effects if one.control]
-    if any(one.verdict == FEW for one in controls):
-        return " ".join(blind_sets(base, controls, comparisons))
-    wrong = [one for one in controls if not one.came_out]
+    judged = [one for one in controls if one.verdict != FEW]
+    wrong = [one for one in judged if not one.came_out]
     if wrong:
         found = f"{must_text(base, wrong, 'is not')}, as a control must be"
         return f"This comparison cannot be read: {found}."
-    return f"Controls: {must_text(base, controls, 'is')}." if controls else ""
+    if judged:
+        return f"Controls: {must_text(base, judged, 'is')}."
+    return " ".join(blind_sets(base, controls, comparisons))
 
 
 def must_text(base: str, controls: Sequence[Effect], verb: str) -> str:

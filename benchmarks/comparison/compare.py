@@ -159,7 +159,7 @@ def decided(family: list[Comparison], test: str | None, alpha: float) -> list[Co
 def baseline_row(table: Table, name: str | None = None) -> Row:
     """The row of that name.
 
-    By default the first with InfoNCE, or else the first that can be run.
+    By default the first with InfoNCE, or else the first that is no control.
     """
     rows = {
         row.name: row
@@ -170,8 +170,10 @@ def baseline_row(table: Table, name: str | None = None) -> Row:
         raise UserError(f"table {table.name} has only quoted rows: choose another table")
     if name is not None and name not in rows:
         raise unknown(f"row of {table.name} that can be run", name, rows)
-    default = next((row.name for row in rows.values() if row.loss == "infonce"), next(iter(rows)))
-    return rows[name or default]
+    if name is not None:
+        return rows[name]
+    contestants = [row for row in rows.values() if not row.control] or list(rows.values())
+    return next((row for row in contestants if row.loss == "infonce"), contestants[0])
 
 
 def runs(table: Table, row: Row, column: str, results: Path) -> Runs:

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean
 
 from contrastbench.benchmarks.comparison import markdown
-from contrastbench.benchmarks.comparison.answer import by_set, over_sets_text
+from contrastbench.benchmarks.comparison.answer import by_set, controls_text, over_sets_text
 from contrastbench.benchmarks.comparison.compare import (
     Comparison,
     baseline_row,
@@ -74,7 +74,8 @@ class Shown:
         """Return the table's result in a sentence, over data sets where there are enough."""
         base = self.baseline or ""
         if self.compared:
-            return over_sets_text(base, self.over) or by_set(base, self.compared, self.over)
+            found = over_sets_text(base, self.over) or by_set(base, self.compared, self.over)
+            return " ".join(filter(None, [controls_text(base, self.over, self.compared), found]))
         return "Nothing to compare yet."
 
     @property

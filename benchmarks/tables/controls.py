@@ -17,7 +17,7 @@ from contrastbench.losses.errors import UserError
 from contrastbench.losses.spec import NONE
 
 Values = dict[str, Any]
-Must = Literal["worse", "below", "better", ""]
+Must = Literal["worse", "below", "better"]
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,7 @@ def with_controls(table: Table) -> Table:
 
 def marked(row: Row) -> Row:
     """Return a listed row, which is a control where it is of `none`."""
-    is_untrained = row.loss == NONE and not row.recipe
-    return row.model_copy(update={"control": "untrained"}) if is_untrained else row
+    return row.model_copy(update={"control": "untrained"}) if row.loss == NONE else row
 
 
 def baseline(rows: Iterable[Row]) -> Row | None:

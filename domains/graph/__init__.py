@@ -38,6 +38,8 @@ class GraphRecipe(Recipe):
     20
     """
 
+    raw: ClassVar[dict[str, Any] | None] = {"encoder": "raw"}
+    by_class: ClassVar[dict[str, Any] | None] = {"pairing": "supervised"}
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "infograph": {"pairing": "part_of", "lr": 1e-3, "svm": "linear"},
     }
@@ -91,16 +93,6 @@ class GraphRecipe(Recipe):
     def trainable(self) -> bool:
         """Return whether the encoder has weights; counts have none."""
         return self.encoder == "gin"
-
-    @property
-    def raw(self) -> dict[str, Any] | None:
-        """Counts of degrees and labels, projected."""
-        return {"encoder": "raw"}
-
-    @property
-    def by_class(self) -> dict[str, Any] | None:
-        """Graphs of one class, those of test folds too."""
-        return {"pairing": "supervised"}
 
     @property
     def pairs_by_class(self) -> bool:

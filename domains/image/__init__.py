@@ -127,6 +127,8 @@ class ImageRecipe(Recipe):
     0.25
     """
 
+    raw: ClassVar[dict[str, Any] | None] = {"encoder": "raw"}
+    by_class: ClassVar[dict[str, Any] | None] = {"pairing": "supervised"}
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "small": {},
         "metric": METRIC,
@@ -466,16 +468,6 @@ class ImageRecipe(Recipe):
     def validate_every(self) -> int | None:
         """Steps between two scores of the validation images."""
         return self.eval_every
-
-    @property
-    def raw(self) -> dict[str, Any] | None:
-        """Return the recipe that scores raw pixels."""
-        return {"encoder": "raw"}
-
-    @property
-    def by_class(self) -> dict[str, Any] | None:
-        """Two views of each image of one class."""
-        return {"pairing": "supervised"}
 
     @property
     def pairs_by_class(self) -> bool:

@@ -46,6 +46,8 @@ class TabularRecipe(Recipe):
     4
     """
 
+    raw: ClassVar[dict[str, Any] | None] = {"encoder": "raw"}
+    by_class: ClassVar[dict[str, Any] | None] = {"pairing": "supervised"}
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "small": {},
         "renyicl": {
@@ -153,16 +155,6 @@ class TabularRecipe(Recipe):
         if self.pairing != "query_key":
             idle |= {"ema", "predictor"}
         return idle | {"rate", "choice"} if self.views == "none" else idle
-
-    @property
-    def raw(self) -> dict[str, Any] | None:
-        """The features as they are."""
-        return {"encoder": "raw"}
-
-    @property
-    def by_class(self) -> dict[str, Any] | None:
-        """Rows of one class."""
-        return {"pairing": "supervised"}
 
     @property
     def pairs_by_class(self) -> bool:

@@ -192,6 +192,13 @@ def test_each_control_has_to_come_out_in_its_own_way() -> None:
     )
 
 
+def test_a_control_on_few_sets_does_not_hide_the_others() -> None:
+    musts = {"none": "worse", "raw": "worse"}
+    found = over_sets([*untrained(), *lines("raw", [-20.0] * 10)[:3]], ["none"], musts)
+    assert of(found, "raw").verdict == "too few sets"
+    assert controls_text("infonce", found, []) == "Controls: 'none' is worse than infonce."
+
+
 def test_with_few_sets_each_set_is_judged_by_its_own_controls() -> None:
     few = [line("none", SETS[0], -10.0), line("none", SETS[1], 0.5)]
     found = over_sets([*few, *lines("new", [1.0] * 10)[:2]], ["none"], CONTROL)

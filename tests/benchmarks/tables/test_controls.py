@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from contrastbench.benchmarks.comparison.compare import baseline_row
 from contrastbench.benchmarks.sweeps.plan import places
 from contrastbench.benchmarks.tables import selections
 from contrastbench.benchmarks.tables.controls import CONTROLS
@@ -70,6 +71,13 @@ def test_a_listed_none_is_the_untrained_control(tmp_path: Path) -> None:
     table = sweep(tmp_path, SWEEP.replace("[adnce", "[none, adnce"))
     assert row_of(table, "none").control == "untrained"
     assert "untrained" not in [row.name for row in table.rows]
+
+
+def test_a_control_is_no_baseline_of_a_comparison(tmp_path: Path) -> None:
+    text = SWEEP.replace("[adnce, {infonce: {temperature: 0.2}}]", "[none, adnce]")
+    table = sweep(tmp_path, text)
+    assert baseline_row(table).name == "adnce"
+    assert row_of(table, "half the epochs").loss == "adnce"
 
 
 def test_a_sweep_without_the_key_has_none(tmp_path: Path) -> None:
