@@ -120,7 +120,7 @@ def settings(table: Table, base: str) -> Iterator[str]:
 def temperatures(table: Table) -> dict[str, str]:
     """The temperature of each row that has one, the same in all columns or not."""
     found: dict[str, str] = {}
-    for row in table.rows:
+    for row in (row for row in table.rows if not row.control):
         values = {
             str(value)
             for column in table.columns
