@@ -17,8 +17,6 @@ class Recipe(BaseModel):
     """The base of all recipes; unknown keys and wrong types are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
-    # values that score the raw input in the encoder's place; None: the domain has none
-    raw: ClassVar[dict[str, Any] | None] = None
     # values that pair samples of one class; None: the domain has no such pairing
     by_class: ClassVar[dict[str, Any] | None] = None
     # --recipe preset=NAME: values in place of the defaults
@@ -88,6 +86,11 @@ class Recipe(BaseModel):
     def trainable(self) -> bool:
         """Return whether there are weights that a loss can train."""
         return True
+
+    @property
+    def raw(self) -> dict[str, Any] | None:
+        """Return values that score the raw input in the encoder's place; None: there is none."""
+        return None
 
     @property
     def nested(self) -> bool:

@@ -215,6 +215,7 @@ ROWS = "".join(f"{k},{('red', 'blue')[k % 2]},{('no', 'yes')[k % 2]}\n" for k in
 CSV = ("a,colour,y\n" + ROWS).encode()
 PAIRS = [(f"sentence {k}", f"other {k // 2}", float(k % 5)) for k in range(20)]
 TEXT = "\n".join(senteval.sentence(k) for k in range(20)).encode()
+ROWS = "".join(f"one {k}\tanother {k}\n" for k in range(20)).encode()
 ARFF = "@relation t\n@attribute a numeric\n@attribute kind {no,yes}\n@data\n" + "".join(
     f"{k},{('no', 'yes')[k % 2]}\n" for k in range(20)
 )
@@ -284,6 +285,10 @@ def corpus(root: Path) -> str:
     return sentences.corpus_sentences(sentences.corpus_file("corpus.txt", root))[2]
 
 
+def corpus_rows(root: Path) -> str:
+    return sentences.corpus_rows(root / "rows.tsv.gz").sha256
+
+
 def parquet(root: Path) -> None:
     pd.read_csv(io.BytesIO(CSV)).to_parquet(root / "t.parquet")
 
@@ -348,6 +353,9 @@ RAW: dict[str, Raw] = {
         sentences.TextFiles, senteval_tar, senteval_sets("senteval.tar"), "senteval.tar"
     ),
     "a corpus": Raw(sentences.corpus_sentences, files({"corpus.txt": TEXT}), corpus),
+    "a corpus of rows": Raw(
+        sentences.corpus_rows, files({"rows.tsv.gz": gzip.compress(ROWS)}), corpus_rows
+    ),
     "pairs": Raw(
         own_sentences.read_files,
         files({"a.tsv": "".join("\t".join(map(str, row)) + "\n" for row in PAIRS).encode()}),
@@ -401,7 +409,12 @@ def readers() -> set[object]:
         *(images.LOADERS, tables.DECLARED),
     ]
     known = {reader for table in listed for reader in table.values()}
-    return known | {graphs.load_tu, sentences.TextFiles, sentences.corpus_sentences}
+    return known | {
+        graphs.load_tu,
+        sentences.TextFiles,
+        sentences.corpus_sentences,
+        sentences.corpus_rows,
+    }
 
 
 def in_a_fork(raw: bytes) -> list[tuple[int, str]]:

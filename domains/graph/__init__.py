@@ -38,7 +38,6 @@ class GraphRecipe(Recipe):
     20
     """
 
-    raw: ClassVar[dict[str, Any] | None] = {"encoder": "raw"}
     by_class: ClassVar[dict[str, Any] | None] = {"pairing": "supervised"}
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "infograph": {"pairing": "part_of", "lr": 1e-3, "svm": "linear"},
@@ -83,6 +82,11 @@ class GraphRecipe(Recipe):
                 "svm=linear needs one fold to test and one to choose C: give folds=3 or more"
             )
         return self
+
+    @property
+    def raw(self) -> dict[str, Any]:
+        """Return the values that score the raw input."""
+        return {"encoder": "raw"}
 
     @property
     def protocol(self) -> str:

@@ -127,7 +127,6 @@ class ImageRecipe(Recipe):
     0.25
     """
 
-    raw: ClassVar[dict[str, Any] | None] = {"encoder": "raw"}
     by_class: ClassVar[dict[str, Any] | None] = {"pairing": "supervised"}
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "small": {},
@@ -398,6 +397,11 @@ class ImageRecipe(Recipe):
         """Return the temperature of the neighbours' votes, or the default if it names a loss."""
         own = self.knn_temperature
         return TEMPERATURE if isinstance(own, str) else own
+
+    @property
+    def raw(self) -> dict[str, Any]:
+        """Return the values that score the raw input."""
+        return {"encoder": "raw"}
 
     @property
     def protocol(self) -> str:

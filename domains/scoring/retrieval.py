@@ -29,16 +29,36 @@ def retrieval(rows: Labelled) -> dict[str, float]:
     >>> retrieval(Labelled(x, torch.tensor([0, 0, 1, 1])))["recall_at_1"]
     100.0
     """
-    x, y = unit(rows.x), rows.y.unique(return_inverse=True)[1]
-    others = y.bincount()[y] - 1
-    queries = others.nonzero().squeeze(1)
-    if not len(queries):
-        raise UserError("no class has two samples to score: there is nothing to retrieve")
+    x, y, others, queries = prepared(rows)
     deepest = min(max(*RECALLS, int(others.max())), len(y) - 1)
     found = torch.cat([of_one_class(x, y, part, deepest) for part in queries.split(ROWS)])
     recalls = {f"recall_at_{k}": percent(found[:, :k].any(dim=1)) for k in RECALLS}
     map_at_r = percent(average_precision(found, others[queries]))
     return {**recalls, "map_at_r": map_at_r, "nmi": 100 * mutual_information(x, y)}
+
+
+def recall_at_1(rows: Labelled) -> float:
+    """Return the recall at 1 in percent, as `retrieval` has it.
+
+    Raises:
+        UserError: no class has two rows.
+    """
+    x, y, _, queries = prepared(rows)
+    return percent(torch.cat([of_one_class(x, y, part, 1) for part in queries.split(ROWS)]))
+
+
+def prepared(rows: Labelled) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return unit rows, their classes, the number of others of each one's class, and the queries.
+
+    Raises:
+        UserError: no class has two rows.
+    """
+    x, y = unit(rows.x), rows.y.unique(return_inverse=True)[1]
+    others = y.bincount()[y] - 1
+    queries = others.nonzero().squeeze(1)
+    if not len(queries):
+        raise UserError("no class has two samples to score: there is nothing to retrieve")
+    return x, y, others, queries
 
 
 def of_one_class(x: Tensor, y: Tensor, queries: Tensor, k: int) -> Tensor:

@@ -14,7 +14,8 @@ from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.sentence.datasets import CORPORA, DATASETS, SOURCES
 from contrastbench.losses.pairing import WHOLE_ROW, Pairing
 
-# a mirror of the hub, as its own library takes it
+NAMED = ("wiki1m", "captions")  # corpora that are no file of the user's
+OWN_CORPUS = ("graded", "captions")  # datasets that have their own training sentences
 
 
 class SentenceRecipe(Recipe):
@@ -42,7 +43,9 @@ class SentenceRecipe(Recipe):
     optimizer: Literal["adam", "adamw", "sgd"] = "adamw"
     schedule: Literal["constant", "cosine", "linear"] = "linear"
     encoder: str = Field(
-        "tiny", description="tiny, a checkpoint's folder or hub name[@revision], random:FOLDER"
+        "tiny",
+        description="tiny, a checkpoint's folder or hub name[@revision], random:NAME with new "
+        "weights, random:2x128:NAME with 2 layers of 128 as well",
     )
     pooler: Literal["cls", "cls_before_pooler", "avg", "avg_top2", "avg_first_last", "static"] = (
         Field(
@@ -56,7 +59,8 @@ class SentenceRecipe(Recipe):
     whiten: bool = Field(False, description="BERT-whitening of each scored set's embeddings")
     corpus: str = Field(
         "wiki1m",
-        description="sentences to train on: wiki1m, text:FILE with one a line, or hf:NAME@REVISION",
+        description="sentences to train on: wiki1m, captions, text:FILE with one a line, "
+        "pairs:FILE with rows of some that belong together, or hf:NAME@REVISION",
     )
     max_length: int = Field(
         32, ge=3, description="tokens of a training sentence; scored sentences are not cut"
@@ -95,6 +99,14 @@ class SentenceRecipe(Recipe):
     def trainable(self) -> bool:
         """Static embeddings have no dropout: both views of a sentence would be one."""
         return self.pooler != "static"
+
+    @property
+    def raw(self) -> dict[str, Any] | None:
+        """Return the values that score the mean of word vectors, which no layer has met.
+
+        The tiny encoder has none: `standard-1` was released without such a row.
+        """
+        return None if self.encoder == "tiny" else {"pooler": "static"}
 
     @property
     def pairing_facts(self) -> Pairing:
@@ -137,17 +149,19 @@ class SentenceRecipe(Recipe):
             hashes["encoder"] = (
                 f"{kind}{colon}sha256:{files_hash(Path(source), weights=not kind)[:16]}"
             )
-        if trained and self.corpus != "wiki1m" and is_path(self.corpus, data_root):
-            from contrastbench.domains.sentence.data import corpus_sentences
+        source = self.corpus.removeprefix("pairs:")
+        if trained and self.corpus not in NAMED and is_path(source, data_root):
+            from contrastbench.domains.sentence.data import read_corpus
 
-            hashes["corpus"] = f"sha256:{corpus_sentences(Path(self.corpus))[2][:16]}"
+            digest = read_corpus(self.corpus, data_root).sha256
+            hashes["corpus"] = f"{self.corpus.removesuffix(source)}sha256:{digest[:16]}"
         return hashes
 
     def fetch(self, dataset: str, folder: Path | None, trained: bool) -> dict[str, str]:
-        """Bring the corpus that is trained on, and the checkpoint; `graded` has its own corpus."""
+        """Bring the corpus that is trained on, and the checkpoint; some sets have their corpus."""
         from contrastbench.domains.registry import fetch
 
-        corpora = [self.corpus] if trained and dataset != "graded" else []
+        corpora = [self.corpus] if trained and dataset not in OWN_CORPUS else []
         brought = {corpus: fetch("sentence", corpus, folder) for corpus in corpora}
         source = self.encoder.rpartition(":")[2]
         if source == "tiny":

@@ -3,6 +3,7 @@
 import hashlib
 import re
 import shutil
+from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,6 +32,7 @@ VOCABULARY_FILES = ("tokenizer.json", "vocab.*", "*.model")
 WEIGHT_FILES = "model*.safetensors"
 SHARDS = f"{WEIGHT_FILES}.index.json"
 MAX_LAYERS = 1_000
+HEAD = 64  # dimensions of an attention head in BERT
 MAX_WEIGHTS = 2**33  # of an encoder: 32 GiB
 REVISIONS = {  # of the names that the papers' tables use
     "bert-base-uncased": "86b5e0934494bd15c9632b12f734a8a67f723594",
@@ -72,18 +74,22 @@ class Checkpoint:
 
 
 def load_checkpoint(name: str, data_root: Path | None) -> Checkpoint:
-    """The checkpoint of a folder or of the hub; `random:` before it gives it new weights.
+    """The checkpoint of a folder or of the hub, or one with new weights.
+
+    `random:NAME` has its shape, `random:LAYERSxWIDTH:NAME` its vocabulary alone.
 
     Raises:
         UserError: no such checkpoint, no network, no weights, or weights that would be newly
             initialised.
     """
-    source, fresh = name.removeprefix("random:"), name.startswith("random:")
+    fresh = name.startswith("random:")
+    source = name.rpartition(":")[2] if fresh else name
+    shape = shape_of(name) if fresh else {}
     folder = locate(source, data_root)
     with quiet(), reading(f"encoder {name!r}", f"mend {folder}", "cannot be loaded"):
         check_shape(AutoConfig.from_pretrained(folder))
         tokenizer = AutoTokenizer.from_pretrained(folder)
-        encoder, new = random_encoder(folder) if fresh else saved_encoder(folder)
+        encoder, new = random_encoder(folder, shape) if fresh else saved_encoder(folder)
         check_tokenizer(name, folder, encoder, tokenizer)
         checkpoint = checked(name, encoder, tokenizer, new)
         check_use(checkpoint)
@@ -130,9 +136,42 @@ def saved_encoder(folder: Path) -> tuple[Any, set[str]]:
     return encoder, set(info["missing_keys"]) | {key for key, *_ in info["mismatched_keys"]}
 
 
-def random_encoder(folder: Path) -> tuple[Any, set[str]]:
-    """An encoder of the checkpoint's shape with new weights; its pooler is not to be scored."""
-    return AutoModel.from_config(AutoConfig.from_pretrained(folder)), {"pooler.dense.weight"}
+def shape_of(name: str) -> dict[str, int]:
+    """Return the settings of `random:LAYERSxWIDTH:NAME`, with heads of 64; none of `random:NAME`.
+
+    Raises:
+        UserError: no such shape.
+
+    >>> shape_of("random:2x128:bert")["num_attention_heads"]
+    2
+    """
+    kind = name.rpartition(":")[0]
+    if kind == "random":
+        return {}
+    shape = kind.removeprefix("random:")
+    sides = re.fullmatch(r"([1-9]\d{0,3})x([1-9]\d{0,4})", shape)
+    layers, width = map(int, sides.groups()) if sides else (0, 1)
+    if width % HEAD:
+        raise UserError(
+            f"encoder {name!r}: give random:LAYERSxWIDTH:NAME, such as random:2x128:NAME, "
+            f"where the width is a multiple of {HEAD}"
+        )
+    return {
+        "num_hidden_layers": layers,
+        "hidden_size": width,
+        "num_attention_heads": width // HEAD,
+        "intermediate_size": 4 * width,
+    }
+
+
+def random_encoder(folder: Path, shape: Mapping[str, int]) -> tuple[Any, set[str]]:
+    """An encoder with new weights, of the checkpoint's shape or another.
+
+    Its pooler is not to be scored.
+    """
+    config = AutoConfig.from_pretrained(folder, **shape)
+    check_shape(config)
+    return AutoModel.from_config(config), {"pooler.dense.weight"}
 
 
 def check_tokenizer(name: str, folder: Path, encoder: Any, tokenizer: Any) -> None:

@@ -1,11 +1,14 @@
 """Sentence data: SentEval's folder of scored pairs, and text files to train on."""
 
+import gzip
 import hashlib
+import io
 import math
 import tarfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from contrastbench.domains.download import fetch, sha256
 from contrastbench.domains.reading import UNPACKED, contents, first_double, reading
@@ -58,6 +61,14 @@ class Pairs:
         return len(self.gold)
 
 
+class Corpus(NamedTuple):
+    """Sentences to train on: rows that belong together, or single sentences."""
+
+    rows: list[list[str]]
+    empty_lines: int  # left out above
+    sha256: str  # of the lines
+
+
 class Archive:
     """The files of a tar archive, read without extracting them.
 
@@ -91,7 +102,13 @@ class TextFiles:
 
     def read(self, name: str) -> bytes:
         """Return the bytes of a file."""
-        return self.archive.read(name) if self.archive else contents(self.root / name)
+        if self.archive:
+            return self.archive.read(name)
+        data = contents(self.root / name)
+        if not name.endswith(".gz"):
+            return data
+        with reading(self.root / name, "replace it"):
+            return unpacked(data)
 
     def lines(self, name: str, encoding: str = "utf-8-sig") -> list[str]:
         """A file's lines, without line ends.
@@ -111,6 +128,19 @@ class TextFiles:
         self.sha256.update(f"{name}\0{len(data)}\0".encode() + data)
         lines = [line.removesuffix("\r") for line in text.split("\n")]
         return lines[:-1] if lines[-1] == "" else lines
+
+
+def unpacked(data: bytes) -> bytes:
+    """Return what a gzip file holds.
+
+    Raises:
+        ValueError: it unpacks to more than `UNPACKED`.
+    """
+    with gzip.open(io.BytesIO(data)) as file:
+        content = file.read(UNPACKED + 1)
+    if len(content) > UNPACKED:
+        raise ValueError("it is too large")
+    return content
 
 
 def senteval(data_root: Path | None) -> Path:
@@ -259,6 +289,41 @@ def sentences_of(name: object, lines: list[str]) -> tuple[list[str], int, str]:
         raise UserError(f"{name} has {len(sentences)} sentences: give at least two")
     digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
     return sentences, len(lines) - len(sentences), digest
+
+
+def corpus_rows(path: Path) -> Corpus:
+    """Read rows of sentences that belong together, with tabs between them.
+
+    A sentence that a row has twice counts once.
+
+    Raises:
+        UserError: unreadable, a row of one sentence, or fewer than two rows.
+    """
+    lines = TextFiles(path.parent).lines(path.name)
+    rows = []
+    for number, line in enumerate(lines, 1):
+        row = list(dict.fromkeys(filter(None, map(str.strip, line.split("\t")))))
+        if len(row) == 1:
+            fix = "give it a second, after a tab, or remove it"
+            raise UserError(f"{path} line {number} has one sentence: {fix}")
+        if row:
+            rows.append(row)
+    if len(rows) < 2:
+        raise UserError(f"{path} has {len(rows)} rows: give at least two")
+    digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    return Corpus(rows, len(lines) - len(rows), digest)
+
+
+def read_corpus(name: str, data_root: Path | None) -> Corpus:
+    """Read a file to train on: `pairs:FILE`, or a name as `corpus_file` takes it."""
+    if name.startswith("pairs:"):
+        return corpus_rows(corpus_file(name.removeprefix("pairs:"), data_root))
+    return single(*corpus_sentences(corpus_file(name, data_root)))
+
+
+def single(sentences: list[str], empty_lines: int, digest: str) -> Corpus:
+    """Return a corpus of single sentences: each is a row."""
+    return Corpus([[sentence] for sentence in sentences], empty_lines, digest)
 
 
 def check_text(sentences: Iterable[str]) -> None:

@@ -41,6 +41,16 @@ DATASETS = by_name(
         "Conneau and Kiela, SentEval: An Evaluation Toolkit for "
         "Universal Sentence Representations, 2018",
     ),
+    Dataset(
+        "captions",
+        "29,000 photographs of Multi30k with five captions each: recall at 1 on the last 1,000",
+        "https://github.com/multi30k/dataset/tree/a3d2e0d26b56f3846f66a952536ffed4e401d05a/data/task2/raw",
+        file="multi30k_captions_5x29000.tsv.gz",
+        citation="Elliott et al., Multi30K: Multilingual English-German Image Descriptions, 2016; "
+        "Young et al., Flickr30k, 2014",
+        content="f0a3b2fddd9b4bc9805deeba93486018021ac15bce228b1dce1a69b3c7c58c79",
+        folder="text",
+    ),
 )
 CORPORA = by_name(  # to train on, not to score
     Dataset(
@@ -53,7 +63,10 @@ CORPORA = by_name(  # to train on, not to score
         folder="wikipedia",
     ),
 )
-PAIRS = "tab-separated sentence1, sentence2, score"
+PAIRS = (
+    "tab-separated sentence1, sentence2, score; or, for --recipe corpus=, "
+    "rows of sentences that belong together"
+)
 SOURCES = (
     Source("pairs", "FILE[,TEST]", PAIRS, "sentence", (".tsv",)),
     Source("text", "FILE", "lines, for --recipe corpus=", "sentence", (".txt",), corpus=True),

@@ -18,14 +18,24 @@ from torch import Tensor, nn
 
 from contrastbench.domains import own as owned
 from contrastbench.domains.base import Domain, Evaluation, generator
-from contrastbench.domains.sentence import SentenceRecipe, export, graded, own, scoring, transfer
+from contrastbench.domains.sentence import (
+    OWN_CORPUS,
+    SentenceRecipe,
+    captions,
+    export,
+    graded,
+    own,
+    scoring,
+    transfer,
+)
 from contrastbench.domains.sentence.checkpoint import load_checkpoint
 from contrastbench.domains.sentence.data import (
+    Corpus,
     TextFiles,
     check_size,
-    corpus_file,
-    corpus_sentences,
+    read_corpus,
     senteval,
+    single,
     sts_sets,
     stsb_pairs,
 )
@@ -42,18 +52,20 @@ HEAD_STD = 0.02  # BERT's initialisation, which SimCSE's head has too
 
 @dataclass(frozen=True)
 class Batch:
-    """Sentences of a step, and the seed of its two dropout passes."""
+    """Sentences of a step, what each meets, and the seed of the two dropout passes."""
 
     sentences: list[str]
     seed: int
+    positives: list[str]  # themselves, or others of their rows
 
 
 class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
     """An encoder trained on single sentences by unsupervised SimCSE (Gao et al. 2021).
 
-    Both dropout passes are one forward pass of the doubled batch. The scored embedding is the
-    recipe's pooler without the head unless that is `cls`. The development pairs choose the model;
-    the reported sets are seen once, at the end.
+    Where the corpus has rows of several sentences, two of a row meet. Both dropout passes are one
+    forward pass of the doubled batch. The scored embedding is the recipe's pooler without the head
+    unless that is `cls`. The development pairs choose the model; the reported sets are seen once,
+    at the end.
     """
 
     threads = os.cpu_count() or 1
@@ -82,13 +94,15 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
     def check_recipe(self) -> None:
         """Raise for what would be ignored, or would fail at the first long sentence."""
         recipe, positions = self.recipe, self.checkpoint.max_length
-        if self.dataset == "graded" and recipe.corpus != "wiki1m":
+        if self.dataset in OWN_CORPUS and recipe.corpus != "wiki1m":
             raise UserError(
-                "the dataset graded has its own training sentences: "
+                f"the dataset {self.dataset} has its own training sentences: "
                 "leave corpus out, or give --dataset sts"
             )
-        if self.dataset == "transfer" and recipe.whiten:
-            raise UserError("whitening needs scored pairs, but transfer has none: leave whiten out")
+        if self.dataset in ("transfer", "captions") and recipe.whiten:
+            raise UserError(
+                f"whitening needs scored pairs, but {self.dataset} has none: leave whiten out"
+            )
         if recipe.max_length > positions:
             raise UserError(
                 f"max_length={recipe.max_length}: "
@@ -109,6 +123,7 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
     def read_sets(self) -> None:
         """The pairs that choose the model, and those or the tasks that are reported."""
         self.tasks: list[transfer.Task] = []
+        self.captions: captions.Captions | None = None
         if self.dataset == "graded":
             self.dev, self.sets = (
                 graded.graded_pairs("dev"),
@@ -119,6 +134,12 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         if self.own:
             self.dev, self.sets = self.own.dev, {"pairs": [self.own.test]}
             self.sets_hash = self.own.sha256
+            return
+        if self.dataset == "captions":
+            self.captions, self.sets = captions.load(self.data_root), {}
+            self.sets_hash = self.captions.train.sha256
+            if self.recipe.limit is not None:
+                self.shorten(self.recipe.limit)
             return
         read = TextFiles(senteval(self.data_root))
         self.dev, self.sets = stsb_pairs(read, "dev"), {}
@@ -133,24 +154,31 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
 
     def shorten(self, limit: int) -> None:
         """Score on few, too, in a smoke test: what is scored is other data then."""
-        self.dev = self.dev.few(limit)
+        if self.captions:
+            self.captions = self.captions.few(limit)
+        else:
+            self.dev = self.dev.few(limit)
         self.sets = {name: [part.few(limit) for part in some] for name, some in self.sets.items()}
         self.tasks = [task.few(limit) for task in self.tasks]
         self.sets_hash = hashlib.sha256(f"{self.sets_hash} few {limit}".encode()).hexdigest()
 
     @cached_property
-    def corpus(self) -> tuple[list[str], int, str]:
-        """Training sentences, empty lines left out, hash; read only by a run that trains."""
+    def corpus(self) -> Corpus:
+        """Rows of training sentences; read only by a run that trains."""
         if self.dataset == "graded":
             sentences = graded.training_sentences()
-            return sentences, 0, hashlib.sha256("\n".join(sentences).encode()).hexdigest()
+            return single(sentences, 0, hashlib.sha256("\n".join(sentences).encode()).hexdigest())
+        if self.captions:
+            return self.captions.train
+        if self.recipe.corpus == "captions":
+            return captions.load(self.data_root).train
         if self.recipe.corpus.startswith("hf:"):
-            return own.corpus(self.recipe.corpus.removeprefix("hf:"), self.data_root)
-        return corpus_sentences(corpus_file(self.recipe.corpus, self.data_root))
+            return single(*own.corpus(self.recipe.corpus.removeprefix("hf:"), self.data_root))
+        return read_corpus(self.recipe.corpus, self.data_root)
 
     def data_hash(self, trained: bool) -> str:
         """Over the scored sets, the checkpoint, and the corpus of a run that trains."""
-        corpus = self.corpus[2] if trained else ""
+        corpus = self.corpus.sha256 if trained else ""
         return hashlib.sha256(
             "\n".join((self.sets_hash, self.checkpoint.sha256, corpus)).encode()
         ).hexdigest()
@@ -162,7 +190,8 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
             unscored = self.own.dev.unscored + self.own.test.unscored
             notes["data"] = {"pairs without a score": unscored} if unscored else {}
         if trained:
-            notes["corpus"] = {"sentences": len(self.corpus[0]), "empty_lines": self.corpus[1]}
+            count = sum(map(len, self.corpus.rows))
+            notes["corpus"] = {"sentences": count, "empty_lines": self.corpus.empty_lines}
         if self.checkpoint.sha256:
             notes["encoder"] = {
                 "name": Path(self.recipe.encoder).name,
@@ -190,27 +219,30 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         return Head(dense, trained=False)
 
     def batches(self, epoch: int) -> Iterator[Batch]:
-        """All sentences in the epoch's order; a last one alone has no negatives, is left out."""
-        sentences = self.corpus[0][: self.recipe.limit]
-        order = torch.randperm(
-            len(sentences), generator=generator(torch.device("cpu"), self.seed, epoch)
-        ).tolist()
+        """All rows in the epoch's order; a last one alone has no negatives, is left out.
+
+        Of a row with several sentences two are drawn.
+        """
+        cpu, rows = torch.device("cpu"), self.corpus.rows[: self.recipe.limit]
+        order = torch.randperm(len(rows), generator=generator(cpu, self.seed, epoch)).tolist()
+        # the fourth number keeps it apart from the seeds of batches
+        drawn = two_of_each(rows, generator(cpu, self.seed, epoch, 0, 1))
         for start in range(0, len(order) - 1, self.recipe.batch_size):
-            seed = generator(torch.device("cpu"), self.seed, epoch, start).initial_seed()
-            yield Batch([sentences[i] for i in order[start : start + self.recipe.batch_size]], seed)
+            seed = generator(cpu, self.seed, epoch, start).initial_seed()
+            pairs = [drawn[i] for i in order[start : start + self.recipe.batch_size]]
+            yield Batch([one for one, _ in pairs], seed, [two for _, two in pairs])
 
     def steps(self) -> int:
         """Number of batches in an epoch; reads the corpus."""
-        full, rest = divmod(len(self.corpus[0][: self.recipe.limit]), self.recipe.batch_size)
+        full, rest = divmod(len(self.corpus.rows[: self.recipe.limit]), self.recipe.batch_size)
         return full + (rest > 1)
 
     def contrasts(self, model: SentenceModel, batch: Batch) -> list[Contrast]:
         """Pair the sentences of a batch as SimCSE does."""
-        tokenizer = self.checkpoint.tokenizer
-        ids = tokenizer(batch.sentences, truncation=True, max_length=self.recipe.max_length)[
-            "input_ids"
-        ]
-        tokens = pad(ids + ids, tokenizer.pad_token_id, self.device)
+        tokenizer, most = self.checkpoint.tokenizer, self.recipe.max_length
+        views = batch.sentences + batch.positives
+        ids = tokenizer(views, truncation=True, max_length=most)["input_ids"]
+        tokens = pad(ids, tokenizer.pad_token_id, self.device)
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             torch.manual_seed(batch.seed)  # dropout: an interruption must not change it
             z1, z2 = embed(model, tokens).chunk(2)
@@ -229,13 +261,20 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         export.export(model, self.checkpoint, folder)
 
     def validate(self, model: SentenceModel) -> float:
-        """Spearman correlation in percent on the development pairs."""
+        """Spearman correlation in percent on the development pairs, or the captions' recall."""
+        if self.captions:
+            rows = self.captions.dev
+            return captions.validate(self.encode(model, captions.sentences(rows)), rows)
         embeddings = self.encode(model, self.dev.first + self.dev.second)
         return scoring.correlation(embeddings, [self.dev], self.recipe.whiten)
 
     def evaluate(self, model: SentenceModel) -> Evaluation:
-        """Spearman correlations on the sets, or accuracies of the transfer tasks."""
-        if self.tasks:
+        """Score the pairs by Spearman, the captions by retrieval, or the transfer tasks."""
+        if self.captions:
+            rows = self.captions.test
+            embeddings = self.encode(model, captions.sentences(rows))
+            result = captions.evaluate(embeddings, rows)
+        elif self.tasks:
             embeddings = self.encode(model, [s for task in self.tasks for s in task.sentences])
             result = transfer.evaluate(embeddings, self.tasks, self.seed)
         else:
@@ -244,6 +283,16 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
             result = scoring.evaluate(embeddings, self.sets, self.recipe.whiten)
         result.details.update(embeddings.odd, pooler=self.recipe.pooler)
         return result
+
+
+def two_of_each(rows: list[list[str]], rng: torch.Generator) -> list[tuple[str, str]]:
+    """Draw two different sentences of each row; a single sentence meets itself."""
+    sizes = torch.tensor([*map(len, rows)])
+    share = torch.rand(len(rows), 2, generator=rng, dtype=torch.float64)
+    one = (share[:, 0] * sizes).long()
+    two = (one + 1 + (share[:, 1] * (sizes - 1)).long()) % sizes
+    places = zip(rows, one.tolist(), two.tolist(), strict=True)
+    return [(row[i], row[j]) for row, i, j in places]
 
 
 def embed(model: SentenceModel, tokens: Tokens) -> Tensor:

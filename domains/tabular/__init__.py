@@ -46,7 +46,6 @@ class TabularRecipe(Recipe):
     4
     """
 
-    raw: ClassVar[dict[str, Any] | None] = {"encoder": "raw"}
     by_class: ClassVar[dict[str, Any] | None] = {"pairing": "supervised"}
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "small": {},
@@ -128,6 +127,11 @@ class TabularRecipe(Recipe):
         if "widths" in info.data and info.data["widths"][-1] % sets:
             raise ValueError(f"the last width {info.data['widths'][-1]} has no {sets} equal sets")
         return sets
+
+    @property
+    def raw(self) -> dict[str, Any]:
+        """Return the values that score the raw input."""
+        return {"encoder": "raw"}
 
     @property
     def protocol(self) -> str:

@@ -67,6 +67,18 @@ def test_each_domain_has_those_that_its_recipe_allows(
             assert not key or getattr(recipe, key) == value, name
 
 
+def test_sentences_have_word_vectors_as_raw_input_but_not_those_of_standard_1(
+    tmp_path: Path,
+) -> None:
+    own = "sentence: {recipe: {encoder: random:2x128:bert, pooler: avg}}"
+    table = sweep(tmp_path, SWEEP.replace("sentence: {}", own))
+    raw = table.experiment(row_of(table, "raw input"), column_in(table, "sentence"))
+    assert raw.full_recipe.pooler == "static"
+    assert not raw.full_recipe.trainable
+    table = load("standard-1")
+    assert not table.runnable(row_of(table, "raw input"), "graded")
+
+
 def test_a_listed_none_is_the_untrained_control(tmp_path: Path) -> None:
     table = sweep(tmp_path, SWEEP.replace("[adnce", "[none, adnce"))
     assert row_of(table, "none").control == "untrained"

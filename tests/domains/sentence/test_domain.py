@@ -149,7 +149,7 @@ def test_odd_sentences_are_counted_or_refused() -> None:
 def test_a_batch_of_one_sentence_repeated_trains() -> None:
     d = domain()
     model = d.model().train()
-    batch = type(next(iter(d.batches(0))))(["ban ban"] * 8, 0)
+    batch = type(next(iter(d.batches(0))))(["ban ban"] * 8, 0, ["ban ban"] * 8)
     get_loss("adnce")(d.contrasts(model, batch)[0]).backward()
     assert all(p.grad is None or torch.isfinite(p.grad).all() for p in model.parameters())
 
@@ -519,3 +519,19 @@ def test_defaults_are_simcse_but_for_the_tiny_encoder() -> None:
     )
     assert SentenceRecipe().epochs == 3
     assert SentenceRecipe(epochs=1).epochs == 1
+
+
+def test_a_random_encoder_may_have_another_shape(folder: Path) -> None:
+    found = load_checkpoint(f"random:1x128:{folder}", None)
+    config = found.encoder.config
+    assert (config.num_hidden_layers, config.hidden_size) == (1, 128)
+    assert (config.num_attention_heads, config.intermediate_size) == (2, 512)
+    assert len(found.tokenizer) == len(graded.tokenizer()), "the vocabulary is the checkpoint's"
+    recipe = make_recipe("sentence", {"encoder": f"random:1x128:{folder}", "pooler": "avg"})
+    assert recipe.contents(None, trained=True)["encoder"].startswith("random:1x128:sha256:")
+
+
+@pytest.mark.parametrize("shape", ["2x", "x128", "0x128", "2x100", "two", "2x128x3"])
+def test_a_shape_that_cannot_be_is_named(folder: Path, shape: str) -> None:
+    with pytest.raises(UserError, match=r"give random:LAYERSxWIDTH:NAME, .* multiple of 64"):
+        load_checkpoint(f"random:{shape}:{folder}", None)

@@ -1,0 +1,76 @@
+"""Captions of photographs: five of each, to train on and to find each other."""
+
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from contrastbench.domains.base import Evaluation
+from contrastbench.domains.download import kept
+from contrastbench.domains.scoring.classifiers import Labelled
+from contrastbench.domains.scoring.retrieval import recall_at_1, retrieval
+from contrastbench.domains.sentence.data import Corpus, corpus_rows
+from contrastbench.domains.sentence.datasets import DATASETS
+from contrastbench.domains.sentence.encoding import Embeddings
+from contrastbench.losses.errors import UserError
+
+FILE = DATASETS["captions"].file
+CONTENT = DATASETS["captions"].content
+HELD_OUT = 1_000  # rows at the end that are reported, and as many before them that choose
+FIX = f"paste the unpacked train.1.en to train.5.en of {{}} | gzip > {FILE}"
+Rows = list[list[str]]
+
+
+class Captions(NamedTuple):
+    """Rows to train on, those that choose the model, and those that are reported."""
+
+    train: Corpus
+    dev: Rows
+    test: Rows
+
+    def few(self, limit: int) -> "Captions":
+        """Return few rows to score on, for a smoke test."""
+        return self._replace(dev=self.dev[:limit], test=self.test[:limit])
+
+
+def load(data_root: Path | None) -> Captions:
+    """Read Multi30k's captions from the data root.
+
+    Raises:
+        UserError: they are not there, or are others.
+    """
+    declared = DATASETS["captions"]
+    fix = FIX.format(declared.url)
+    path = kept(declared, data_root)
+    if path is None:
+        place = f"in a folder that --data-root (or CONTRASTBENCH_DATA) names: {fix}"
+        raise UserError(f"captions are not downloaded: make {FILE} {place}")
+    every = corpus_rows(path)
+    if every.sha256 != CONTENT:
+        raise UserError(f"{path} is not Multi30k's captions (its content is another): {fix}")
+    rows, last = every.rows, len(every.rows) - HELD_OUT
+    first = last - HELD_OUT
+    return Captions(every._replace(rows=rows[:first]), rows[first:last], rows[last:])
+
+
+def sentences(rows: Rows) -> list[str]:
+    """Return all sentences of the rows."""
+    return [*chain.from_iterable(rows)]
+
+
+def labelled(embeddings: Embeddings, rows: Rows) -> Labelled:
+    """Return the embeddings of all sentences; those of a row are a class."""
+    y = torch.arange(len(rows)).repeat_interleave(torch.tensor([*map(len, rows)]))
+    return Labelled(embeddings.of(sentences(rows)), y)
+
+
+def evaluate(embeddings: Embeddings, rows: Rows) -> Evaluation:
+    """Score each caption by whether the nearest other one is of the same photograph."""
+    scores = retrieval(labelled(embeddings, rows))
+    return Evaluation(scores, "recall_at_1", samples={"test": len(rows)})
+
+
+def validate(embeddings: Embeddings, rows: Rows) -> float:
+    """Return the recall at 1 in percent, which chooses the model."""
+    return recall_at_1(labelled(embeddings, rows))

@@ -1,0 +1,151 @@
+"""Corpora of rows whose sentences belong together, and the captions that are retrieved."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+import torch
+
+from contrastbench.domains.registry import make_recipe
+from contrastbench.domains.sentence import captions, data, graded
+from contrastbench.domains.sentence.domain import SentenceDomain
+from contrastbench.losses import UserError
+
+CPU = torch.device("cpu")
+ROWS = [
+    [f"{graded.spell(k + 1)} {word}" for word in ("kaba", "gugu", "dile")[: 2 + k % 2]]
+    for k in range(40)
+]
+TEXT = "\n".join("\t".join(row) for row in ROWS) + "\n"
+
+
+def domain(root: Path, seed: int = 0, dataset: str = "pairs:scored.tsv", **recipe: object):
+    lines = (f"ban {k}\tban {k + k % 3}\t{k % 6}" for k in range(20))
+    (root / "scored.tsv").write_text("\n".join(lines) + "\n")
+    (root / "rows.tsv").write_text(TEXT)
+    values = {"corpus": "pairs:rows.tsv", "batch_size": 16, **recipe}
+    return SentenceDomain(dataset, make_recipe("sentence", values), seed, root, CPU)
+
+
+def met(d: SentenceDomain, epoch: int) -> list[tuple[str, str]]:
+    return [
+        pair
+        for batch in d.batches(epoch)
+        for pair in zip(batch.sentences, batch.positives, strict=True)
+    ]
+
+
+def test_each_epoch_draws_two_different_sentences_of_each_row(tmp_path: Path) -> None:
+    d = domain(tmp_path)
+    row_of = {sentence: k for k, row in enumerate(ROWS) for sentence in row}
+    seen = [met(d, epoch) for epoch in range(40)]
+    for pairs in seen:
+        assert sorted(row_of[one] for one, _ in pairs) == list(range(40))
+        assert all(row_of[one] == row_of[two] and one != two for one, two in pairs)
+    orders = {pair for pairs in seen for pair in pairs if row_of[pair[0]] == 1}
+    assert len(orders) == 6, "every ordered pair of a row of three"
+
+
+def test_seed_and_epoch_decide_what_is_drawn(tmp_path: Path) -> None:
+    one, same, other = domain(tmp_path), domain(tmp_path), domain(tmp_path, 1)
+    assert met(one, 3) == met(same, 3)
+    assert met(one, 3) != met(one, 4)
+    assert met(one, 3) != met(other, 3)
+
+
+def test_the_views_are_of_the_two_sentences(tmp_path: Path) -> None:
+    d = domain(tmp_path)
+    model, batch = d.model().eval(), next(iter(d.batches(0)))
+    (contrast,) = d.contrasts(model, batch)
+    expected = torch.nn.functional.normalize(d.encode(model, batch.positives).of(batch.positives))
+    assert torch.allclose(contrast.keys, expected, atol=1e-5)
+    assert not torch.allclose(contrast.anchor, contrast.keys, atol=1e-2)
+
+
+def test_a_line_of_one_sentence_meets_itself(tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").write_text("ban\n\nkaba\n")
+    d = domain(tmp_path, corpus="lines.txt")
+    batch = next(iter(d.batches(0)))
+    assert sorted(batch.sentences) == ["ban", "kaba"]
+    assert batch.sentences == batch.positives
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a\tb\n\nonly\n", "line 3 has one sentence: give it a second, after a tab, or remove it"),
+        ("a\tb\nc\t c \t\n", "line 2 has one sentence"),
+        ("a\tb\n", "1 rows: give at least two"),
+        ("", "0 rows: give at least two"),
+    ],
+)
+def test_rows_that_cannot_be_paired_are_one_line(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "bad.tsv"
+    path.write_text(text)
+    with pytest.raises(UserError, match=message):
+        data.corpus_rows(path)
+
+
+def test_rows_may_be_packed_and_damage_is_one_line(tmp_path: Path) -> None:
+    packed = gzip.compress(TEXT.encode())
+    (tmp_path / "rows.tsv").write_text(TEXT)
+    (tmp_path / "rows.tsv.gz").write_bytes(packed)
+    assert data.corpus_rows(tmp_path / "rows.tsv") == data.corpus_rows(tmp_path / "rows.tsv.gz")
+    (tmp_path / "rows.tsv.gz").write_bytes(packed[:-20])
+    with pytest.raises(UserError, match=r"rows\.tsv\.gz is damaged"):
+        data.corpus_rows(tmp_path / "rows.tsv.gz")
+
+
+def test_a_record_holds_the_content_of_the_rows(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("rows.tsv").write_text(TEXT)
+    recipe = make_recipe("sentence", {"corpus": "pairs:rows.tsv"})
+    first = recipe.contents(None, trained=True)
+    assert first["corpus"].startswith("pairs:sha256:")
+    Path("moved.tsv").write_text(TEXT)
+    moved = make_recipe("sentence", {"corpus": f"pairs:{tmp_path / 'moved.tsv'}"})
+    assert moved.contents(None, trained=True) == first
+    Path("rows.tsv").write_text(TEXT.replace("gugu", "gugo"))
+    assert recipe.contents(None, trained=True) != first
+
+
+@pytest.fixture
+def few_captions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Forty rows under the name of the captions, five of which are held out twice."""
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text" / captions.FILE).write_bytes(gzip.compress(TEXT.encode()))
+    monkeypatch.setattr(captions, "HELD_OUT", 5)
+    monkeypatch.setattr(
+        captions, "CONTENT", data.corpus_rows(tmp_path / "text" / captions.FILE).sha256
+    )
+    return tmp_path
+
+
+def test_held_out_captions_are_retrieved_and_not_trained_on(few_captions: Path) -> None:
+    d = domain(few_captions, dataset="captions", corpus="wiki1m")
+    trained = {row for row, _ in met(d, 0)}
+    assert len(trained) == 30
+    assert not trained & {sentence for row in ROWS[30:] for sentence in row}
+    result = d.evaluate(d.model().eval())
+    assert result.main == "recall_at_1"
+    assert 0 <= result.metrics["recall_at_1"] <= result.metrics["recall_at_10"] <= 100
+    assert 0 <= d.validate(d.model()) <= 100
+    with pytest.raises(UserError, match="captions has its own training sentences"):
+        domain(few_captions, dataset="captions")
+
+
+def test_captions_train_for_other_sets_by_their_name(few_captions: Path) -> None:
+    d = domain(few_captions, corpus="captions")
+    own = domain(few_captions, dataset="captions", corpus="wiki1m")
+    assert met(d, 2) == met(own, 2)
+
+
+def test_other_captions_are_refused(few_captions: Path, monkeypatch) -> None:
+    monkeypatch.setattr(captions, "CONTENT", "0" * 64)
+    with pytest.raises(UserError, match="is not Multi30k's"):
+        domain(few_captions, dataset="captions", corpus="wiki1m")
+
+
+def test_without_the_file_one_line_says_how_to_make_it(tmp_path: Path, offline: None) -> None:
+    with pytest.raises(UserError, match=rf"paste .* {captions.FILE}"):
+        domain(tmp_path, dataset="captions", corpus="wiki1m")
