@@ -12,6 +12,7 @@ from contrastbench.domains.declaration import Dataset
 from contrastbench.domains.download import cached_file, fetch
 from contrastbench.domains.reading import needing, reading
 from contrastbench.domains.tabular import DATASETS, SOURCES, own, pmlb
+from contrastbench.domains.tabular.hidden_clusters import hidden_clusters
 from contrastbench.domains.tabular.own import NO_TABLE
 from contrastbench.domains.tabular.table import Array, Table, from_frame, with_hash
 from contrastbench.losses.errors import UserError
@@ -53,6 +54,8 @@ def load(
     for option, value in (("--target", target), ("split", split)):
         if value is not None:
             raise UserError(f"{option} is for data of your own: {name} has its classes and parts")
+    if name == "hidden-clusters":
+        return with_hash(generated())
     if name in EMBEDDED_TABLES:
         return with_hash(embedded(EMBEDDED_TABLES[name]))
     return load_declared(name, data_root)
@@ -65,6 +68,14 @@ def embedded(name: str) -> Table:
     return Table(
         data.data.astype(np.float64), no_columns(len(data.target)), names, data.target, classes
     )
+
+
+def generated() -> Table:
+    """Return the table of hidden clusters."""
+    numbers, classes = hidden_clusters()
+    names = tuple(f"column {column}" for column in range(numbers.shape[1]))
+    text = tuple(f"class {label}" for label in range(classes.max() + 1))
+    return Table(numbers.astype(np.float64), no_columns(len(classes)), names, classes, text)
 
 
 def no_columns(rows: int) -> Array:

@@ -1,0 +1,44 @@
+"""The embedded table `hidden-clusters`: training finds what its columns share."""
+
+from functools import cache
+
+import pytest
+import torch
+
+from contrastbench.benchmarks.running.training import train
+from contrastbench.domains.tabular import TabularRecipe
+from contrastbench.domains.tabular.data import load
+from contrastbench.domains.tabular.domain import TabularDomain
+from contrastbench.losses import get_loss
+
+MARGIN = 10  # points that training gains over the untrained encoder, at least
+
+
+@cache
+def domain(seed: int, encoder: str = "mlp") -> TabularDomain:
+    recipe = TabularRecipe(encoder=encoder)
+    return TabularDomain("hidden-clusters", recipe, seed, None, torch.device("cpu"))
+
+
+@cache
+def untrained(seed: int, encoder: str = "mlp") -> float:
+    """Return the accuracy of an encoder without a training."""
+    opened = domain(seed, encoder)
+    return opened.evaluate(opened.model()).metrics["accuracy"]
+
+
+def test_its_numbers_are_the_same_on_every_machine() -> None:
+    assert load("hidden-clusters")[1].startswith("680b569228efc985")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_untrained_encoder_is_better_than_the_columns(seed: int) -> None:
+    assert untrained(seed) > untrained(seed, "raw") + 5
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("loss", ["infonce", "adnce"])
+def test_a_trained_encoder_is_better_than_an_untrained_one(loss: str, seed: int) -> None:
+    opened = domain(seed)
+    model, _ = train(opened, get_loss(loss))
+    assert opened.evaluate(model).metrics["accuracy"] > untrained(seed) + MARGIN
