@@ -12,8 +12,8 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from contrastbench.domains.image.data import load
-from contrastbench.domains.image.images import ImageSet
+from contrastbench.domains.image.data.images import ImageSet
+from contrastbench.domains.image.data.load import load
 from contrastbench.losses import UserError
 
 CPU = torch.device("cpu")

@@ -28,8 +28,7 @@ from scipy.io import savemat
 import senteval
 from contrastbench.domains.graph import data as graphs
 from contrastbench.domains.graph import own as own_graphs
-from contrastbench.domains.image import (
-    DATASETS,
+from contrastbench.domains.image.data import (
     binaries,
     cifar,
     disjoint,
@@ -37,8 +36,9 @@ from contrastbench.domains.image import (
     matlab,
     transfer_sets,
 )
-from contrastbench.domains.image import data as images
-from contrastbench.domains.image import own as own_images
+from contrastbench.domains.image.data import load as images
+from contrastbench.domains.image.data import own as own_images
+from contrastbench.domains.image.data.datasets import DATASETS
 from contrastbench.domains.sentence import SOURCES
 from contrastbench.domains.sentence import data as sentences
 from contrastbench.domains.sentence import own as own_sentences

@@ -17,7 +17,7 @@ from contrastbench.benchmarks.running.interruption import end_on_sigterm
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run
 from contrastbench.domains.graph import data as graphs
-from contrastbench.domains.image import data as images
+from contrastbench.domains.image.data import load as images
 from contrastbench.domains.registry import declaration, domain_class
 from contrastbench.domains.scoring import linear, logistic, svm
 from contrastbench.domains.sentence import graded

@@ -12,30 +12,24 @@ import torch
 from torch import Tensor
 
 from contrastbench.domains.base import Domain, Evaluation, generator
-from contrastbench.domains.image import ImageRecipe
-from contrastbench.domains.image.data import load
-from contrastbench.domains.image.decode import forget
-from contrastbench.domains.image.encoder import ImageModel
-from contrastbench.domains.image.encoders import Encoder, export
-from contrastbench.domains.image.evaluation import (
-    PROBES,
-    Croppable,
-    Model,
-    Preprocessing,
-    check_fits_classifiers,
-    split,
-    trained_probe,
-)
-from contrastbench.domains.image.policies import policies
-from contrastbench.domains.image.protocols import check_classes as check_protocol
-from contrastbench.domains.image.protocols import scored
+from contrastbench.domains.image.data.decode import forget
+from contrastbench.domains.image.data.images import Croppable
+from contrastbench.domains.image.data.load import load
+from contrastbench.domains.image.networks.encoders import Encoder, export
+from contrastbench.domains.image.networks.model import ImageModel
+from contrastbench.domains.image.preprocessing import Model, Preprocessing, policies
+from contrastbench.domains.image.recipe import ImageRecipe
 from contrastbench.domains.image.sampling import (
     Pool,
     balanced,
     check_balance,
     check_batch,
     check_classes,
+    split,
 )
+from contrastbench.domains.image.scoring.linear_probe import PROBES, trained_probe
+from contrastbench.domains.image.scoring.protocols import check_classes as check_protocol
+from contrastbench.domains.image.scoring.protocols import check_fits_classifiers, scored
 from contrastbench.domains.model import Raw, together
 from contrastbench.domains.scoring.classifiers import (
     Classifier,

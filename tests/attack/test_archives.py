@@ -24,10 +24,10 @@ import made_images
 from contrastbench.domains import reading
 from contrastbench.domains.graph import data as graphs
 from contrastbench.domains.graph import own as own_graphs
-from contrastbench.domains.image import archives, cifar, decode, imagenet
-from contrastbench.domains.image import data as images
-from contrastbench.domains.image import own as own_images
-from contrastbench.domains.image.datasets import DATASETS
+from contrastbench.domains.image.data import archives, cifar, decode, imagenet
+from contrastbench.domains.image.data import load as images
+from contrastbench.domains.image.data import own as own_images
+from contrastbench.domains.image.data.datasets import DATASETS
 from contrastbench.domains.sentence import data as sentences
 from contrastbench.domains.sentence.transfer import tasks
 from contrastbench.losses import UserError

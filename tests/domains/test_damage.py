@@ -29,9 +29,10 @@ import pandas as pd
 from PIL import Image
 
 import made_images
-from contrastbench.domains.image import cifar, data, decode, imagenet
-from contrastbench.domains.image import own as image_own
-from contrastbench.domains.image.datasets import DATASETS
+from contrastbench.domains.image.data import cifar, decode, imagenet
+from contrastbench.domains.image.data import load as data
+from contrastbench.domains.image.data import own as image_own
+from contrastbench.domains.image.data.datasets import DATASETS
 
 ROWS = "".join(f"{k},{('red', 'blue')[k % 2]},{('no', 'yes')[k % 2]}\n" for k in range(40))
 

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from contrastbench.domains.graph import GraphRecipe
 from contrastbench.domains.graph.domain import GraphDomain
-from contrastbench.domains.image import PROBES as SAID
 from contrastbench.domains.image import ImageRecipe
-from contrastbench.domains.image.evaluation import PROBES, trained_probe
+from contrastbench.domains.image.recipe import PROBES as SAID
+from contrastbench.domains.image.scoring.linear_probe import PROBES, trained_probe
 from contrastbench.domains.scoring import linear, svm
 from contrastbench.domains.sentence import SentenceRecipe
 from contrastbench.domains.tabular import TabularRecipe

@@ -14,13 +14,15 @@ from contrastbench.benchmarks.running.runner import run
 from contrastbench.benchmarks.running.training import train
 from contrastbench.benchmarks.tables.table import ON_TEST
 from contrastbench.domains.image import domain as image
-from contrastbench.domains.image import evaluation
+from contrastbench.domains.image import preprocessing
+from contrastbench.domains.image.data.images import CIFAR_MEAN, CIFAR_STD, Images, on_device
 from contrastbench.domains.image.domain import BEST_ON_TEST, ImageDomain
-from contrastbench.domains.image.evaluation import PROBES, Probe
-from contrastbench.domains.image.images import CIFAR_MEAN, CIFAR_STD, Images, on_device
-from contrastbench.domains.image.policies import Policy, policies, published
+from contrastbench.domains.image.preprocessing import policies, published
 from contrastbench.domains.image.sampling import Pool
-from contrastbench.domains.image.views import normalise
+from contrastbench.domains.image.scoring import linear_probe
+from contrastbench.domains.image.scoring.linear_probe import PROBES, Probe
+from contrastbench.domains.image.views.policies import Policy
+from contrastbench.domains.image.views.transforms import normalise
 from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.domains.scoring.classifiers import Classifier
 from contrastbench.losses import UserError, get_loss
@@ -105,7 +107,7 @@ def test_views_are_by_the_recipes_policies_one_after_the_other(
         domain(preset="renyicl-imagenet", local_crops=2, size=32, local_size=16, batch_size=32),
         [],
     )
-    monkeypatch.setattr(evaluation, "recolour", lambda x, kind, rng: seen.append(kind) or x)
+    monkeypatch.setattr(preprocessing, "recolour", lambda x, kind, rng: seen.append(kind) or x)
     views = d.views(d.splits["train"].select(torch.arange(2)), torch.Generator())
     expected = [replace(kind, fill=CIFAR_MEAN) for kind in policies(d.recipe)]
     assert seen == expected, "RandAugment moves in the mean colour"
@@ -287,7 +289,7 @@ def test_test_images_may_be_larger_than_the_crops_of_the_training(
     )
     monkeypatch.setattr(image, "load", lambda *_: (stl, "made"))
     monkeypatch.setitem(
-        evaluation.PROBES, "paper", replace(evaluation.PROBES["paper"], epochs=2, batch=6)
+        linear_probe.PROBES, "paper", replace(linear_probe.PROBES["paper"], epochs=2, batch=6)
     )
     values = {
         "preset": "adnce",

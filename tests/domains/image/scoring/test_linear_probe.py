@@ -1,0 +1,219 @@
+"""Splits, features and probes of images."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from contrastbench.domains.image.data.images import Images
+from contrastbench.domains.image.networks.model import ImageModel
+from contrastbench.domains.image.preprocessing import Preprocessing, published
+from contrastbench.domains.image.sampling import split
+from contrastbench.domains.image.scoring import linear_probe
+from contrastbench.domains.image.scoring.linear_probe import PROBES, trained_probe
+from contrastbench.domains.image.views.policies import Policy, policy
+from contrastbench.domains.model import Raw
+from contrastbench.domains.registry import make_recipe
+from contrastbench.domains.scoring.classifiers import Classifier, accuracy
+from contrastbench.losses import UserError
+
+PREPROCESSING = Preprocessing((0.5,) * 3, (0.25,) * 3, 8)
+
+
+def images(n: int = 40, classes: int = 4) -> Images:
+    """Noise around a level of grey for each class."""
+    labels = torch.arange(n) % classes
+    noise = torch.randint(0, 40, (n, 3, 8, 8), generator=torch.Generator().manual_seed(0))
+    return Images((noise + 50 * labels.view(-1, 1, 1, 1)).to(torch.uint8), labels)
+
+
+def model() -> ImageModel:
+    torch.manual_seed(0)
+    values = {"width": 0.0625, "projection": (8, 6), "size": 8, "precision": "float32"}
+    return ImageModel(make_recipe("image", values), 1)
+
+
+def rows(part: Images, whole: Images) -> list[int]:
+    """The numbers of a part's images in the whole."""
+    return [int((whole.pixels == image).flatten(1).all(dim=1).nonzero()) for image in part.pixels]
+
+
+def test_the_validation_part_has_its_share_of_each_class_and_the_rest_is_training() -> None:
+    whole = images()
+    train, validation = split(whole, 0.2, 0)
+    assert validation.labels.bincount().tolist() == [2, 2, 2, 2]
+    assert sorted(rows(train, whole) + rows(validation, whole)) == list(range(40))
+    assert rows(split(whole, 0.2, 0)[1], whole) == rows(validation, whole)
+    assert rows(split(whole, 0.2, 1)[1], whole) != rows(validation, whole)
+
+
+def test_without_a_share_there_is_no_validation_part_and_a_limit_keeps_so_many() -> None:
+    train, validation = split(images(), 0.0, 0, 10)
+    assert (len(train), validation) == (10, None)
+    train, validation = split(images(), 0.5, 0, 20)
+    assert len(train) + len(validation) == 20
+    with pytest.raises(UserError, match=r"0\.01 of 40 images leaves classes empty"):
+        split(images(), 0.01, 0)
+
+
+def test_features_are_those_of_single_images_in_order() -> None:
+    net, whole = model(), images(300)
+    found = PREPROCESSING.features(net, whole)
+    assert torch.equal(found.y, whole.labels)
+    x = (whole.pixels[-1:].float() / 255 - 0.5) / 0.25
+    with torch.no_grad():
+        assert torch.allclose(found.x[-1:], net.eval().encoder(x), atol=1e-5)
+    raw = PREPROCESSING.features(Raw(), whole)
+    assert torch.allclose(raw.x[-1:], x.flatten(1), atol=1e-6)
+
+
+def test_features_that_are_no_numbers_are_said() -> None:
+    net = model()
+    with torch.no_grad():
+        net.encoder[0].weight.fill_(float("nan"))
+    with pytest.raises(UserError, match="features are not finite"):
+        PREPROCESSING.features(net, images())
+
+
+def plain(size: int) -> Policy:
+    """Views that show the image as it is."""
+    return Policy(size, scale=(0.999, 1.0), ratio=(1.0, 1.0), flip=0.0)
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_probes_learn_on_views_and_leave_the_encoder_alone(name: str) -> None:
+    net, whole = model(), images(64)
+    columns = PREPROCESSING.features(net, whole).x.shape[1]
+    before = {key: tensor.clone() for key, tensor in net.state_dict().items()}
+    moved, classifier = PROBES[name].train(net, whole, columns, PREPROCESSING, plain(8), 0)
+    assert all(torch.equal(tensor, before[key]) for key, tensor in net.state_dict().items())
+    statistics = [
+        key for key, tensor in moved.state_dict().items() if not torch.equal(tensor, before[key])
+    ]
+    assert bool(statistics) == (name == "paper")
+    assert all("running" in key or "num_batches" in key for key in statistics)
+    assert not any("projector" in key for key in statistics), "what is not scored is not run"
+    held = PREPROCESSING.features(moved, whole)
+    assert (classifier.predict(held.x) == held.y).float().mean() > (
+        0.4 if name in ("paper", "strict") else 0.9
+    )
+
+
+PUBLISHED: dict[str, tuple[type[torch.optim.Optimizer], dict[str, float], dict[str, object]]] = {
+    "paper": (
+        torch.optim.Adam,
+        {"lr": 1e-3, "weight_decay": 1e-6},
+        {"batch": 512, "epochs": 100, "views": "base"},
+    ),
+    "strict": (
+        torch.optim.Adam,
+        {"lr": 1e-3, "weight_decay": 1e-6},
+        {"batch": 512, "epochs": 100, "views": "base"},
+    ),
+    "renyicl": (
+        torch.optim.SGD,
+        {"lr": 0.3, "momentum": 0.9, "weight_decay": 0},
+        {"batch": 512, "epochs": 100, "views": "none"},
+    ),
+    "renyicl-imagenet": (
+        torch.optim.SGD,
+        {"lr": 0.4, "momentum": 0.9, "weight_decay": 0},
+        {"batch": 1024, "epochs": 90, "views": "none"},
+    ),
+    "simclr-imagenet": (
+        torch.optim.SGD,
+        {"lr": 1.6, "momentum": 0.9, "weight_decay": 0, "nesterov": True},
+        {"batch": 4096, "epochs": 90, "views": "none", "deviation": 0.0},
+    ),
+}
+
+
+def test_a_recipe_may_give_the_probe_another_learning_rate() -> None:
+    """AttentionNCE's linear.py: Adam at 1e-2 on STL-10, at 1e-3 elsewhere."""
+    for values, lr in (({}, 1e-3), ({"probe_lr": 1e-2}, 1e-2)):
+        probe = trained_probe(make_recipe("image", {"probe": "paper", **values}))
+        assert probe.optimizer([nn.Parameter(torch.zeros(1))], probe.lr).defaults["lr"] == lr
+        assert replace(probe, lr=1e-3) == PROBES["paper"]
+
+
+@pytest.mark.parametrize("name", ["paper", "strict"])
+def test_the_classifier_of_each_epoch_is_that_of_a_probe_with_so_many_epochs(name: str) -> None:
+    net, whole, views = model(), images(24), policy("base", 8)
+    columns, probe = PREPROCESSING.features(net, whole).x.shape[1], replace(PROBES[name], batch=10)
+
+    def accuracies(epochs: int) -> list[float]:
+        found: list[float] = []
+
+        def score(moved: Any, classifier: Classifier) -> None:
+            found.append(accuracy(classifier, PREPROCESSING.features(moved, whole)))
+
+        some = replace(probe, epochs=epochs, lr=0.1)
+        moved, last = some.train(net, whole, columns, PREPROCESSING, views, 0, score)
+        assert accuracy(last, PREPROCESSING.features(moved, whole)) == found[-1]
+        plain, _ = some.train(net, whole, columns, PREPROCESSING, views, 0)
+        for key, tensor in plain.state_dict().items():
+            assert torch.equal(tensor, moved.state_dict()[key]), "scoring moves no statistics"
+        return found
+
+    curve = accuracies(6)
+    assert len(set(curve)) > 1, "a curve that could show a wrong epoch"
+    assert [accuracies(epochs)[-1] for epochs in range(1, 7)] == curve
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_probes_have_the_published_numbers(name: str) -> None:
+    """linear.py of DCL, HCL and ADNCE; RényiCL's B.4 and B.3 (0.1 for 256, scaled to 1024).
+
+    In RényiCL's main_lincls.py, too, the encoder stays in evaluation mode. SimCLR's B.6.
+    """
+    probe, (kind, numbers, others) = PROBES[name], PUBLISHED[name]
+    optimizer = probe.optimizer([nn.Parameter(torch.zeros(1))], probe.lr)
+    assert type(optimizer) is kind
+    assert {key: optimizer.param_groups[0][key] for key in numbers} == pytest.approx(numbers)
+    assert {key: getattr(probe, key) for key in others} == others
+    assert (probe.cosine, probe.statistics_move) == (
+        name not in ("paper", "strict"),
+        name == "paper",
+    )
+
+
+def test_a_probe_is_the_loop_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`strict`, written out: Adam 1e-3 with decay 1e-6 on the cross-entropy of features."""
+    monkeypatch.setattr(Images, "crops", lambda part, kinds, rng: [part.pixels / 255] * len(kinds))
+    net, whole = model().eval(), images(24)
+    probe = replace(PROBES["strict"], batch=10, epochs=3)
+    columns = PREPROCESSING.features(net, whole).x.shape[1]
+    _, classifier = probe.train(net, whole, columns, PREPROCESSING, plain(8), 7)
+    torch.manual_seed(7)
+    head = nn.Linear(columns, 4)
+    optimizer = torch.optim.Adam(head.parameters(), lr=1e-3, weight_decay=1e-6)
+    x = PREPROCESSING.features(net, whole).x
+    for epoch in range(3):
+        rng = linear_probe.generator(torch.device("cpu"), 7, epoch)
+        order = torch.randperm(24, generator=rng)
+        for part in (order[:10], order[10:20], order[20:]):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(head(x[part]), whole.labels[part]).backward()
+            optimizer.step()
+    probes = torch.randn(500, columns) * x.std() + x.mean()
+    assert (classifier.predict(probes) == head(probes).argmax(dim=1)).float().mean() > 0.99
+
+
+def test_probes_of_the_released_codes_train_on_the_views_of_the_training_with_their_blur() -> None:
+    adnce, cifar = (make_recipe("image", {"preset": name}) for name in ("adnce", "renyicl-cifar"))
+    for name in ("paper", "strict"):
+        assert PROBES[name].policy(adnce) == published(adnce)
+        assert PROBES[name].policy(cifar).blur == 0.0
+    assert PROBES["renyicl"].policy(adnce) == Policy(32)
+
+
+def test_the_imagenet_probe_starts_near_zero() -> None:
+    """MoCo v3's and RenyiCL's main_lincls.py: weights of deviation 0.01, biases of zero."""
+    torch.manual_seed(0)
+    head = PROBES["renyicl-imagenet"].head(2048, 100)
+    assert not head.bias.any()
+    assert head.weight.std().item() == pytest.approx(0.01, rel=0.02)
+    assert abs(head.weight.mean().item()) < 1e-4
+    assert PROBES["renyicl"].head(2048, 100).bias.any(), "B.4 says nothing: PyTorch's own"
