@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from contrastbench.domains.base import Domain, Evaluation, generator
+from contrastbench.domains.base import Domain, Evaluation
 from contrastbench.domains.image.data.decode import forget
 from contrastbench.domains.image.data.images import Croppable
 from contrastbench.domains.image.data.load import load
@@ -31,6 +31,7 @@ from contrastbench.domains.image.scoring.linear_probe import PROBES, trained_pro
 from contrastbench.domains.image.scoring.protocols import check_classes as check_protocol
 from contrastbench.domains.image.scoring.protocols import check_fits_classifiers, scored
 from contrastbench.domains.model import Raw, together
+from contrastbench.domains.random import generator
 from contrastbench.domains.scoring.classifiers import (
     Classifier,
     Labelled,

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from contrastbench.domains.base import generator
 from contrastbench.domains.image.data.images import Croppable, ImageFiles, Images, Split
 from contrastbench.domains.image.recipe import ImageRecipe
 from contrastbench.domains.image.views.policies import Policy
+from contrastbench.domains.random import generator
 from contrastbench.losses.errors import UserError
 
 

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from contrastbench.domains.base import generator
 from contrastbench.domains.image.data.images import ImageSet, Split
 from contrastbench.domains.image.networks.encoders import Encoder
 from contrastbench.domains.image.views.policies import policy
 from contrastbench.domains.progress import Progress
+from contrastbench.domains.random import generator
 
 EPOCHS, BATCH, TOP = 20, 512, 5
 DROPS, DROP = (16, 20), 0.2  # epochs after which the rates are a fifth

@@ -8,12 +8,12 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from contrastbench.domains.base import generator
 from contrastbench.domains.image.data.images import Split
 from contrastbench.domains.image.preprocessing import Model, Preprocessing
 from contrastbench.domains.image.recipe import ImageRecipe
 from contrastbench.domains.image.views.policies import Kind, Policy, policy, with_blur
 from contrastbench.domains.progress import Progress
+from contrastbench.domains.random import generator
 from contrastbench.domains.scoring.classifiers import Classifier
 
 

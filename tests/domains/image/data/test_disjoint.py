@@ -11,7 +11,7 @@ import torch
 pytest.importorskip("PIL")
 from scipy.io import savemat
 
-from contrastbench.domains.base import PairsByClass, generator
+from contrastbench.domains.base import PairsByClass
 from contrastbench.domains.image.data import disjoint
 from contrastbench.domains.image.data.datasets import DATASETS
 from contrastbench.domains.image.data.disjoint import LAYOUTS
@@ -20,6 +20,7 @@ from contrastbench.domains.image.data.images import IMAGENET_MEAN
 from contrastbench.domains.image.data.load import load, load_declared
 from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.domains.image.sampling import balanced
+from contrastbench.domains.random import generator
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import UserError, get_loss
 from made_images import CPU, as_folder, jpeg, refused
