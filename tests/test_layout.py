@@ -69,8 +69,17 @@ FLOORS = {  # rooms and modules of a folder, the lowest first: each imports from
         *("own", "registry", "spec", "__init__", "reduction", "laws"),
     ),
     "domains": (
-        *("reading", "random", "progress", "batch_norm", "model", "recipe", "declaration"),
-        *("scoring", "base", "own", "download", "hub", "registry", "exported"),
+        *(
+            "reading",
+            "strict_yaml",
+            "presets",
+            "random",
+            "progress",
+            "batch_norm",
+            "model",
+            "recipe",
+        ),
+        *("declaration", "scoring", "base", "own", "download", "hub", "registry", "exported"),
         *("graph", "image", "sentence", "tabular", "__init__"),
     ),
     "domains/image": (

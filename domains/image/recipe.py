@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from contrastbench.domains.image.data.datasets import DATASETS, SOURCES
+from contrastbench.domains.presets import Presets
 from contrastbench.domains.recipe import Recipe, Width
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.pairing import BOTH_VIEWS, QUERY_KEY, SAME_CLASS, Pairing
@@ -22,6 +23,7 @@ PROTOCOLS = (
     "retrieval",
     "semi-supervised",
 )
+FILE = Path(__file__).with_name("presets.yaml")
 SMALL = 96  # pixels a side up to which the published sets of photographs are kept as they are
 Operations = Annotated[int, Field(ge=0)]
 Magnitude = Annotated[float, Field(ge=0, le=10)]
@@ -30,39 +32,6 @@ INCEPTION = "bn_inception"
 HALVED = 32  # pixels of an image for one that BN-Inception ends with
 KEPT = ("torchvision:", "pretrainedmodels:")  # packages that name weights of ImageNet
 TEMPERATURE = 0.5  # of the neighbours' votes
-CIFAR: dict[str, Any] = {"size": 32, "min_scale": 0.08, "flip": 0.5, "knn_k": 200}
-# for small images, as DCL's, HCL's, ADNCE's and AttentionNCE's code has it
-SIMCLR: dict[str, Any] = {
-    **CIFAR,
-    "blur": 0.5,
-    "epochs": 400,
-    "batch_size": 256,
-    "lr": 1e-3,
-    "schedule": "constant",
-    "encoder": "resnet50",
-    "width": 1.0,
-    "stem_init": "pytorch",
-    "probe": "paper",
-    "knn_temperature": "loss",
-    "validation": 0.0,
-}
-# DASL's, on crops and flips: what it does not print is ours
-METRIC: dict[str, Any] = {
-    "size": 224,
-    "min_scale": 0.08,
-    "flip": 0.5,
-    "views": "none",
-    "pairing": "balanced",
-    "positives": 3,
-    "batch_size": 512,
-    "epochs": 500,
-    "lr": 1e-3,
-    "encoder": "resnet50",
-    "width": 1.0,
-    "projection": (512,),
-    "probe": "retrieval",
-    "validation": 0.0,
-}
 # of linear classifiers trained on views, as evaluation.py has them
 ADAM: dict[str, Any] = {
     "optimizer": "adam",
@@ -106,86 +75,14 @@ PROBES: dict[str, dict[str, Any]] = {
 class ImageRecipe(Recipe):
     """SimCLR, MoCo v3 and supervised pairs on images; defaults for the digits on a CPU.
 
-    Presets: `cpu` is a narrow network for real images. `adnce` is Wu et al. 2023 by the released
-    code, which is that of DCL and HCL too, with Gaussian blur of every second image; `attentionnce`
-    adds four further views as positives; `simclr-imagenet` is SimCLR itself (Chen et al. 2020,
-    sections 2 and 3, appendix B). `metric` is metric learning (Chen et al. 2024, section 5):
-    a linear embedding, one view each of four images of a class. `renyicl-cifar` (Lee and Shin 2022,
-    appendix B.4, which lists no blur) leaves open the batch size (256) and the schedule (cosine);
-    `renyicl-imagenet` (B.3: 100 epochs, six local crops, learning rate 0.15 times the root of the
-    batch size) the warm-up and the rates of blur and solarisation (5 epochs and MoCo v3's, as in
-    the released code, whose heads, first weights and order of operations it has, too). RandAugment
-    of both is timm's.
+    The presets, with their sources, stand in `presets.yaml`.
 
     >>> ImageRecipe(encoder="resnet50").width
     0.25
     """
 
     by_class: ClassVar[dict[str, Any] | None] = {"pairing": "supervised"}
-    presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "small": {},
-        "metric": METRIC,
-        "cpu": {**CIFAR, "epochs": 12, "batch_size": 128, "lr": 2e-3, "precision": "bf16"},
-        "adnce": SIMCLR,
-        "attentionnce": {**SIMCLR, "positives": 4},
-        "simclr-imagenet": {
-            **CIFAR,
-            "size": 224,
-            "epochs": 1000,
-            "batch_size": 4096,
-            "optimizer": "lars",
-            "lr": 0.3 * 4096 / 256,
-            "warmup": 10,
-            "jitter_strength": 1.0,
-            "encoder": "resnet50",
-            "width": 1.0,
-            "zero_init_residual": True,
-            "projection": (2048, 128),
-            "projection_norm": True,
-            "whole_pictures": True,
-            "probe": "simclr-imagenet",
-            "validation": 0.0,
-        },
-        "renyicl-cifar": {
-            **CIFAR,
-            "epochs": 500,
-            "batch_size": 256,
-            "optimizer": "sgd",
-            "lr": 0.5,
-            "weight_decay": 5e-4,
-            "views": "hard",
-            "width": 1.0,
-            "projection": (2048, 128),
-            "probe": "renyicl",
-            "validation": 0.0,
-        },
-        "renyicl-imagenet": {
-            **CIFAR,
-            "size": 224,
-            "epochs": 100,
-            "batch_size": 512,
-            "optimizer": "lars",
-            "lr": 0.15 * 512**0.5,
-            "weight_decay": 1.5e-6,
-            "warmup": 5,
-            "min_scale": 0.2,
-            "asymmetric": True,
-            "randaugment": (2, 10.0),
-            "local_crops": 6,
-            "pairing": "query_key",
-            "encoder": "resnet50",
-            "width": 1.0,
-            "zero_init_residual": True,
-            "projection": (4096, 256),
-            "projection_norm": True,
-            "predictor_bias": False,
-            "whole_pictures": True,
-            "precision": "bf16",
-            "probe": "renyicl-imagenet",
-            "validation": 0.0,
-        },
-    }
-
+    presets: ClassVar[Mapping[str, dict[str, Any]]] = Presets(FILE)
     of_training: ClassVar[frozenset[str]] = Recipe.of_training | {
         *("warmup", "eval_every", "views", "min_scale", "flip", "asymmetric", "randaugment"),
         "jitter_strength",

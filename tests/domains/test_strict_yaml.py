@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from contrastbench.benchmarks.tables.strict_yaml import ByProgram, read
+from contrastbench.domains.strict_yaml import ByProgram, read
 from contrastbench.losses import UserError
 
 
