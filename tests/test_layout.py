@@ -83,7 +83,7 @@ FLOORS = {  # rooms and modules of a folder, the lowest first: each imports from
         *("graph", "image", "sentence", "tabular", "__init__"),
     ),
     "domains/image": (
-        *("views", "data", "recipe", "__init__", "preprocessing", "sampling"),
+        *("views", "data", "probes", "recipe", "__init__", "preprocessing", "sampling"),
         *("networks", "scoring", "domain"),
     ),
     "benchmarks": (

@@ -1,6 +1,6 @@
 """The recipe of images: how they are trained on and scored. It imports no numerics."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from contrastbench.domains.image.data.datasets import DATASETS, SOURCES
+from contrastbench.domains.image.probes import PROBES, Name, Probe
 from contrastbench.domains.presets import Presets
 from contrastbench.domains.recipe import Recipe, Width
 from contrastbench.losses.errors import UserError
@@ -32,44 +33,6 @@ INCEPTION = "bn_inception"
 HALVED = 32  # pixels of an image for one that BN-Inception ends with
 KEPT = ("torchvision:", "pretrainedmodels:")  # packages that name weights of ImageNet
 TEMPERATURE = 0.5  # of the neighbours' votes
-# of linear classifiers trained on views, as evaluation.py has them
-ADAM: dict[str, Any] = {
-    "optimizer": "adam",
-    "lr": 1e-3,
-    "weight decay": 1e-6,
-    "schedule": "constant",
-    "batch size": 512,
-    "epochs": 100,
-    "views": "base",
-    "epoch scored": "the last",
-}
-SGD: dict[str, Any] = {
-    **ADAM,
-    "optimizer": "sgd, momentum 0.9",
-    "weight decay": 0,
-    "schedule": "cosine",
-    "views": "crops and flips",
-}
-PROBES: dict[str, dict[str, Any]] = {
-    "paper": {**ADAM, "batch norm": "statistics move"},
-    "strict": {**ADAM, "batch norm": "still"},
-    "renyicl": {**SGD, "lr": 0.3, "batch norm": "still"},
-    "renyicl-imagenet": {
-        **SGD,
-        "lr": 0.4,
-        "batch size": 1024,
-        "epochs": 90,
-        "batch norm": "still",
-    },
-    "simclr-imagenet": {
-        **SGD,
-        "optimizer": "sgd, momentum 0.9, Nesterov's",
-        "lr": 1.6,
-        "batch size": 4096,
-        "epochs": 90,
-        "batch norm": "still",
-    },
-}
 
 
 class ImageRecipe(Recipe):
@@ -184,16 +147,9 @@ class ImageRecipe(Recipe):
         None, ge=2, description="images embedded at once; the batch is contrasted whole"
     )
     compile: bool = Field(False, description="the encoder by torch.compile")
-    probe: Literal[
-        "lbfgs",
-        "knn",
-        "retrieval",
-        "paper",
-        "strict",
-        "renyicl",
-        "renyicl-imagenet",
-        "simclr-imagenet",
-    ] = Field("lbfgs", description="retrieval: none is fitted, test images find their class")
+    probe: Name = Field(
+        "lbfgs", description="retrieval: none is fitted, test images find their class"
+    )
     probe_lr: float | None = Field(
         None, gt=0, description="of the probes that are trained on views, in place of their own"
     )
@@ -223,44 +179,9 @@ class ImageRecipe(Recipe):
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> "ImageRecipe":
-        if self.chunk and self.batch_size % self.chunk:
-            raise ValueError(f"batch_size={self.batch_size} is no multiple of chunk={self.chunk}")
-        if self.local_crops and self.pairing != "query_key":
-            raise ValueError(
-                "local_crops are used only by pairing=query_key: set it or remove local_crops"
-            )
-        if self.local_crops and self.local_size > self.size:
-            raise ValueError(f"local_size={self.local_size} is larger than the views' {self.size}")
-        if self.positives and self.pairing not in ("both_views", "balanced"):
-            raise ValueError(
-                "positives need pairing=both_views or pairing=balanced: set one or remove positives"
-            )
-        if self.pairing == "balanced" and not self.positives:
-            raise ValueError("pairing=balanced needs other images of each class: positives=3")
-        if self.pairing == "balanced" and self.batch_size % (alike := 1 + self.positives):
-            fix = f"is no multiple of the {alike} images of each class"
-            raise ValueError(f"batch_size={self.batch_size} {fix}")
-        if self.asymmetric and (
-            self.positives
-            or self.blur is not None
-            or self.views == "none"
-            or self.jitter_strength != 0.5
-        ):
-            others = "leave out positives, blur, jitter_strength, views=none"
-            raise ValueError(f"asymmetric views are two with a blur of their own: {others}")
-        if self.probe_lr and self.probe not in PROBES:
-            raise ValueError(f"probe_lr needs a probe that is trained on views, not {self.probe}")
-        if self.pretrained and (self.width != 1 or self.size <= STEM):
-            fix = f"needs width=1.0 and a size of more than {STEM} pixels"
-            raise ValueError(f"{self.encoder} {fix}")
-        if self.encoder.endswith(INCEPTION) and (
-            self.size % HALVED or (self.test_size or 0) % HALVED
-        ):
-            raise ValueError(
-                f"{self.encoder} needs images of {HALVED}, 64, ... 224 pixels: size=224"
-            )
-        if self.eval_every and not self.validation:
-            raise ValueError("eval_every needs validation images to choose by: give validation=0.1")
+        for misfits, message in MISFITS:
+            if misfits(self):
+                raise ValueError(message.format(r=self))
         return self
 
     def beside(self, loss: Mapping[str, Any]) -> Self:
@@ -321,8 +242,18 @@ class ImageRecipe(Recipe):
         settings = {"features": features, "accuracy": "of the test images"}
         if self.probe not in PROBES:
             return settings
-        probe = PROBES[self.probe] | ({"lr": self.probe_lr} if self.probe_lr else {})
-        return settings | {f"probe {name}": value for name, value in probe.items()}
+        words = self.probe_on_views.settings
+        return settings | {f"probe {name}": value for name, value in words.items()}
+
+    @property
+    def probe_on_views(self) -> Probe:
+        """Return the probe that is trained on views, at the recipe's learning rate if it has one.
+
+        Raises:
+            KeyError: `probe` is no such one.
+        """
+        probe = PROBES[self.probe]
+        return replace(probe, lr=self.probe_lr) if self.probe_lr else probe
 
     def idle(self, trained: bool) -> set[str]:
         """Return the settings that have no effect here, or that `evaluation` shows."""
@@ -370,6 +301,11 @@ class ImageRecipe(Recipe):
         return self.pairing in ("supervised", "balanced")
 
     @property
+    def alike(self) -> int:
+        """Return how many images of each class are in a balanced batch."""
+        return 1 + self.positives
+
+    @property
     def pretrained(self) -> str:
         """Return the network whose weights come from a package; empty if they are drawn."""
         return self.encoder.partition(":")[2]
@@ -383,3 +319,58 @@ class ImageRecipe(Recipe):
     def trainable(self) -> bool:
         """Pixels have no weights."""
         return self.encoder != "raw"
+
+
+# settings that do not fit together: what is true of such a recipe, and what to tell its user
+MISFITS: tuple[tuple[Callable[[ImageRecipe], object], str], ...] = (
+    (
+        lambda r: r.chunk and r.batch_size % r.chunk,
+        "batch_size={r.batch_size} is no multiple of chunk={r.chunk}",
+    ),
+    (
+        lambda r: r.local_crops and r.pairing != "query_key",
+        "local_crops are used only by pairing=query_key: set it or remove local_crops",
+    ),
+    (
+        lambda r: r.local_crops and r.local_size > r.size,
+        "local_size={r.local_size} is larger than the views' {r.size}",
+    ),
+    (
+        lambda r: r.positives and r.pairing not in ("both_views", "balanced"),
+        "positives need pairing=both_views or pairing=balanced: set one or remove positives",
+    ),
+    (
+        lambda r: r.pairing == "balanced" and not r.positives,
+        "pairing=balanced needs other images of each class: positives=3",
+    ),
+    (
+        lambda r: r.pairing == "balanced" and r.batch_size % r.alike,
+        "batch_size={r.batch_size} is no multiple of the {r.alike} images of each class",
+    ),
+    (
+        lambda r: (
+            r.asymmetric
+            and (r.positives or r.blur is not None or r.views == "none" or r.jitter_strength != 0.5)
+        ),
+        "asymmetric views are two with a blur of their own: "
+        "leave out positives, blur, jitter_strength, views=none",
+    ),
+    (
+        lambda r: r.probe_lr and r.probe not in PROBES,
+        "probe_lr needs a probe that is trained on views, not {r.probe}",
+    ),
+    (
+        lambda r: r.pretrained and (r.width != 1 or r.size <= STEM),
+        f"{{r.encoder}} needs width=1.0 and a size of more than {STEM} pixels",
+    ),
+    (
+        lambda r: (
+            r.encoder.endswith(INCEPTION) and (r.size % HALVED or (r.test_size or 0) % HALVED)
+        ),
+        f"{{r.encoder}} needs images of {HALVED}, 64, ... 224 pixels: size=224",
+    ),
+    (
+        lambda r: r.eval_every and not r.validation,
+        "eval_every needs validation images to choose by: give validation=0.1",
+    ),
+)

@@ -78,7 +78,7 @@ def balanced(labels: Tensor, classes: int, alike: int, rng: torch.Generator) -> 
 
 def check_balance(labels: Tensor, recipe: ImageRecipe) -> None:
     """Raise unless there are as many classes as a balanced batch has, and two at least."""
-    alike, there = 1 + recipe.positives, len(labels.unique())
+    alike, there = recipe.alike, len(labels.unique())
     if not 2 <= recipe.batch_size // alike <= there:
         raise UserError(
             f"{recipe.batch_size} images, {alike} of each class, are of "

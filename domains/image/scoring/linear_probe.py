@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 
 import torch
 from torch import nn
@@ -10,116 +9,79 @@ from torch.nn.functional import cross_entropy
 
 from contrastbench.domains.image.data.images import Split
 from contrastbench.domains.image.preprocessing import Model, Preprocessing
+from contrastbench.domains.image.probes import Probe
 from contrastbench.domains.image.recipe import ImageRecipe
-from contrastbench.domains.image.views.policies import Kind, Policy, policy, with_blur
+from contrastbench.domains.image.views.policies import Policy, policy, with_blur
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.random import generator
 from contrastbench.domains.scoring.classifiers import Classifier
 
 
-def adam(parameters: Iterable[nn.Parameter], lr: float) -> torch.optim.Optimizer:
-    """Make Adam as linear.py of DCL, HCL, ADNCE and AttentionNCE does."""
-    return torch.optim.Adam(parameters, lr, weight_decay=1e-6, fused=True)
-
-
-def sgd(parameters: Iterable[nn.Parameter], lr: float) -> torch.optim.Optimizer:
-    """Make SGD as in RényiCL's appendix, with the momentum of its main_lincls.py."""
-    return torch.optim.SGD(parameters, lr, momentum=0.9, fused=True)
-
-
-def nesterov(parameters: Iterable[nn.Parameter], lr: float) -> torch.optim.Optimizer:
-    """Make Nesterov SGD as in SimCLR's appendix."""
-    return torch.optim.SGD(parameters, lr, momentum=0.9, nesterov=True, fused=True)
-
-
-@dataclass(frozen=True)
-class Probe:
-    """A linear classifier trained on views of the training images, through the frozen encoder."""
-
-    optimizer: Callable[[Iterable[nn.Parameter], float], torch.optim.Optimizer]
-    lr: float
-    batch: int
-    epochs: int
-    views: Kind
-    cosine: bool = False
-    statistics_move: bool = (
-        False  # of batch norm: released code leaves the encoder in training mode
+def optimizer_of(probe: Probe, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+    """Make the probe's optimizer."""
+    lr, decay = probe.lr, probe.weight_decay
+    if probe.optimizer == "adam":
+        return torch.optim.Adam(parameters, lr, weight_decay=decay, fused=True)
+    return torch.optim.SGD(
+        parameters, lr, probe.momentum, weight_decay=decay, nesterov=probe.nesterov, fused=True
     )
-    # of first weights, with zero biases; None: PyTorch's own
-    deviation: float | None = None
-
-    def head(self, columns: int, classes: int) -> nn.Linear:
-        """The classifier before its training."""
-        head = nn.Linear(columns, classes)
-        if self.deviation is not None:
-            nn.init.normal_(head.weight, std=self.deviation)
-            nn.init.zeros_(head.bias)
-        return head
-
-    def policy(self, recipe: ImageRecipe) -> Policy:
-        """Return the policy of the probe's views: crops and flips, or SimCLR's."""
-        kind = policy(self.views, recipe.size)
-        return kind if self.views == "none" else with_blur(kind, recipe.blur)
-
-    def train(
-        self,
-        model: Model,
-        images: Split,
-        columns: int,
-        preprocessing: Preprocessing,
-        kind: Policy,
-        seed: int,
-        score: Callable[[Model, Classifier], None] = lambda model, classifier: None,
-    ) -> tuple[Model, Classifier]:
-        """The encoder with the statistics it then has, and the classifier after the last epoch.
-
-        Args:
-            model: whose features are classified; it is left as it is.
-            images: the training images.
-            columns: number of features.
-            preprocessing: how images become a network's input.
-            kind: what the views are.
-            seed: of weights, order and views.
-            score: gets both after every epoch, and leaves them as they are.
-        """
-        model, device = copy.deepcopy(model).requires_grad_(False), images.labels.device
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            head = self.head(columns, int(images.labels.max()) + 1).to(device)
-        classifier = Classifier(lambda x: head(x).argmax(dim=1), scores=head)
-        optimizer = self.optimizer(head.parameters(), self.lr)
-        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, self.epochs)
-        with Progress(self.epochs, "linear classifier") as progress:
-            for epoch in range(self.epochs):
-                model.train(self.statistics_move)
-                rng = generator(device, seed, epoch)
-                order = torch.randperm(len(images), generator=rng, device=device)
-                for view, y in preprocessing.viewed(images, order.split(self.batch), kind, rng):
-                    optimizer.zero_grad()
-                    cross_entropy(head(model.features(view)), y).backward()
-                    optimizer.step()
-                if self.cosine:
-                    schedule.step()
-                score(model.eval(), classifier)
-                progress.step()
-        return model, classifier
 
 
-# paper: the linear.py of DCL, HCL and ADNCE, the score that after the last epoch; AttentionNCE's is
-# the same but for its rate on STL-10, and it reports the best epoch on the test set. strict: ours.
-# renyicl: appendix B.4, which leaves batch, momentum and schedule open. renyicl-imagenet: B.3, with
-# the momentum of main_lincls.py, which reports the best epoch on the test set too. simclr-imagenet:
-# appendix B of Chen et al. (2020); its code starts the classifier from zero.
-PROBES = {
-    "paper": Probe(adam, 1e-3, 512, 100, "base", statistics_move=True),
-    "strict": Probe(adam, 1e-3, 512, 100, "base"),
-    "renyicl": Probe(sgd, 0.3, 512, 100, "none", cosine=True),
-    "renyicl-imagenet": Probe(sgd, 0.1 * 1024 / 256, 1024, 90, "none", cosine=True, deviation=0.01),
-    "simclr-imagenet": Probe(nesterov, 1.6, 4096, 90, "none", cosine=True, deviation=0.0),
-}
+def first_weights(probe: Probe, columns: int, classes: int) -> nn.Linear:
+    """Draw the classifier before its training."""
+    head = nn.Linear(columns, classes)
+    if probe.deviation is not None:
+        nn.init.normal_(head.weight, std=probe.deviation)
+        nn.init.zeros_(head.bias)
+    return head
 
 
-def trained_probe(recipe: ImageRecipe) -> Probe:
-    """The recipe's probe, at the recipe's learning rate if it has one."""
-    probe = PROBES[recipe.probe]
-    return replace(probe, lr=recipe.probe_lr) if recipe.probe_lr else probe
+def policy_of(probe: Probe, recipe: ImageRecipe) -> Policy:
+    """Return the policy of the probe's views: crops and flips, or SimCLR's."""
+    kind = policy(probe.views, recipe.size)
+    return kind if probe.views == "none" else with_blur(kind, recipe.blur)
+
+
+def train(
+    probe: Probe,
+    model: Model,
+    images: Split,
+    columns: int,
+    preprocessing: Preprocessing,
+    kind: Policy,
+    seed: int,
+    score: Callable[[Model, Classifier], None] = lambda model, classifier: None,
+) -> tuple[Model, Classifier]:
+    """The encoder with the statistics it then has, and the classifier after the last epoch.
+
+    Args:
+        probe: the settings.
+        model: whose features are classified; it is left as it is.
+        images: the training images.
+        columns: number of features.
+        preprocessing: how images become a network's input.
+        kind: what the views are.
+        seed: of weights, order and views.
+        score: gets both after every epoch, and leaves them as they are.
+    """
+    model, device = copy.deepcopy(model).requires_grad_(False), images.labels.device
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        head = first_weights(probe, columns, int(images.labels.max()) + 1).to(device)
+    classifier = Classifier(lambda x: head(x).argmax(dim=1), scores=head)
+    optimizer = optimizer_of(probe, head.parameters())
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, probe.epochs)
+    with Progress(probe.epochs, "linear classifier") as progress:
+        for epoch in range(probe.epochs):
+            model.train(probe.statistics_move)
+            rng = generator(device, seed, epoch)
+            order = torch.randperm(len(images), generator=rng, device=device)
+            for view, y in preprocessing.viewed(images, order.split(probe.batch), kind, rng):
+                optimizer.zero_grad()
+                cross_entropy(head(model.features(view)), y).backward()
+                optimizer.step()
+            if probe.cosine:
+                schedule.step()
+            score(model.eval(), classifier)
+            progress.step()
+    return model, classifier

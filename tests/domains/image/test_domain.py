@@ -18,9 +18,8 @@ from contrastbench.domains.image import preprocessing
 from contrastbench.domains.image.data.images import CIFAR_MEAN, CIFAR_STD, Images, on_device
 from contrastbench.domains.image.domain import BEST_ON_TEST, ImageDomain
 from contrastbench.domains.image.preprocessing import policies, published
+from contrastbench.domains.image.probes import PROBES, Probe
 from contrastbench.domains.image.sampling import Pool
-from contrastbench.domains.image.scoring import linear_probe
-from contrastbench.domains.image.scoring.linear_probe import PROBES, Probe
 from contrastbench.domains.image.views.policies import Policy
 from contrastbench.domains.image.views.transforms import normalise
 from contrastbench.domains.registry import declaration, make_recipe
@@ -271,7 +270,7 @@ def test_a_trained_probe_gets_the_blur_of_the_training(monkeypatch: pytest.Monke
         seen.append(kind.blur)
         score(model, Classifier(lambda x: torch.zeros(len(x))))
 
-    monkeypatch.setattr(Probe, "train", record)
+    monkeypatch.setattr(image, "train", record)
     d.evaluate(d.model())
     assert seen == [0.3]
 
@@ -288,9 +287,7 @@ def test_test_images_may_be_larger_than_the_crops_of_the_training(
         {name: (x, torch.arange(len(x)) % 2) for name, x in whole.items()}, ["cat", "dog"], CPU
     )
     monkeypatch.setattr(image, "load", lambda *_: (stl, "made"))
-    monkeypatch.setitem(
-        linear_probe.PROBES, "paper", replace(linear_probe.PROBES["paper"], epochs=2, batch=6)
-    )
+    monkeypatch.setitem(PROBES, "paper", replace(PROBES["paper"], epochs=2, batch=6))
     values = {
         "preset": "adnce",
         "test_size": 96,

@@ -16,7 +16,7 @@ from contrastbench.domains.image.data import decode, files
 from contrastbench.domains.image.data.images import ImageFiles
 from contrastbench.domains.image.data.own import load_unchanged
 from contrastbench.domains.image.domain import ImageDomain
-from contrastbench.domains.image.scoring.linear_probe import PROBES
+from contrastbench.domains.image.probes import PROBES
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import get_loss
 from made_images import CPU, folder, noise, read, refused, save

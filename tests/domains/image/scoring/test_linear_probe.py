@@ -10,9 +10,15 @@ from torch import nn
 from contrastbench.domains.image.data.images import Images
 from contrastbench.domains.image.networks.model import ImageModel
 from contrastbench.domains.image.preprocessing import Preprocessing, published
+from contrastbench.domains.image.probes import PROBES
 from contrastbench.domains.image.sampling import split
 from contrastbench.domains.image.scoring import linear_probe
-from contrastbench.domains.image.scoring.linear_probe import PROBES, trained_probe
+from contrastbench.domains.image.scoring.linear_probe import (
+    first_weights,
+    optimizer_of,
+    policy_of,
+    train,
+)
 from contrastbench.domains.image.views.policies import Policy, policy
 from contrastbench.domains.model import Raw
 from contrastbench.domains.registry import make_recipe
@@ -87,7 +93,7 @@ def test_probes_learn_on_views_and_leave_the_encoder_alone(name: str) -> None:
     net, whole = model(), images(64)
     columns = PREPROCESSING.features(net, whole).x.shape[1]
     before = {key: tensor.clone() for key, tensor in net.state_dict().items()}
-    moved, classifier = PROBES[name].train(net, whole, columns, PREPROCESSING, plain(8), 0)
+    moved, classifier = train(PROBES[name], net, whole, columns, PREPROCESSING, plain(8), 0)
     assert all(torch.equal(tensor, before[key]) for key, tensor in net.state_dict().items())
     statistics = [
         key for key, tensor in moved.state_dict().items() if not torch.equal(tensor, before[key])
@@ -101,40 +107,11 @@ def test_probes_learn_on_views_and_leave_the_encoder_alone(name: str) -> None:
     )
 
 
-PUBLISHED: dict[str, tuple[type[torch.optim.Optimizer], dict[str, float], dict[str, object]]] = {
-    "paper": (
-        torch.optim.Adam,
-        {"lr": 1e-3, "weight_decay": 1e-6},
-        {"batch": 512, "epochs": 100, "views": "base"},
-    ),
-    "strict": (
-        torch.optim.Adam,
-        {"lr": 1e-3, "weight_decay": 1e-6},
-        {"batch": 512, "epochs": 100, "views": "base"},
-    ),
-    "renyicl": (
-        torch.optim.SGD,
-        {"lr": 0.3, "momentum": 0.9, "weight_decay": 0},
-        {"batch": 512, "epochs": 100, "views": "none"},
-    ),
-    "renyicl-imagenet": (
-        torch.optim.SGD,
-        {"lr": 0.4, "momentum": 0.9, "weight_decay": 0},
-        {"batch": 1024, "epochs": 90, "views": "none"},
-    ),
-    "simclr-imagenet": (
-        torch.optim.SGD,
-        {"lr": 1.6, "momentum": 0.9, "weight_decay": 0, "nesterov": True},
-        {"batch": 4096, "epochs": 90, "views": "none", "deviation": 0.0},
-    ),
-}
-
-
 def test_a_recipe_may_give_the_probe_another_learning_rate() -> None:
     """AttentionNCE's linear.py: Adam at 1e-2 on STL-10, at 1e-3 elsewhere."""
     for values, lr in (({}, 1e-3), ({"probe_lr": 1e-2}, 1e-2)):
-        probe = trained_probe(make_recipe("image", {"probe": "paper", **values}))
-        assert probe.optimizer([nn.Parameter(torch.zeros(1))], probe.lr).defaults["lr"] == lr
+        probe = make_recipe("image", {"probe": "paper", **values}).probe_on_views
+        assert optimizer_of(probe, [nn.Parameter(torch.zeros(1))]).defaults["lr"] == lr
         assert replace(probe, lr=1e-3) == PROBES["paper"]
 
 
@@ -150,9 +127,9 @@ def test_the_classifier_of_each_epoch_is_that_of_a_probe_with_so_many_epochs(nam
             found.append(accuracy(classifier, PREPROCESSING.features(moved, whole)))
 
         some = replace(probe, epochs=epochs, lr=0.1)
-        moved, last = some.train(net, whole, columns, PREPROCESSING, views, 0, score)
+        moved, last = train(some, net, whole, columns, PREPROCESSING, views, 0, score)
         assert accuracy(last, PREPROCESSING.features(moved, whole)) == found[-1]
-        plain, _ = some.train(net, whole, columns, PREPROCESSING, views, 0)
+        plain, _ = train(some, net, whole, columns, PREPROCESSING, views, 0)
         for key, tensor in plain.state_dict().items():
             assert torch.equal(tensor, moved.state_dict()[key]), "scoring moves no statistics"
         return found
@@ -163,20 +140,29 @@ def test_the_classifier_of_each_epoch_is_that_of_a_probe_with_so_many_epochs(nam
 
 
 @pytest.mark.parametrize("name", PROBES)
-def test_probes_have_the_published_numbers(name: str) -> None:
-    """linear.py of DCL, HCL and ADNCE; RényiCL's B.4 and B.3 (0.1 for 256, scaled to 1024).
+def test_the_optimizer_is_the_declared_one(name: str) -> None:
+    probe = PROBES[name]
+    made = optimizer_of(probe, [nn.Parameter(torch.zeros(1))])
+    assert type(made) is {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[probe.optimizer]
+    keys = ("lr", "weight_decay", *(("momentum", "nesterov") * (probe.optimizer == "sgd")))
+    assert {key: made.defaults[key] for key in keys} == {key: getattr(probe, key) for key in keys}
 
-    In RényiCL's main_lincls.py, too, the encoder stays in evaluation mode. SimCLR's B.6.
-    """
-    probe, (kind, numbers, others) = PROBES[name], PUBLISHED[name]
-    optimizer = probe.optimizer([nn.Parameter(torch.zeros(1))], probe.lr)
-    assert type(optimizer) is kind
-    assert {key: optimizer.param_groups[0][key] for key in numbers} == pytest.approx(numbers)
-    assert {key: getattr(probe, key) for key in others} == others
-    assert (probe.cosine, probe.statistics_move) == (
-        name not in ("paper", "strict"),
-        name == "paper",
-    )
+
+@pytest.mark.parametrize("cosine", [True, False])
+def test_the_rate_follows_the_declared_schedule(
+    cosine: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rates: list[float] = []
+
+    class Watched(torch.optim.SGD):
+        def step(self, *args: Any) -> None:  # type: ignore[override]
+            rates.append(self.param_groups[0]["lr"])
+
+    monkeypatch.setattr(linear_probe, "optimizer_of", lambda probe, p: Watched(p, probe.lr))
+    net, whole = model(), images(8)
+    probe = replace(PROBES["renyicl"], epochs=2, cosine=cosine)
+    train(probe, net, whole, net.encoder.features, PREPROCESSING, plain(8), 0)
+    assert rates == pytest.approx([0.3, 0.15 if cosine else 0.3])
 
 
 def test_a_probe_is_the_loop_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +171,7 @@ def test_a_probe_is_the_loop_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     net, whole = model().eval(), images(24)
     probe = replace(PROBES["strict"], batch=10, epochs=3)
     columns = PREPROCESSING.features(net, whole).x.shape[1]
-    _, classifier = probe.train(net, whole, columns, PREPROCESSING, plain(8), 7)
+    _, classifier = train(probe, net, whole, columns, PREPROCESSING, plain(8), 7)
     torch.manual_seed(7)
     head = nn.Linear(columns, 4)
     optimizer = torch.optim.Adam(head.parameters(), lr=1e-3, weight_decay=1e-6)
@@ -204,16 +190,16 @@ def test_a_probe_is_the_loop_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_probes_of_the_released_codes_train_on_the_views_of_the_training_with_their_blur() -> None:
     adnce, cifar = (make_recipe("image", {"preset": name}) for name in ("adnce", "renyicl-cifar"))
     for name in ("paper", "strict"):
-        assert PROBES[name].policy(adnce) == published(adnce)
-        assert PROBES[name].policy(cifar).blur == 0.0
-    assert PROBES["renyicl"].policy(adnce) == Policy(32)
+        assert policy_of(PROBES[name], adnce) == published(adnce)
+        assert policy_of(PROBES[name], cifar).blur == 0.0
+    assert policy_of(PROBES["renyicl"], adnce) == Policy(32)
 
 
 def test_the_imagenet_probe_starts_near_zero() -> None:
     """MoCo v3's and RenyiCL's main_lincls.py: weights of deviation 0.01, biases of zero."""
     torch.manual_seed(0)
-    head = PROBES["renyicl-imagenet"].head(2048, 100)
+    head = first_weights(PROBES["renyicl-imagenet"], 2048, 100)
     assert not head.bias.any()
     assert head.weight.std().item() == pytest.approx(0.01, rel=0.02)
     assert abs(head.weight.mean().item()) < 1e-4
-    assert PROBES["renyicl"].head(2048, 100).bias.any(), "B.4 says nothing: PyTorch's own"
+    assert first_weights(PROBES["renyicl"], 2048, 100).bias.any(), "B.4 says nothing: PyTorch's own"
