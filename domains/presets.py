@@ -20,7 +20,7 @@ class Presets(Mapping[str, dict[str, Any]]):
 
     @cached_property
     def values_by_name(self) -> dict[str, dict[str, Any]]:
-        """Read the file.
+        """Return the values, which the file is read for once.
 
         Raises:
             UserError: it is no such mapping.

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from contrastbench.domains.declaration import Dataset
 from contrastbench.domains.download import fetch
 from contrastbench.domains.image.data import decode
-from contrastbench.domains.image.data.datasets import DATASETS
 from contrastbench.domains.reading import UNPACKED, first_double, reading
 from contrastbench.losses.errors import UserError
 
@@ -16,16 +16,16 @@ WHOLE = 4 << 30  # bytes of all members of an archive; STL-10 has 2.9e9
 AGAIN = "delete it and download {} again"
 
 
-def again(name: str) -> str:
+def again(about: Dataset) -> str:
     """Say what to do with a damaged file."""
-    return AGAIN.format(DATASETS[name].url)
+    return AGAIN.format(about.url)
 
 
 @dataclass(frozen=True)
 class Members:
     """Files of a declared set: unpacked or an archive in the data root, or downloaded."""
 
-    name: str
+    about: Dataset
     folder: str
     data_root: Path | None
 
@@ -38,15 +38,15 @@ class Members:
         root = self.data_root / self.folder if self.data_root else None
         if root and root.is_dir():
             return {name: decode.folder_reader(root)(name) for name in names}
-        path = archive(self.name, self.data_root)
-        with reading(path, again(self.name)):
+        path = archive(self.about, self.data_root)
+        with reading(path, again(self.about)):
             found = list(self.members(path, set(names)))
             if double := first_double(name for name, _ in found):
                 raise ValueError(f"two members are named {double}")
             contents = dict(found)
         missing = [name for name in names if name not in contents]
         if missing:
-            raise UserError(f"{path} has no {self.folder}/{missing[0]}: {again(self.name)}")
+            raise UserError(f"{path} has no {self.folder}/{missing[0]}: {again(self.about)}")
         return contents
 
     def members(self, path: Path, names: set[str]) -> Iterator[tuple[str, bytes]]:
@@ -85,7 +85,7 @@ class Bounded(gzip.GzipFile):
         return data
 
 
-def archive(name: str, data_root: Path | None) -> Path:
+def archive(about: Dataset, data_root: Path | None) -> Path:
     """A declared set's archive, from the data root, the cache or the network."""
-    here = data_root / DATASETS[name].file if data_root else None
-    return here if here and here.is_file() else fetch(DATASETS[name])
+    here = data_root / about.file if data_root else None
+    return here if here and here.is_file() else fetch(about)

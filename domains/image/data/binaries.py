@@ -6,55 +6,58 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from contrastbench.domains.declaration import Dataset
 from contrastbench.domains.image.data.archives import Members, again
+from contrastbench.domains.image.data.datasets import ImageDataset
 from contrastbench.domains.image.data.images import ImageSet, on_device
 from contrastbench.domains.reading import reading
 from contrastbench.losses.errors import UserError
 
 
-def below(name: str, labels: Tensor, classes: int) -> Tensor:
+def below(about: Dataset, labels: Tensor, classes: int) -> Tensor:
     """The labels, which are no more than the classes.
 
     Raises:
         UserError: one is.
     """
-    with reading(name, again(name)):
+    with reading(about.name, again(about)):
         if labels.max() >= classes:
             raise ValueError(f"class {int(labels.max())} of {classes}")
     return labels
 
 
 def load_stl(
-    name: str, size: int, data_root: Path | None, device: torch.device, whole: bool
+    about: ImageDataset, size: int, data_root: Path | None, device: torch.device, whole: bool
 ) -> tuple[ImageSet, str]:
     """STL-10 in the binary version, its unlabelled images included."""
-    counts = {"train": 5_000, "test": 8_000, "unlabeled": 100_000}
+    classes, train, test = about.sizes
+    counts = {"train": train, "test": test, "unlabeled": about.unlabelled}
     files = [
         f"{part}_{kind}.bin"
         for part in counts
         for kind in "Xy"
         if (part, kind) != ("unlabeled", "y")
     ]
-    raw = Members(name, "stl10_binary", data_root).read((*files, "class_names.txt"))
+    raw = Members(about, "stl10_binary", data_root).read((*files, "class_names.txt"))
     parts = {}
     for part, count in counts.items():
-        columns = exactly(name, raw.pop(f"{part}_X.bin"), (count, 3, 96, 96))
-        labels = exactly(name, raw.get(f"{part}_y.bin", bytes(count)), (count,)).long() - 1
-        parts[part] = columns.mT.contiguous(), below(name, labels, 10)
-    return on_device(parts, class_names(name, raw["class_names.txt"]), device)
+        columns = exactly(about, raw.pop(f"{part}_X.bin"), (count, 3, 96, 96))
+        labels = exactly(about, raw.get(f"{part}_y.bin", bytes(count)), (count,)).long() - 1
+        parts[part] = columns.mT.contiguous(), below(about, labels, classes)
+    return on_device(parts, class_names(about, raw["class_names.txt"]), device)
 
 
-def class_names(name: str, raw: bytes) -> list[str]:
+def class_names(about: Dataset, raw: bytes) -> list[str]:
     """The words of a text file."""
-    with reading(name, again(name)):
+    with reading(about.name, again(about)):
         return raw.decode().split()
 
 
-def exactly(name: str, raw: bytes, shape: tuple[int, ...]) -> Tensor:
+def exactly(about: Dataset, raw: bytes, shape: tuple[int, ...]) -> Tensor:
     """Bytes as an array of that shape."""
     expected = int(np.prod(shape))
     if len(raw) != expected:
         raise UserError(
-            f"{name} is damaged: {len(raw)} bytes instead of {expected}; " + again(name)
+            f"{about.name} is damaged: {len(raw)} bytes instead of {expected}; " + again(about)
         )
     return torch.frombuffer(bytearray(raw), dtype=torch.uint8).view(shape)

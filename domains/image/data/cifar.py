@@ -7,6 +7,7 @@ same content gives the same numbers.
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,51 +15,85 @@ from torch import Tensor
 from contrastbench.domains.image.data import decode
 from contrastbench.domains.image.data.archives import Members, again
 from contrastbench.domains.image.data.binaries import below, class_names, exactly
-from contrastbench.domains.image.data.datasets import DATASETS, PICTURES
+from contrastbench.domains.image.data.datasets import ImageDataset
 from contrastbench.domains.image.data.decode import ReadBytes
-from contrastbench.domains.image.data.images import ImageSet, on_device
+from contrastbench.domains.image.data.images import ImageSet, content_of, on_device
 from contrastbench.domains.own import files_below
 from contrastbench.domains.reading import reading
 from contrastbench.losses.errors import UserError
 
-SMALL, FEW_SHOT = "CIFAR-10-5k", "FC100"
-# of FC100's test part: aquatic mammals, insects, medium-sized mammals, people
-TESTED = """
-beaver dolphin otter seal whale bee beetle butterfly caterpillar cockroach fox porcupine possum
-raccoon skunk baby boy girl man woman
-"""
-SMALL_CLASS = {"train": 500, "test": 100}  # the first of each class
 Samples = dict[str, tuple[Tensor, Tensor]]  # (N, 3, 32, 32) uint8 and classes of each part
 
 
+class Binary(NamedTuple):
+    """The files of a binary version."""
+
+    train: tuple[str, ...]
+    test: str
+    words: str
+    labels: int  # of each record; the last one is the class
+
+
+BINARIES = {  # by their folders
+    "cifar-10-batches-bin": Binary(
+        tuple(f"data_batch_{k}.bin" for k in range(1, 6)), "test_batch.bin", "batches.meta.txt", 1
+    ),
+    "cifar-100-binary": Binary(("train.bin",), "test.bin", "fine_label_names.txt", 2),
+}
+
+
 def load_cifar(
-    name: str, size: int, data_root: Path | None, device: torch.device, whole: bool
+    about: ImageDataset, size: int, data_root: Path | None, device: torch.device, whole: bool
 ) -> tuple[ImageSet, str]:
-    """CIFAR-10, CIFAR-100 or the first 500 + 100 of each class of CIFAR-10.
+    """Load all of CIFAR-10 or CIFAR-100.
 
     Raises:
         UserError: a file is damaged, or holds something else.
     """
-    kept = pictures(data_root) if name != "CIFAR-100" else None
-    samples, classes = from_pictures(*kept) if kept else from_binary(name, data_root)
-    samples = {part: in_order(*samples[part]) for part in ("train", "test")}
-    images, digest = on_device(samples, classes, device)
-    if (expected := DATASETS[name].content) and digest != expected:
-        raise UserError(f"the files kept as {name} have other content: {again(name)}")
-    if name != SMALL:
-        return images, digest
-    few = {part: first(*samples[part], SMALL_CLASS[part]) for part in samples}
+    images, digest = on_device(*ordered(about, data_root), device)
+    check_content(about, digest)
+    return images, digest
+
+
+def load_first(
+    about: ImageDataset, size: int, data_root: Path | None, device: torch.device, whole: bool
+) -> tuple[ImageSet, str]:
+    """Load the first samples of each class, as many as the declared sizes say.
+
+    Raises:
+        UserError: a file is damaged, or holds something else.
+    """
+    samples, classes = ordered(about, data_root)
+    check_content(about, content_of(samples))
+    number, *counts = about.sizes
+    few = {
+        part: first(*samples[part], count // number)
+        for part, count in zip(samples, counts, strict=True)
+    }
     return on_device(few, classes, device)
 
 
+def ordered(about: ImageDataset, data_root: Path | None) -> tuple[Samples, Sequence[str]]:
+    """Read the training and the test part in canonical order."""
+    kept = pictures(about, data_root)
+    samples, classes = from_pictures(*kept) if kept else from_binary(about, data_root)
+    return {part: in_order(*samples[part]) for part in ("train", "test")}, classes
+
+
+def check_content(about: ImageDataset, digest: str) -> None:
+    """Raise unless the files hold what is declared."""
+    if about.content and digest != about.content:
+        raise UserError(f"the files kept as {about.name} have other content: {again(about)}")
+
+
 def load_few_shot(
-    name: str, size: int, data_root: Path | None, device: torch.device, whole: bool
+    about: ImageDataset, size: int, data_root: Path | None, device: torch.device, whole: bool
 ) -> tuple[ImageSet, str]:
-    """FC100: CIFAR-100 by classes; both parts of twenty are tested, those of the others train."""
-    samples, classes = from_binary("CIFAR-100", data_root)
+    """Load all samples anew: those of the declared classes are tested, the others train."""
+    samples, classes = from_binary(about, data_root)
     pixels, labels = (torch.cat(parts) for parts in zip(*samples.values(), strict=True))
-    with reading("CIFAR-100", again("CIFAR-100")):
-        numbers = [classes.index(word) for word in TESTED.split()]
+    with reading(about.name, again(about)):
+        numbers = [classes.index(word) for word in about.classes]
     tested = torch.isin(labels, torch.tensor(numbers))
     parts = {"train": ~tested, "test": tested}
     return on_device(
@@ -83,30 +118,25 @@ def first(pixels: Tensor, labels: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return pixels[rows], labels[rows]
 
 
-def from_binary(name: str, data_root: Path | None) -> tuple[Samples, Sequence[str]]:
+def from_binary(about: ImageDataset, data_root: Path | None) -> tuple[Samples, Sequence[str]]:
     """The binary version, found or downloaded: no pickles."""
-    hundred = name == "CIFAR-100"
-    files = ("train.bin",) if hundred else tuple(f"data_batch_{k}.bin" for k in range(1, 6))
-    test, words = (
-        ("test.bin", "fine_label_names.txt") if hundred else ("test_batch.bin", "batches.meta.txt")
-    )
-    folder = "cifar-100-binary" if hundred else "cifar-10-batches-bin"
-    raw = Members(name, folder, data_root).read((*files, test, words))
-    train = records(name, b"".join(raw[file] for file in files), 50_000, 1 + hundred)
-    samples = {"train": train, "test": records(name, raw[test], 10_000, 1 + hundred)}
-    return samples, class_names(name, raw[words])
+    kept = BINARIES[about.layout]
+    raw = Members(about, about.layout, data_root).read((*kept.train, kept.test, kept.words))
+    train = records(about, b"".join(raw[file] for file in kept.train), 50_000, kept.labels)
+    samples = {"train": train, "test": records(about, raw[kept.test], 10_000, kept.labels)}
+    return samples, class_names(about, raw[kept.words])
 
 
-def records(name: str, raw: bytes, count: int, labels: int) -> tuple[Tensor, Tensor]:
+def records(about: ImageDataset, raw: bytes, count: int, labels: int) -> tuple[Tensor, Tensor]:
     """Pixels and classes of CIFAR's records; the last of a record's labels is the class."""
-    table = exactly(name, raw, (count, labels + 3 * 32 * 32))
-    classes = below(name, table[:, labels - 1].long(), 10**labels)
+    table = exactly(about, raw, (count, labels + 3 * 32 * 32))
+    classes = below(about, table[:, labels - 1].long(), 10**labels)
     return table[:, labels:].reshape(-1, 3, 32, 32), classes
 
 
-def pictures(data_root: Path | None) -> tuple[Sequence[str], ReadBytes] | None:
+def pictures(about: ImageDataset, data_root: Path | None) -> tuple[Sequence[str], ReadBytes] | None:
     """Names and reader of CIFAR-10's pictures, as PART/CLASS/FILE in a zip or a folder."""
-    for path in (data_root / name for name in PICTURES if data_root):
+    for path in (data_root / name for name in about.places if data_root):
         if path.is_file():
             return decode.zip_names(path, decode.REPLACE), decode.zip_reader(path, decode.REPLACE)
         if (path / "train").is_dir():

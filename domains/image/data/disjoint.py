@@ -11,7 +11,7 @@ import torch
 
 from contrastbench.domains import download
 from contrastbench.domains.image.data import decode, matlab
-from contrastbench.domains.image.data.datasets import DATASETS
+from contrastbench.domains.image.data.datasets import ImageDataset
 from contrastbench.domains.image.data.decode import ReadBytes
 from contrastbench.domains.image.data.files import Part, Parts, check_sizes, from_files
 from contrastbench.domains.image.data.images import IMAGENET_MEAN, IMAGENET_STD, ImageSet
@@ -31,22 +31,21 @@ class Kept:
 
 
 def load_disjoint(
-    name: str, size: int, data_root: Path | None, device: torch.device, whole: bool
+    about: ImageDataset, size: int, data_root: Path | None, device: torch.device, whole: bool
 ) -> tuple[ImageSet, str]:
     """A declared set of class-disjoint parts, from the data root.
 
     Raises:
         UserError: it is not there, or is something else.
     """
-    about = DATASETS[name]
     path = download.kept(about, data_root) or download.fetch(about)
     kept, again = opened(path), f"get {about.url} again"
     with reading(path, again):
-        parts = LAYOUTS[name](kept)
-    check_sizes(path, name, parts, about.sizes, again)
+        parts = LAYOUTS[about.layout](kept)
+    check_sizes(path, about.name, parts, about.sizes, again)
     images, digest = from_files(parts, kept.read, {}, size, device, whole)
     if about.content and digest != about.content:
-        raise UserError(f"the files kept as {name} in {path} have other content: {again}")
+        raise UserError(f"the files kept as {about.name} in {path} have other content: {again}")
     return replace(images, mean=IMAGENET_MEAN, std=IMAGENET_STD), digest
 
 
@@ -122,10 +121,8 @@ def two_parts(train: Classes, test: Classes) -> Parts:
 
 
 LAYOUTS: dict[str, Callable[[Kept], Parts]] = {
-    "CUB": by_folder,
-    "CUB-50": by_folder,
-    "Omniglot": by_alphabets,
-    "CAR": by_annotations,
-    "Cars196": by_folder,
-    "SOP": by_lists,
+    "folders": by_folder,
+    "alphabets": by_alphabets,
+    "annotations": by_annotations,
+    "lists": by_lists,
 }

@@ -225,16 +225,22 @@ def on_device(
     parts: dict[str, tuple[Tensor, Tensor]], classes: Iterable[str], device: torch.device
 ) -> tuple[ImageSet, str]:
     """A set of (pixels, labels) of its parts, on the device, and their sha256."""
+    train, test, *rest = (
+        Images(pixels.to(device), labels.to(device)) for pixels, labels in parts.values()
+    )
+    images = ImageSet(train, test, rest[0] if rest else None, tuple(classes))
+    return images, content_of(parts)
+
+
+def content_of(parts: dict[str, tuple[Tensor, Tensor]]) -> str:
+    """Return the sha256 of the shapes, pixels and labels of all parts."""
     digest = hashlib.sha256(
         repr([(name, tuple(pixels.shape)) for name, (pixels, _) in parts.items()]).encode()
     )
     for pixels, labels in parts.values():
         digest.update(pixels.numpy().data)
         digest.update(labels.numpy().data)
-    train, test, *rest = (
-        Images(pixels.to(device), labels.to(device)) for pixels, labels in parts.values()
-    )
-    return ImageSet(train, test, rest[0] if rest else None, tuple(classes)), digest.hexdigest()
+    return digest.hexdigest()
 
 
 def held_out(labels: Tensor) -> Tensor:

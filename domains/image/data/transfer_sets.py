@@ -16,14 +16,13 @@ from torchvision import datasets
 
 from contrastbench.domains import download
 from contrastbench.domains.image.data import decode
-from contrastbench.domains.image.data.datasets import DATASETS
+from contrastbench.domains.image.data.datasets import FITTED, ImageDataset
 from contrastbench.domains.image.data.files import Part, Parts, check_sizes, from_files
 from contrastbench.domains.image.data.images import IMAGENET_MEAN, IMAGENET_STD, ImageSet
 from contrastbench.domains.reading import reading
 
 Label = int | tuple[int, ...]  # a class, or 1, 0 or -1 for each class
 Files = list[tuple[str, Label]]
-FITTED = 30  # images of each class of Caltech-101 that are not tested
 
 
 class Found(NamedTuple):
@@ -35,30 +34,12 @@ class Found(NamedTuple):
     test: Files
 
 
-class Scoring(NamedTuple):
-    """The criterion and the images that choose C."""
-
-    metric: str = "accuracy"
-    share: float = 0.1  # of the training images, where the set has no validation part
-
-
-class TransferSet(NamedTuple):
-    """How a transfer set is read and scored."""
-
-    read: Callable[[Path], Found]
-    scoring: Scoring = Scoring()
-
-
-def listed(kind: Callable[..., Any], validation: str = "") -> Callable[[Path], Found]:
+def listed(kind: Callable[..., Any], root: Path, validation: str) -> Found:
     """Read by one of torchvision's datasets, without loading the images."""
-
-    def read(root: Path) -> Found:
-        parts = [kind(root, split=name, loader=str) for name in ("train", "test")]
-        held_out = kind(root, split=validation, loader=str) if validation else ()
-        train, test, own = ([part[k] for k in range(len(part))] for part in (*parts, held_out))
-        return Found(parts[0].classes, train, own, test)
-
-    return read
+    parts = [kind(root, split=name, loader=str) for name in ("train", "test")]
+    held_out = kind(root, split=validation, loader=str) if validation else ()
+    train, test, own = ([part[k] for k in range(len(part))] for part in (*parts, held_out))
+    return Found(parts[0].classes, train, own, test)
 
 
 def pets(root: Path) -> Found:
@@ -117,41 +98,36 @@ def lines(path: Path) -> list[str]:
     return [line for line in path.read_text().splitlines() if line.strip()]
 
 
-BY_CLASS = "per_class_accuracy"
-SETS = {
-    "Food-101": TransferSet(listed(datasets.Food101)),
-    "SUN397": TransferSet(sun, Scoring(share=0.2)),
-    "Stanford-Cars": TransferSet(listed(datasets.StanfordCars), Scoring(share=0.2)),
-    "FGVC-Aircraft": TransferSet(listed(datasets.FGVCAircraft, "val"), Scoring(BY_CLASS)),
-    "DTD": TransferSet(listed(datasets.DTD, "val")),
-    "Oxford-Pets": TransferSet(pets, Scoring(BY_CLASS, share=0.2)),
-    "Caltech-101": TransferSet(caltech, Scoring(BY_CLASS, share=5 / FITTED)),
-    "Flowers-102": TransferSet(listed(datasets.Flowers102, "val"), Scoring(BY_CLASS)),
-    "VOC2007": TransferSet(voc, Scoring("mean_average_precision")),
+OTHERS: dict[str, Callable[[Path], Found]] = {  # that take no loader, or whose parts are elsewhere
+    "OxfordIIITPet": pets,
+    "SUN397": sun,
+    "Caltech101": caltech,
+    "VOCDetection": voc,
 }
 
 
-def scoring(name: str) -> Scoring:
-    """Return how a data set is scored; an undeclared one has the default."""
-    return SETS[name].scoring if name in SETS else Scoring()
+def files_of(about: ImageDataset, root: Path) -> Found:
+    """Read the names and classes of a set's files as torchvision does."""
+    if about.layout in OTHERS:
+        return OTHERS[about.layout](root)
+    return listed(getattr(datasets, about.layout), root, about.validation_part)
 
 
 def load_transfer(
-    name: str, size: int, data_root: Path | None, device: torch.device, whole: bool
+    about: ImageDataset, size: int, data_root: Path | None, device: torch.device, whole: bool
 ) -> tuple[ImageSet, str]:
     """A declared set; the last of its training images are those that validate, if they are told.
 
     Raises:
         UserError: it is not there, or is something else.
     """
-    about = DATASETS[name]
     path = download.kept(about, data_root) or download.fetch(about)
     root, again = path.parent, f"get {about.url} again"
     with reading(path, again, "is not as torchvision's reader wants it"):
-        found = SETS[name].read(root)
+        found = files_of(about, root)
         train, test = (part(files, root) for files in (found.train + found.validation, found.test))
     parts = Parts(train, test, tuple(found.classes))
-    check_sizes(path, name, parts, about.sizes, again)
+    check_sizes(path, about.name, parts, about.sizes, again)
     images, digest = from_files(parts, decode.folder_reader(root), {}, size, device, whole)
     labelled = sha256(f"{digest}{train.labels}{test.labels}".encode()).hexdigest()
     own = replace(images, validation=len(found.validation), mean=IMAGENET_MEAN, std=IMAGENET_STD)

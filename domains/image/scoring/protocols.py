@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import torch
 
+from contrastbench.domains.image.data.datasets import Scoring, scoring
 from contrastbench.domains.image.data.images import ImageSet, Split
 from contrastbench.domains.image.data.load import load
-from contrastbench.domains.image.data.transfer_sets import Scoring, scoring
 from contrastbench.domains.image.networks.encoders import Encoder, open_encoder
 from contrastbench.domains.image.sampling import split
 from contrastbench.domains.image.scoring.fine_tuning import semi_supervised

@@ -67,9 +67,9 @@ def small_cifar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         cifar, "records", lambda name, raw, count, labels: whole(name, raw, count // 100, labels)
     )
-    monkeypatch.setattr(cifar, "SMALL_CLASS", {"train": 5, "test": 1})
-    for name in ("CIFAR-10", "CIFAR-10-5k"):
-        monkeypatch.setitem(DATASETS, name, replace(DATASETS[name], content=""))
+    for name, sizes in (("CIFAR-10", (10, 500, 100)), ("CIFAR-10-5k", (10, 50, 10))):
+        about = replace(DATASETS[name], content="", sizes=sizes)
+        monkeypatch.setitem(DATASETS, name, about)
     load_declared.cache_clear()
 
 
@@ -161,8 +161,9 @@ def test_damaged_archives_are_one_line(tmp_path: Path) -> None:
 def test_fc100_tests_all_images_of_other_classes_than_it_trains(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert len(cifar.TESTED.split()) == len(set(cifar.TESTED.split())) == 20
-    monkeypatch.setattr(cifar, "TESTED", "w3 w70")
+    about = DATASETS["FC100"]
+    assert len(about.classes) == len(set(about.classes)) == 20
+    monkeypatch.setitem(DATASETS, "FC100", replace(about, classes=("w3", "w70")))
     as_folder(tmp_path, cifar_files(True))
     images, _ = load("FC100", 16, tmp_path, CPU)
     assert images.test.labels.tolist() == [3] * 6 + [70] * 6

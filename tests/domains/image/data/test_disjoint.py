@@ -11,9 +11,11 @@ import torch
 pytest.importorskip("PIL")
 from scipy.io import savemat
 
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.sweeps.operations import parts_of
 from contrastbench.domains.base import PairsByClass
 from contrastbench.domains.image.data import disjoint
-from contrastbench.domains.image.data.datasets import DATASETS
+from contrastbench.domains.image.data.datasets import DATASETS, class_disjoint
 from contrastbench.domains.image.data.disjoint import LAYOUTS
 from contrastbench.domains.image.data.files import Parts
 from contrastbench.domains.image.data.images import IMAGENET_MEAN
@@ -21,8 +23,9 @@ from contrastbench.domains.image.data.load import load, load_declared
 from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.domains.image.sampling import balanced
 from contrastbench.domains.random import generator
-from contrastbench.domains.registry import make_recipe
+from contrastbench.domains.registry import known_data, make_recipe
 from contrastbench.losses import UserError, get_loss
+from contrastbench.losses.spec import LossSpec
 from made_images import CPU, as_folder, jpeg, refused
 
 METRIC = {
@@ -73,8 +76,9 @@ def omniglot(root: Path) -> None:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sets of a few images by the names of the large ones."""
     load_declared.cache_clear()
-    declared = {name: replace(DATASETS[name], sizes=SIZES, content="") for name in LAYOUTS}
-    monkeypatch.setattr(disjoint, "DATASETS", declared)
+    for name, about in DATASETS.items():
+        if about.reader == "disjoint:load_disjoint":
+            monkeypatch.setitem(DATASETS, name, replace(about, sizes=SIZES, content=""))
 
 
 @pytest.mark.parametrize(
@@ -88,6 +92,21 @@ def test_halves_of_the_classes_train_and_are_tested(name: str, make, tmp_path: P
     assert images.mean == IMAGENET_MEAN
     first = load("CUB", 16, tmp_path, CPU)[0] if name == "CUB" else images
     assert torch.equal(images.train.pixels, first.train.pixels)
+
+
+def test_a_declaration_is_all_that_another_set_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = class_disjoint(
+        *("Mine", "birds of mine", "https://here", ("mine",), "folders", SIZES, "nobody")
+    )
+    monkeypatch.setitem(DATASETS, "Mine", about)
+    as_folder(tmp_path / "mine", files())
+    images, _ = load("Mine", 16, tmp_path, CPU)
+    assert (len(images.classes), len(images.train), len(images.test)) == SIZES
+    assert make_recipe("image", {"score_on": ["retrieval:Mine"]})
+    assert known_data()["Mine"] is about
+    assert parts_of(Experiment("image", "Mine", LossSpec("infonce"), {})) == (12, 0, 10)
 
 
 def test_a_zip_is_its_folder(tmp_path: Path) -> None:
@@ -115,10 +134,9 @@ def test_what_is_not_there_or_something_else_is_one_line(
     )
     as_folder(tmp_path / "cars196", files())
     other = replace(DATASETS["Cars196"], sizes=SIZES, content="0" * 64)
-    monkeypatch.setattr(disjoint, "DATASETS", {"Cars196": other})
+    monkeypatch.setitem(DATASETS, "Cars196", other)
     refused(lambda: load("Cars196", 16, tmp_path, CPU), "kept as Cars196 in .* have other content")
     (tmp_path / "Stanford_Online_Products").mkdir()
-    monkeypatch.setattr(disjoint, "DATASETS", DATASETS)
     refused(lambda: load("SOP", 16, tmp_path, CPU), "cannot read .*Ebay_train.txt")
 
 
@@ -196,7 +214,8 @@ def test_images_of_other_classes_are_other_data(
     """Where a list says the classes, no file's name or content does."""
     make(tmp_path / "one")
     _, digest = load(name, 16, tmp_path / "one", CPU)
-    whole = LAYOUTS[name]
+    layout = DATASETS[name].layout
+    whole = LAYOUTS[layout]
 
     def exchanged(kept: disjoint.Kept) -> Parts:
         parts = whole(kept)
@@ -205,6 +224,6 @@ def test_images_of_other_classes_are_other_data(
         labels = (last, *some[:-1], first)
         return replace(parts, train=replace(parts.train, labels=labels))
 
-    monkeypatch.setitem(LAYOUTS, name, exchanged)
+    monkeypatch.setitem(LAYOUTS, layout, exchanged)
     load_declared.cache_clear()
     assert load(name, 16, tmp_path / "one", CPU)[1] != digest

@@ -4,6 +4,7 @@ import hashlib
 import io
 import shutil
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,7 @@ import torch
 pytest.importorskip("PIL")
 from PIL import Image
 
-from contrastbench.domains.image.data import imagenet
-from contrastbench.domains.image.data.imagenet import IMAGENET_100
+from contrastbench.domains.image.data.datasets import DATASETS, IMAGENET_100
 from contrastbench.domains.image.data.images import IMAGENET_MEAN
 from contrastbench.domains.image.data.load import load, load_declared
 from made_images import CPU, as_folder, jpeg, refused
@@ -36,7 +36,9 @@ def tiny_files() -> dict[str, bytes]:
 
 
 def test_tiny_imagenet_is_read_in_its_zip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(imagenet, "TINY", (2, 4, 2))
+    monkeypatch.setitem(
+        DATASETS, "Tiny-ImageNet", replace(DATASETS["Tiny-ImageNet"], sizes=(2, 4, 2))
+    )
     with zipfile.ZipFile(tmp_path / "tiny-imagenet-200.zip", "w") as archive:
         for name, content in tiny_files().items():
             archive.writestr(name, content)
@@ -100,7 +102,7 @@ def test_imagenet_has_all_of_its_classes(tmp_path: Path, monkeypatch: pytest.Mon
         lambda: load("ImageNet", 16, tmp_path, CPU),
         "has 3 classes, 3 training .* ImageNet 1000 classes",
     )
-    monkeypatch.setattr(imagenet, "ALL", (3, 3, 3))
+    monkeypatch.setitem(DATASETS, "ImageNet", replace(DATASETS["ImageNet"], sizes=(3, 3, 3)))
     images, _ = load("ImageNet", 16, tmp_path, CPU)
     assert (images.classes, images.mean) == (tuple(sorted(names)), IMAGENET_MEAN)
     (tmp_path / "imagenet").rename(tmp_path / "imagenet-100")

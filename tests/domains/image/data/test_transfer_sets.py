@@ -14,9 +14,8 @@ pytest.importorskip("PIL")
 from scipy.io import savemat
 
 from contrastbench.domains.image.data import transfer_sets
-from contrastbench.domains.image.data.datasets import DATASETS
+from contrastbench.domains.image.data.datasets import DATASETS, scoring
 from contrastbench.domains.image.data.load import load, load_declared
-from contrastbench.domains.image.data.transfer_sets import SETS
 from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.domains.image.networks.encoders import export
 from contrastbench.domains.image.preprocessing import Preprocessing
@@ -160,16 +159,17 @@ OWN_VALIDATION = ("FGVC-Aircraft", "DTD", "Flowers-102", "VOC2007")
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sets of a few images by the names of the large ones; torchvision knows some by their MD5."""
     load_declared.cache_clear()
-    sizes = {**dict.fromkeys(SETS, (2, 6, 6)), "Caltech-101": (2, 60, 6)}
+    sizes = {**dict.fromkeys(MADE, (2, 6, 6)), "Caltech-101": (2, 60, 6)}
     sizes["Flowers-102"] = (102, 6, 6)  # its reader knows their names
-    declared = {name: replace(DATASETS[name], sizes=sizes[name]) for name in SETS}
-    monkeypatch.setattr(transfer_sets, "DATASETS", declared)
+    for name, counts in sizes.items():
+        monkeypatch.setitem(DATASETS, name, replace(DATASETS[name], sizes=counts))
     flowers = transfer_sets.datasets.Flowers102
     monkeypatch.setattr(flowers, "_check_integrity", lambda self: True)
 
 
 def test_each_set_is_made_here_and_declared() -> None:
-    assert set(MADE) == set(SETS) < set(DATASETS)
+    of_transfer = {k for k, v in DATASETS.items() if v.reader == "transfer_sets:load_transfer"}
+    assert set(MADE) == of_transfer
 
 
 @pytest.mark.parametrize("name", MADE)
@@ -220,7 +220,8 @@ def test_what_is_not_there_is_one_line_with_file_address_and_place(name: str, tm
 
 def test_half_a_set_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     food(tmp_path)
-    monkeypatch.setattr(transfer_sets, "DATASETS", DATASETS)
+    food_101 = replace(DATASETS["Food-101"], sizes=(101, 75750, 25250))
+    monkeypatch.setitem(DATASETS, "Food-101", food_101)
     message = "food-101 has 2 classes, 6 training and 6 test images, Food-101 101 classes, 75750"
     refused(lambda: load("Food-101", 16, tmp_path, CPU), message)
 
@@ -236,7 +237,7 @@ def test_validation_images_are_the_authors_or_drawn(tmp_path: Path) -> None:
     for name, sizes in (("DTD", [2, 4]), ("Caltech-101", [50, 10])):
         MADE[name](tmp_path)
         images, _ = load(name, 16, tmp_path, CPU)
-        share = transfer_sets.scoring(name).share
+        share = scoring(name).share
         found = protocols.parts(images, share, 0)
         assert [len(part) for part in found] == sizes
         assert found[1].labels.bincount().tolist() == [sizes[1] // 2] * 2
