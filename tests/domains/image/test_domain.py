@@ -17,7 +17,7 @@ from contrastbench.domains.image import domain as image
 from contrastbench.domains.image import preprocessing
 from contrastbench.domains.image.data.images import CIFAR_MEAN, CIFAR_STD, Images, on_device
 from contrastbench.domains.image.domain import BEST_ON_TEST, ImageDomain
-from contrastbench.domains.image.preprocessing import policies, published
+from contrastbench.domains.image.preprocessing import policies
 from contrastbench.domains.image.probes import PROBES, Probe
 from contrastbench.domains.image.sampling import Pool
 from contrastbench.domains.image.views.policies import Policy
@@ -124,41 +124,6 @@ def test_boxes_are_erased_behind_the_normalisation() -> None:
     assert calm.max() < 3.1
     same = (noisy == calm).flatten(1).all(1).float().mean().item()
     assert same < 0.9, "one view in five has a box"
-
-
-def test_the_views_of_simclr_on_imagenet_are_those_of_its_appendix_a() -> None:
-    """Jitter of 0.8, 0.8, 0.8, 0.2 in strength 1, blur of every second view."""
-    recipe = make_recipe("image", {"preset": "simclr-imagenet"})
-    strength = {"jitter": 0.8, "strength": (0.8, 0.8, 0.8, 0.2), "grey": 0.2}
-    view = Policy(224, scale=(0.08, 1.0), flip=0.5, blur=0.5, **strength)
-    assert policies(recipe) == [view, view]
-    small = make_recipe("image", {"preset": "simclr-imagenet", "jitter_strength": 0.5})
-    assert policies(small)[0].strength == (0.4, 0.4, 0.4, 0.1)
-
-
-def test_the_views_of_renyicl_on_imagenet_are_those_of_b3_and_its_code() -> None:
-    """Jitter of 0.4, 0.4, 0.2, 0.1; blur and solarisation differ; local crops have less."""
-
-    def found(**values: object) -> list[Policy]:
-        return policies(make_recipe("image", {"preset": "renyicl-imagenet", **values}))
-
-    shared = {"flip": 0.5, "jitter": 0.8, "strength": (0.4, 0.4, 0.2, 0.1), "grey": 0.2}
-    whole = {**shared, "size": 224, "scale": (0.2, 1.0), "randaugment": (2, 10.0)}
-    first, second = Policy(**whole, blur=1.0), Policy(**whole, blur=0.1, solarise=0.2)
-    local = Policy(**shared, size=96, scale=(0.05, 0.2), blur=0.1)
-    assert found() == found(views="hard") == [first, second, *[local] * 6], (
-        "no RandomErasing with multi-crop"
-    )
-    hard = [replace(kind, erasing=0.2) for kind in (first, second)]
-    assert found(views="hard", local_crops=0) == hard, "both without it"
-    plain = [replace(kind, randaugment=None) for kind in (first, second)]
-    assert found(views="base", local_crops=0, randaugment=None) == plain
-
-
-def test_other_recipes_have_one_policy_for_all_views() -> None:
-    for values in ({}, {"views": "hard", "positives": 3}, {"preset": "attentionnce"}):
-        recipe = make_recipe("image", values)
-        assert policies(recipe) == [published(recipe)] * (2 + recipe.positives)
 
 
 def test_multi_crop_meets_the_keys_of_the_other_view_and_its_own_instance() -> None:

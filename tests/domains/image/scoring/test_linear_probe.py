@@ -1,4 +1,4 @@
-"""Splits, features and probes of images."""
+"""Linear classifiers that are trained on views."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,10 +8,8 @@ import torch
 from torch import nn
 
 from contrastbench.domains.image.data.images import Images
-from contrastbench.domains.image.networks.model import ImageModel
 from contrastbench.domains.image.preprocessing import Preprocessing, published
 from contrastbench.domains.image.probes import PROBES
-from contrastbench.domains.image.sampling import split
 from contrastbench.domains.image.scoring import linear_probe
 from contrastbench.domains.image.scoring.linear_probe import (
     first_weights,
@@ -20,67 +18,12 @@ from contrastbench.domains.image.scoring.linear_probe import (
     train,
 )
 from contrastbench.domains.image.views.policies import Policy, policy
-from contrastbench.domains.model import Raw
 from contrastbench.domains.registry import make_recipe
 from contrastbench.domains.scoring.classifiers import Classifier, accuracy
-from contrastbench.losses import UserError
+from made_images import grey_levels as images
+from made_images import small_model as model
 
 PREPROCESSING = Preprocessing((0.5,) * 3, (0.25,) * 3, 8)
-
-
-def images(n: int = 40, classes: int = 4) -> Images:
-    """Noise around a level of grey for each class."""
-    labels = torch.arange(n) % classes
-    noise = torch.randint(0, 40, (n, 3, 8, 8), generator=torch.Generator().manual_seed(0))
-    return Images((noise + 50 * labels.view(-1, 1, 1, 1)).to(torch.uint8), labels)
-
-
-def model() -> ImageModel:
-    torch.manual_seed(0)
-    values = {"width": 0.0625, "projection": (8, 6), "size": 8, "precision": "float32"}
-    return ImageModel(make_recipe("image", values), 1)
-
-
-def rows(part: Images, whole: Images) -> list[int]:
-    """The numbers of a part's images in the whole."""
-    return [int((whole.pixels == image).flatten(1).all(dim=1).nonzero()) for image in part.pixels]
-
-
-def test_the_validation_part_has_its_share_of_each_class_and_the_rest_is_training() -> None:
-    whole = images()
-    train, validation = split(whole, 0.2, 0)
-    assert validation.labels.bincount().tolist() == [2, 2, 2, 2]
-    assert sorted(rows(train, whole) + rows(validation, whole)) == list(range(40))
-    assert rows(split(whole, 0.2, 0)[1], whole) == rows(validation, whole)
-    assert rows(split(whole, 0.2, 1)[1], whole) != rows(validation, whole)
-
-
-def test_without_a_share_there_is_no_validation_part_and_a_limit_keeps_so_many() -> None:
-    train, validation = split(images(), 0.0, 0, 10)
-    assert (len(train), validation) == (10, None)
-    train, validation = split(images(), 0.5, 0, 20)
-    assert len(train) + len(validation) == 20
-    with pytest.raises(UserError, match=r"0\.01 of 40 images leaves classes empty"):
-        split(images(), 0.01, 0)
-
-
-def test_features_are_those_of_single_images_in_order() -> None:
-    net, whole = model(), images(300)
-    found = PREPROCESSING.features(net, whole)
-    assert torch.equal(found.y, whole.labels)
-    x = (whole.pixels[-1:].float() / 255 - 0.5) / 0.25
-    with torch.no_grad():
-        assert torch.allclose(found.x[-1:], net.eval().encoder(x), atol=1e-5)
-    raw = PREPROCESSING.features(Raw(), whole)
-    assert torch.allclose(raw.x[-1:], x.flatten(1), atol=1e-6)
-
-
-def test_features_that_are_no_numbers_are_said() -> None:
-    net = model()
-    with torch.no_grad():
-        net.encoder[0].weight.fill_(float("nan"))
-    with pytest.raises(UserError, match="features are not finite"):
-        PREPROCESSING.features(net, images())
 
 
 def plain(size: int) -> Policy:
