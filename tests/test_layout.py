@@ -44,6 +44,20 @@ def test_the_package_list_is_the_folders() -> None:
     }
 
 
+def test_the_package_has_every_file_beside_its_modules() -> None:
+    packaged = {
+        found
+        for package, patterns in PROJECT["tool"]["setuptools"]["package-data"].items()
+        for pattern in patterns
+        for found in ROOT.joinpath(*package.split(".")[1:]).glob(pattern)
+    }
+    for folder in FOLDERS:
+        files = {
+            path for path in (ROOT / folder).rglob("*.*") if path.suffix not in (".py", ".pyc")
+        }
+        assert files <= packaged, f"name these as package data: {files - packaged}"
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports_point_one_way(path: Path) -> None:
     folder = path.relative_to(ROOT).parts[0]
