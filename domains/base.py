@@ -13,7 +13,6 @@ from typing import (
     runtime_checkable,
 )
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -148,17 +147,3 @@ class PairsByClass(HasClasses, Protocol):
     @property
     def dim(self) -> int:
         """Dimensions of the embeddings that meet."""
-
-
-def generator(device: torch.device, *key: int) -> torch.Generator:
-    """Make a generator from a key such as (seed, epoch, step), so that resuming repeats it."""
-    state = np.random.SeedSequence(key).generate_state(1, np.uint64)[0]
-    # a device that is written in Python brings generators of its own
-    kind = getattr(torch.get_device_module(device), "Generator", torch.Generator)
-    return kind(device).manual_seed(int(state >> np.uint64(1)))
-
-
-def unwaited(tensor: Tensor, device: torch.device) -> Tensor:
-    """Copy the tensor to the device without waiting for the copy."""
-    pinned = tensor.pin_memory() if device.type == "cuda" else tensor
-    return pinned.to(device, non_blocking=True)

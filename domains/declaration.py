@@ -2,12 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from contrastbench.domains.recipe import Recipe
 
 # all samples in turn, drawn by each seed, the set's own
 TestPart = Literal["folds", "redrawn", "fixed"]
+
+
+class Parts(NamedTuple):
+    """How many samples are trained on, fit a probe or choose the model, and are scored."""
+
+    trained: int
+    fitted: int
+    scored: int
 
 
 @dataclass(frozen=True)
@@ -23,7 +31,8 @@ class Dataset:
     file: str = ""  # its name, where the address does not end in it
     citation: str = ""
     licence: str = "none stated by its distributor"
-    # checked where known; graphs, nodes, directed edges; or rows and columns of a table
+    # checked where known; graphs, nodes, directed edges; or rows and columns of a table; or
+    # classes, training and test images
     sizes: tuple[int, ...] = ()
     node_labels: bool = False
     # what is known to go round under this name with other content, by its data hash
@@ -36,6 +45,7 @@ class Dataset:
     content: str = ""  # sha256 of its samples as the domain orders them, however they are kept
     folder: str = ""  # of its collection; a data root may hold the file in it
     places: tuple[str, ...] = ()  # where else a data root may hold its content
+    parts: Parts | None = None  # None: no cost is forecast
 
 
 @dataclass(frozen=True)
@@ -64,10 +74,11 @@ class Source:
         return f"{self.kind}:{self.what}"
 
 
-Datasets = dict[str, Dataset]
+Datasets = Mapping[str, Dataset]
+Declared = TypeVar("Declared", bound=Dataset)
 
 
-def by_name(*datasets: Dataset) -> Datasets:
+def by_name(*datasets: Declared) -> dict[str, Declared]:
     """The datasets by their names."""
     return {dataset.name: dataset for dataset in datasets}
 

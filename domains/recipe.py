@@ -20,7 +20,7 @@ class Recipe(BaseModel):
     # values that pair samples of one class; None: the domain has no such pairing
     by_class: ClassVar[dict[str, Any] | None] = None
     # --recipe preset=NAME: values in place of the defaults
-    presets: ClassVar[dict[str, dict[str, Any]]] = {}
+    presets: ClassVar[Mapping[str, dict[str, Any]]] = {}
     of_training: ClassVar[frozenset[str]] = frozenset(
         (
             *("epochs", "batch_size", "lr", "optimizer", "momentum", "weight_decay", "schedule"),

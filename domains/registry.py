@@ -105,7 +105,7 @@ def fetch(domain: str, name: str, folder: Path | None) -> str:
         UserError: there is no such dataset, or it cannot be had.
     """
     about = declaration(domain)
-    known = about.corpora | about.datasets
+    known = {**about.corpora, **about.datasets}
     if name in known:
         return fetch_declared(known[name], folder)
     parsed = own.parse(name, about.sources)

@@ -12,8 +12,10 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from contrastbench.domains.image.data import load
-from contrastbench.domains.image.images import ImageSet
+from contrastbench.domains.image.data.images import Images, ImageSet
+from contrastbench.domains.image.data.load import load
+from contrastbench.domains.image.networks.model import ImageModel
+from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import UserError
 
 CPU = torch.device("cpu")
@@ -86,3 +88,17 @@ def same_distribution(one: Tensor, two: Tensor) -> None:
         points = torch.cat([a, b]).unique()
         below = [torch.searchsorted(x.sort().values, points, right=True) / len(x) for x in (a, b)]
         assert (below[0] - below[1]).abs().max() < 2.2 * math.sqrt(1 / len(a) + 1 / len(b))
+
+
+def grey_levels(n: int = 40, classes: int = 4) -> Images:
+    """Noise around a level of grey for each class."""
+    labels = torch.arange(n) % classes
+    noise = torch.randint(0, 40, (n, 3, 8, 8), generator=torch.Generator().manual_seed(0))
+    return Images((noise + 50 * labels.view(-1, 1, 1, 1)).to(torch.uint8), labels)
+
+
+def small_model() -> ImageModel:
+    """A narrow network for images of 8 pixels."""
+    torch.manual_seed(0)
+    values = {"width": 0.0625, "projection": (8, 6), "size": 8, "precision": "float32"}
+    return ImageModel(make_recipe("image", values), 1)

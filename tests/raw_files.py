@@ -28,17 +28,18 @@ from scipy.io import savemat
 import senteval
 from contrastbench.domains.graph import data as graphs
 from contrastbench.domains.graph import own as own_graphs
-from contrastbench.domains.image import (
-    DATASETS,
+from contrastbench.domains.image.data import (
     binaries,
     cifar,
+    digits,
     disjoint,
     imagenet,
     matlab,
     transfer_sets,
 )
-from contrastbench.domains.image import data as images
-from contrastbench.domains.image import own as own_images
+from contrastbench.domains.image.data import load as images
+from contrastbench.domains.image.data import own as own_images
+from contrastbench.domains.image.data.datasets import DATASETS
 from contrastbench.domains.sentence import SOURCES
 from contrastbench.domains.sentence import data as sentences
 from contrastbench.domains.sentence import own as own_sentences
@@ -314,28 +315,29 @@ RAW: dict[str, Raw] = {
     "GraphML": Raw(own_graphs.read_folder, files(LISTED), graph("folder:{}/g"), "/g"),
     "edge lists": Raw(own_graphs.read_folder, files(EDGES), graph("folder:{}/g"), "/g"),
     "CIFAR-10": Raw(
-        images.load_cifar, tarred("cifar-10-binary.tar.gz", CIFAR_10), image("CIFAR-10"), "-10"
+        cifar.load_cifar, tarred("cifar-10-binary.tar.gz", CIFAR_10), image("CIFAR-10"), "-10"
     ),
-    "CIFAR-10 unpacked": Raw(images.load_cifar, files(CIFAR_10), image("CIFAR-10"), "-10"),
-    "FC100": Raw(images.load_few_shot, files(CIFAR_100), image("FC100"), "-100"),
-    "STL-10": Raw(images.load_stl, files(STL), image("STL-10"), "stl10_binary"),
+    "CIFAR-10 unpacked": Raw(cifar.load_cifar, files(CIFAR_10), image("CIFAR-10"), "-10"),
+    "CIFAR-10-5k": Raw(cifar.load_first, files(CIFAR_10), image("CIFAR-10-5k"), "-10"),
+    "FC100": Raw(cifar.load_few_shot, files(CIFAR_100), image("FC100"), "-100"),
+    "STL-10": Raw(binaries.load_stl, files(STL), image("STL-10"), "stl10_binary"),
     "Tiny-ImageNet": Raw(
-        images.load_tiny,
+        imagenet.load_tiny,
         files({f"tiny-imagenet-200/{k}": v for k, v in TINY.items()}),
         image("Tiny-ImageNet"),
         "iny-",
         whole=False,
     ),
-    "ImageNet": Raw(images.load_imagenet, files(IMAGENET), image("ImageNet"), "imagenet"),
+    "ImageNet": Raw(imagenet.load_imagenet, files(IMAGENET), image("ImageNet"), "imagenet"),
     "CUB": Raw(
-        images.load_disjoint,
+        disjoint.load_disjoint,
         files({f"CUB_200_2011/images/{k}": v for k, v in CLASSES.items()}),
         image("CUB"),
         "CUB_200",
     ),
-    "CAR": Raw(images.load_disjoint, car, image("CAR"), "cars196", which="*.mat"),
-    "SOP": Raw(images.load_disjoint, files(SOP), image("SOP"), "Stanford"),
-    "Food-101": Raw(images.load_transfer, files(FOOD), image("Food-101"), "food-101"),
+    "CAR": Raw(disjoint.load_disjoint, car, image("CAR"), "cars196", which="*.mat"),
+    "SOP": Raw(disjoint.load_disjoint, files(SOP), image("SOP"), "Stanford"),
+    "Food-101": Raw(transfer_sets.load_transfer, files(FOOD), image("Food-101"), "food-101"),
     "pictures": Raw(
         own_images.read_folder,
         files({f"p/{k}": v for k, v in PICTURES.items()}),
@@ -396,7 +398,7 @@ RAW: dict[str, Raw] = {
     ),
 }
 NO_FILES = {  # readers of something else
-    images.load_embedded: "is embedded",
+    digits.load_embedded: "is embedded",
     own_graphs.read_pyg: "is torch-geometric's, which reads as it likes",
     own_graphs.read_function: "is the user's code",
 }
@@ -406,7 +408,7 @@ def readers() -> set[object]:
     """All that there are."""
     listed: list[dict[str, Any]] = [
         *(own_graphs.READERS, own_images.READERS, own_sentences.READERS, own_tables.READERS),
-        *(images.LOADERS, tables.DECLARED),
+        *({name: images.reader(DATASETS[name]) for name in DATASETS}, tables.DECLARED),
     ]
     known = {reader for table in listed for reader in table.values()}
     return known | {
@@ -429,18 +431,24 @@ def small() -> Iterator[None]:
     """Sets may be as small as they are here."""
     records, exactly = cifar.records, binaries.exactly
 
-    def few_records(name: str, raw: bytes, count: int, labels: int) -> Any:
-        return records(name, raw, count // 100, labels)
+    def few_records(about: Any, raw: bytes, count: int, labels: int) -> Any:
+        return records(about, raw, count // 100, labels)
 
-    def few(name: str, raw: bytes, shape: tuple[int, ...]) -> Any:
+    def few(about: Any, raw: bytes, shape: tuple[int, ...]) -> Any:
         if shape == (100_000,):  # classes that are made, not read
-            return exactly(name, raw[:2], (2,))
-        return exactly(name, raw, (shape[0] // 1000 if shape[0] < 100_000 else 2, *shape[1:]))
+            return exactly(about, raw[:2], (2,))
+        return exactly(about, raw, (shape[0] // 1000 if shape[0] < 100_000 else 2, *shape[1:]))
 
     sizes = {
-        name: replace(DATASETS[name], sizes=(4, 2, 2), content="") for name in disjoint.LAYOUTS
+        **dict.fromkeys(("CUB", "CAR", "SOP"), (4, 2, 2)),
+        **dict.fromkeys(("Tiny-ImageNet", "ImageNet", "Food-101"), (2, 2, 2)),
+        "CIFAR-10": DATASETS["CIFAR-10"].sizes,
+        "CIFAR-10-5k": (10, 50, 10),
     }
-    food = {"Food-101": replace(transfer_sets.DATASETS["Food-101"], sizes=(2, 2, 2))}
+    few_images = {
+        name: replace(DATASETS[name], sizes=size, content="") for name, size in sizes.items()
+    }
+    few_images["FC100"] = replace(DATASETS["FC100"], classes=("w3", "w70"))
     declared = {"CoverType": (15_200, 55), "Higgs-100K": (200, 29), "churn": (12, 3)}
 
     def no_network(*_: object, **__: object) -> Any:
@@ -450,16 +458,11 @@ def small() -> Iterator[None]:
         patch("sklearn.datasets._openml.urlopen", no_network),
         patch("sklearn.datasets._openml.time", SimpleNamespace(sleep=lambda _: None)),  # retries
         patch.object(cifar, "records", few_records),
-        patch.object(cifar, "SMALL_CLASS", {"train": 5, "test": 1}),
-        patch.object(cifar, "TESTED", "w3 w70"),
         patch.object(binaries, "exactly", few),
-        patch.multiple(imagenet, TINY=(2, 2, 2), ALL=(2, 2, 2)),
         patch.object(matlab, "annotations", in_a_fork),
         patch.object(sentences, "SIZES", {}),
-        patch.object(disjoint, "DATASETS", {**disjoint.DATASETS, **sizes}),
-        patch.object(transfer_sets, "DATASETS", {**transfer_sets.DATASETS, **food}),
         patch.multiple(tables, HIGGS_TRAIN=50, HIGGS_TEST=20),
-        patch.dict(DATASETS, {"CIFAR-10": replace(DATASETS["CIFAR-10"], content="")}),
+        patch.dict(DATASETS, few_images),
         patch.dict(
             tables.DATASETS,
             {name: replace(tables.DATASETS[name], sizes=size) for name, size in declared.items()},

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from contrastbench.losses.registry import OURS
+
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("losses", "domains", "benchmarks")
 SOURCES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 OUTPUT = "benchmarks/cli/output.py"  # JSON, and lines by `tell`
+LOSSES_OF = {where.partition(":")[0] for where in OURS.values()}
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
@@ -41,6 +44,20 @@ def test_the_package_list_is_the_folders() -> None:
     }
 
 
+def test_the_package_has_every_file_beside_its_modules() -> None:
+    packaged = {
+        found
+        for package, patterns in PROJECT["tool"]["setuptools"]["package-data"].items()
+        for pattern in patterns
+        for found in ROOT.joinpath(*package.split(".")[1:]).glob(pattern)
+    }
+    for folder in FOLDERS:
+        files = {
+            path for path in (ROOT / folder).rglob("*.*") if path.suffix not in (".py", ".pyc")
+        }
+        assert files <= packaged, f"name these as package data: {files - packaged}"
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports_point_one_way(path: Path) -> None:
     folder = path.relative_to(ROOT).parts[0]
@@ -58,35 +75,61 @@ def test_imports_point_one_way(path: Path) -> None:
         assert modules <= known, "a domain knows pairings, never a loss"
 
 
-ROOMS = (  # of benchmarks, the lowest first: a room imports from those below it
-    "records",
-    "running",
-    "tables",
-    "sweeps",
-    "comparison",
-    "report",
-    "analyses",
-    "perf",
-    "api",
-    "cli",
-)
+LOSS = "a loss"  # where a module of a registered loss stands
+FLOORS = {  # rooms and modules of a folder, the lowest first: each imports from those below it
+    "losses": (
+        *("errors", "pairing", "distributed", "blocks", "tiles", "expectation", "settings"),
+        *("source", "contrast", "ranges", "limits", "expression", "base", "exponential", LOSS),
+        *("own", "registry", "spec", "__init__", "reduction", "laws"),
+    ),
+    "domains": (
+        *(
+            "reading",
+            "strict_yaml",
+            "presets",
+            "random",
+            "progress",
+            "batch_norm",
+            "model",
+            "recipe",
+        ),
+        *("declaration", "scoring", "base", "own", "download", "hub", "registry", "exported"),
+        *("graph", "image", "sentence", "tabular", "__init__"),
+    ),
+    "domains/image": (
+        *("views", "data", "probes", "recipe", "__init__", "preprocessing", "sampling"),
+        *("networks", "scoring", "domain"),
+    ),
+    "benchmarks": (
+        *("records", "running", "tables", "sweeps", "comparison", "report", "analyses", "perf"),
+        *("api", "cli", "__init__"),
+    ),
+}
 
 
-def test_the_rooms_are_the_folders() -> None:
-    folders = {
-        path.name for path in (ROOT / "benchmarks").iterdir() if (path / "__init__.py").exists()
-    }
-    assert folders == set(ROOMS)
-    loose = {path.name for path in (ROOT / "benchmarks").glob("*.py")}
-    assert loose == {"__init__.py"}, "every module stands in a room"
+@pytest.mark.parametrize("folder", FLOORS)
+def test_each_module_has_a_floor(folder: str) -> None:
+    assert {floor_of(folder, module_of(path)) for path in files_of(folder)} == set(FLOORS[folder])
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_no_arrow_points_up(room: str) -> None:
-    for path in (ROOT / "benchmarks" / room).rglob("*.py"):
-        used = {name.split(".")[1] for name in imports(path) if name.startswith("benchmarks.")}
-        higher = set(ROOMS[ROOMS.index(room) + 1 :])
-        assert not used & higher, f"{path} imports from a higher room"
+@pytest.mark.parametrize("folder", FLOORS)
+def test_no_arrow_points_up(folder: str) -> None:
+    modules = {module_of(path): path for path in files_of(folder)}
+    for name, path in modules.items():
+        above = FLOORS[folder][FLOORS[folder].index(floor_of(folder, name)) + 1 :]
+        used = {floor_of(folder, module) for module in arrows_of(path, modules)}
+        assert not used & set(above), f"{path} imports from a higher floor of {folder}"
+
+
+def files_of(folder: str) -> list[Path]:
+    """Return the sources in a folder and its folders."""
+    return [path for path in SOURCES if path.is_relative_to(ROOT / folder)]
+
+
+def floor_of(folder: str, module: str) -> str:
+    """Return the room or the module of a folder that a module is in or is."""
+    name = module.removeprefix(folder.replace("/", ".")).lstrip(".").partition(".")[0]
+    return LOSS if folder == "losses" and name in LOSSES_OF else name or "__init__"
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

@@ -17,7 +17,7 @@ from contrastbench.benchmarks.running.interruption import end_on_sigterm
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run
 from contrastbench.domains.graph import data as graphs
-from contrastbench.domains.image import data as images
+from contrastbench.domains.image.data import digits
 from contrastbench.domains.registry import declaration, domain_class
 from contrastbench.domains.scoring import linear, logistic, svm
 from contrastbench.domains.sentence import graded
@@ -81,12 +81,12 @@ def prepare() -> None:
     logistic.C_GRID, linear.EPOCHS = (1.0,), 2
     for module, name in (
         (environment, "installed"),
-        *((graphs, "motif_graphs"), (images, "load_digits"), (graded, "training_sentences")),
+        *((graphs, "motif_graphs"), (digits, "load_digits"), (graded, "training_sentences")),
     ):
         setattr(module, name, cache(getattr(module, name)))
     environment.environment(torch.device("cpu"))
     graphs.motif_graphs()
-    images.load_digits()
+    digits.load_digits()
     graded.vocabulary()
     for domain in RECIPES:
         domain_class(domain)

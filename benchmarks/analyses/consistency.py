@@ -27,8 +27,8 @@ from contrastbench.benchmarks.comparison.statistics import mean_std
 from contrastbench.benchmarks.report.plots import COLORS
 from contrastbench.benchmarks.running.devices import open_device
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.domains.base import generator
 from contrastbench.domains.progress import Progress
+from contrastbench.domains.random import generator
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import same_class, unit

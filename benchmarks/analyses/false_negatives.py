@@ -34,8 +34,8 @@ from contrastbench.benchmarks.analyses.laboratory import Laboratory, made
 from contrastbench.benchmarks.analyses.plots import figure, legend
 from contrastbench.benchmarks.report.plots import COLORS, MARKERS
 from contrastbench.benchmarks.running.training import Diverged
-from contrastbench.domains.base import generator
 from contrastbench.domains.progress import Progress
+from contrastbench.domains.random import generator
 from contrastbench.losses.base import Loss, Scores, block_scores
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.errors import UserError

@@ -14,7 +14,7 @@ from contrastbench.benchmarks.analyses import output
 from contrastbench.benchmarks.analyses.laboratory import Laboratory, made
 from contrastbench.benchmarks.analyses.plots import figure, legend
 from contrastbench.benchmarks.running.training import Diverged
-from contrastbench.domains.base import generator
+from contrastbench.domains.random import generator
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.spec import LossSpec
 

@@ -106,7 +106,7 @@ def fetch(name: str | None, data_root: Path | None) -> str:
     from contrastbench.domains import registry
 
     for domain, about in registry.loaded().items():
-        known = about.corpora | about.datasets
+        known = {**about.corpora, **about.datasets}
         kinds = {source.kind for source in about.sources if source.fetch}
         if name and (known[name].url if name in known else name.partition(":")[0] in kinds):
             return registry.fetch(domain, name, data_root)

@@ -99,7 +99,7 @@ def kind_text(kind: Any) -> str:
 def data(data_root: Path | None = None) -> Iterator[str]:
     """Yield datasets and corpora with their places and sizes, and a user's own kinds."""
     for domain, about in registry.loaded().items():
-        for dataset in (about.datasets | about.corpora).values():
+        for dataset in {**about.datasets, **about.corpora}.values():
             there = whereabouts(dataset, data_root)
             yield f"{dataset.name:20} {domain:9} {there:12} {dataset.summary}"
         for source in about.sources:

@@ -313,7 +313,7 @@ def multiplied(work: Work, dtype: torch.dtype) -> float:
 def stepped(work: Work, precision: str) -> tuple[float, float]:
     """Floating-point operations and images a second of SimCLR's step on images of 32 pixels."""
     from contrastbench.domains.image import ImageRecipe
-    from contrastbench.domains.image.encoder import ImageModel
+    from contrastbench.domains.image.networks.model import ImageModel
     from contrastbench.losses import both_views
 
     width = 0.0625 if work.small else 1.0

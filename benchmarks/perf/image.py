@@ -17,14 +17,14 @@ from torch import Tensor
 from torchvision import transforms
 
 from contrastbench.benchmarks.perf.timing import CPU, seconds
-from contrastbench.domains.base import generator
 from contrastbench.domains.image import ImageRecipe
-from contrastbench.domains.image.data import load
-from contrastbench.domains.image.encoder import ImageModel
-from contrastbench.domains.image.images import CIFAR_MEAN, CIFAR_STD, ImageFiles
-from contrastbench.domains.image.policies import Kind, Policy, policy
-from contrastbench.domains.image.spatial import to_float
-from contrastbench.domains.image.views import augment, erase_some, normalise
+from contrastbench.domains.image.data.images import CIFAR_MEAN, CIFAR_STD, ImageFiles
+from contrastbench.domains.image.data.load import load
+from contrastbench.domains.image.networks.model import ImageModel
+from contrastbench.domains.image.views.policies import Kind, Policy, policy
+from contrastbench.domains.image.views.spatial import to_float
+from contrastbench.domains.image.views.transforms import augment, erase_some, normalise
+from contrastbench.domains.random import generator
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import both_views, get_loss
 

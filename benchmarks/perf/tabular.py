@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from contrastbench.benchmarks.perf.timing import CPU, seconds
-from contrastbench.domains.base import generator
+from contrastbench.domains.random import generator
 from contrastbench.domains.registry import make_recipe
 from contrastbench.domains.tabular import TabularRecipe
 from contrastbench.domains.tabular.domain import Batch, TabularDomain

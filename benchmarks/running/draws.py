@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 
-from contrastbench.domains.base import generator
+from contrastbench.domains.random import generator
 
 
 @contextmanager

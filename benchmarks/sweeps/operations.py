@@ -16,6 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.domains.base import HasClasses
+from contrastbench.domains.declaration import Parts
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import declaration, domain_class
 from contrastbench.losses.registry import get_loss
@@ -45,43 +46,6 @@ FEW: dict[str, dict[str, Any]] = {  # samples that are alike: a few tell what ma
 }
 STAND_INS = {"graph": "motifs"}  # where it is not the domain's default
 NAMES = {"bert-base-uncased": "BertConfig", "roberta-base": "RobertaConfig"}  # as these are
-
-
-class Parts(NamedTuple):
-    """Samples of a set: trained on, those that fit a probe or choose the model, and scored ones."""
-
-    trained: int
-    fitted: int
-    scored: int
-
-
-PARTS = {
-    "CIFAR-10": Parts(50_000, 50_000, 10_000),
-    "CIFAR-10-5k": Parts(5_000, 5_000, 1_000),
-    "CIFAR-100": Parts(50_000, 50_000, 10_000),
-    "STL-10": Parts(105_000, 5_000, 8_000),
-    "Tiny-ImageNet": Parts(100_000, 100_000, 10_000),
-    "ImageNet-100": Parts(126_689, 126_689, 5_000),
-    "ImageNet": Parts(1_281_167, 1_281_167, 50_000),
-    "CoverType": Parts(15_120, 15_120, 565_892),
-    "Higgs-100K": Parts(100_000, 100_000, 500_000),
-    "CUB": Parts(5_864, 0, 5_924),
-    "CUB-50": Parts(1_402, 0, 1_487),
-    "CAR": Parts(8_054, 0, 8_131),
-    "Cars196": Parts(4_052, 0, 4_092),
-    "SOP": Parts(59_551, 0, 60_502),
-    "Omniglot": Parts(19_280, 0, 13_180),
-    "FC100": Parts(48_000, 0, 12_000),
-    "Food-101": Parts(75_750, 75_750, 25_250),
-    "SUN397": Parts(19_850, 19_850, 19_850),
-    "Stanford-Cars": Parts(8_144, 8_144, 8_041),
-    "FGVC-Aircraft": Parts(6_667, 6_667, 3_333),
-    "DTD": Parts(3_760, 3_760, 1_880),
-    "Oxford-Pets": Parts(3_680, 3_680, 3_669),
-    "Caltech-101": Parts(3_030, 3_030, 5_647),
-    "Flowers-102": Parts(2_040, 2_040, 6_149),
-    "sts": Parts(1_000_000, 3_000, 37_700),
-}
 
 
 class Sample(NamedTuple):
@@ -122,11 +86,9 @@ def operations(experiment: Experiment) -> Operations | None:
 
 
 def parts_of(experiment: Experiment) -> Parts | None:
-    """The samples of the experiment's set; all graphs of a set are trained on and scored."""
+    """Return the samples of the experiment's set, as its declaration counts them."""
     declared = declaration(experiment.domain).datasets.get(experiment.dataset)
-    if experiment.domain == "graph" and declared and declared.sizes:
-        return Parts(declared.sizes[0], 0, declared.sizes[0])
-    return PARTS.get(experiment.dataset)
+    return declared.parts if declared else None
 
 
 def thinned(parts: Parts, domain: str, limit: int | None) -> Parts:

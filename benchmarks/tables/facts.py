@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from contrastbench.benchmarks.records.moment import remembered
-from contrastbench.benchmarks.tables import catalogue, strict_yaml
+from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.protocol import SharedProtocol, Statement
-from contrastbench.benchmarks.tables.strict_yaml import Document
 from contrastbench.benchmarks.tables.table import Table
+from contrastbench.domains import strict_yaml
 from contrastbench.domains.registry import check_domain, declaration
+from contrastbench.domains.strict_yaml import Document
 from contrastbench.losses.errors import unknown
 
 FOLDER = "protocols"  # beside the tables

@@ -6,12 +6,13 @@ A published one, a user's own, or a sweep file, which becomes a table without a 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from contrastbench.benchmarks.tables import catalogue, strict_yaml, sweep_file
+from contrastbench.benchmarks.tables import catalogue, sweep_file
 from contrastbench.benchmarks.tables.published import published
 from contrastbench.benchmarks.tables.same import recognised
-from contrastbench.benchmarks.tables.strict_yaml import Document
 from contrastbench.benchmarks.tables.sweep_file import SMOKE, Given, SweepFile
 from contrastbench.benchmarks.tables.table import Row, Table
+from contrastbench.domains import strict_yaml
+from contrastbench.domains.strict_yaml import Document
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.spec import LossSpec
 

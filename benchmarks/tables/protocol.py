@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from contrastbench.benchmarks.tables.strict_yaml import Strict
+from contrastbench.domains.strict_yaml import Strict
 
 OPEN = "open"
 PRINTED = r"(paper|code|reported by others) \(.+\)"

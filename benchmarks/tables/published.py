@@ -5,9 +5,9 @@ from contextlib import suppress
 from typing import Any
 
 from contrastbench.benchmarks.tables import facts
-from contrastbench.benchmarks.tables.strict_yaml import Document
 from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.domains.registry import check_domain, make_recipe
+from contrastbench.domains.strict_yaml import Document
 from contrastbench.losses.errors import UserError, unknown
 
 

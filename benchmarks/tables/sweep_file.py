@@ -29,7 +29,6 @@ from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.tables import hypercube
 from contrastbench.benchmarks.tables.controls import with_controls
 from contrastbench.benchmarks.tables.grid import twice
-from contrastbench.benchmarks.tables.strict_yaml import Document, Strict
 from contrastbench.benchmarks.tables.table import Column, Row, Table, Tune
 from contrastbench.domains.registry import (
     DOMAINS,
@@ -38,6 +37,7 @@ from contrastbench.domains.registry import (
     declaration,
     make_recipe,
 )
+from contrastbench.domains.strict_yaml import Document, Strict
 from contrastbench.losses.errors import UserError, unknown
 from contrastbench.losses.registry import SUPERVISED, losses
 from contrastbench.losses.spec import LossSpec

@@ -13,8 +13,8 @@ from contrastbench.benchmarks.records.moment import remembered
 from contrastbench.benchmarks.records.seeds import SEEDS
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.protocol import Printed, Protocol
-from contrastbench.benchmarks.tables.strict_yaml import ByProgram, Strict
 from contrastbench.domains.registry import declaration
+from contrastbench.domains.strict_yaml import ByProgram, Strict
 from contrastbench.losses.spec import LossSpec
 
 # ends the name of a metric for which something was chosen on the test set

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from contrastbench.domains import exported
-from contrastbench.domains.base import Domain, Evaluation, generator
+from contrastbench.domains.base import Domain, Evaluation
 from contrastbench.domains.graph import DATASETS, GraphRecipe
 from contrastbench.domains.graph.data import MAX_DEGREE, Graphs, counts
 from contrastbench.domains.graph.encoder import (
@@ -22,6 +22,7 @@ from contrastbench.domains.graph.encoder import (
 from contrastbench.domains.graph.own import load
 from contrastbench.domains.graph.views import add_loops, augment
 from contrastbench.domains.model import together
+from contrastbench.domains.random import generator
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.svm import check_folds, linear_folds, svm_folds
 from contrastbench.losses.contrast import Contrast, other_view, part_of, same_class

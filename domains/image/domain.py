@@ -11,32 +11,28 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from contrastbench.domains.base import Domain, Evaluation, generator
-from contrastbench.domains.image import ImageRecipe
-from contrastbench.domains.image.data import load
-from contrastbench.domains.image.decode import forget
-from contrastbench.domains.image.encoder import ImageModel
-from contrastbench.domains.image.encoders import Encoder, export
-from contrastbench.domains.image.evaluation import (
-    PROBES,
-    Croppable,
-    Model,
-    Preprocessing,
-    check_fits_classifiers,
-    split,
-    trained_probe,
-)
-from contrastbench.domains.image.policies import policies
-from contrastbench.domains.image.protocols import check_classes as check_protocol
-from contrastbench.domains.image.protocols import scored
+from contrastbench.domains.base import Domain, Evaluation
+from contrastbench.domains.image.data.decode import forget
+from contrastbench.domains.image.data.images import Croppable
+from contrastbench.domains.image.data.load import load
+from contrastbench.domains.image.networks.encoders import Encoder, export
+from contrastbench.domains.image.networks.model import ImageModel
+from contrastbench.domains.image.preprocessing import Model, Preprocessing, policies
+from contrastbench.domains.image.probes import PROBES
+from contrastbench.domains.image.recipe import ImageRecipe
 from contrastbench.domains.image.sampling import (
     Pool,
     balanced,
     check_balance,
     check_batch,
     check_classes,
+    split,
 )
+from contrastbench.domains.image.scoring.linear_probe import policy_of, train
+from contrastbench.domains.image.scoring.protocols import check_classes as check_protocol
+from contrastbench.domains.image.scoring.protocols import check_fits_classifiers, scored
 from contrastbench.domains.model import Raw, together
+from contrastbench.domains.random import generator
 from contrastbench.domains.scoring.classifiers import (
     Classifier,
     Labelled,
@@ -52,8 +48,7 @@ from contrastbench.losses.errors import UserError, tell
 
 TINY_SIZE = 16  # pixels a side up to which one thread is the fastest
 BEST_ON_TEST = "accuracy_best_epoch_on_test"  # the metric that AttentionNCE's code reports
-# probes, and what they are scored by besides
-OF_IMAGENET, TOP_5 = ("renyicl-imagenet", "simclr-imagenet"), "top_5"
+TOP_5 = "top_5"
 
 
 @dataclass(frozen=True)
@@ -169,7 +164,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         """(steps, batch) numbers of images: of all in turn, or balanced over classes."""
         size, steps = self.recipe.batch_size, self.steps()
         if self.recipe.pairing == "balanced":
-            labels, alike = self.splits["train"].labels, 1 + self.recipe.positives
+            labels, alike = self.splits["train"].labels, self.recipe.alike
             return torch.stack([balanced(labels, size // alike, alike, rng) for _ in range(steps)])
         order = torch.randperm(len(self.pool), generator=rng, device=self.device)
         return order[: steps * size].view(-1, size)
@@ -289,10 +284,10 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         Where the encoder's statistics move, its features are made anew each time, as the released
         codes do: with the recipe of a paper, a few percent of the time of the encoder's training.
         """
-        probe = trained_probe(self.recipe)
+        probe = self.recipe.probe_on_views
         held_out = [name for name in self.splits if name != "train"]
         by_epoch: dict[str, list[float]] = {name: [] for name in held_out}
-        if self.recipe.probe in OF_IMAGENET:
+        if probe.top_5:
             by_epoch[TOP_5] = []
 
         def score(moved: Model, classifier: Classifier) -> None:
@@ -303,8 +298,8 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
                 by_epoch[TOP_5].append(accuracy_within(classifier, rows["test"], 5))
 
         images, columns = self.splits["train"], rows["train"].x.shape[1]
-        kind = probe.policy(self.recipe)
-        probe.train(model, images, columns, self.preprocessing, kind, self.seed, score)
+        kind = policy_of(probe, self.recipe)
+        train(probe, model, images, columns, self.preprocessing, kind, self.seed, score)
         return by_epoch
 
     def evaluation(

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from contrastbench.domains.image import ImageRecipe
-from contrastbench.domains.image.evaluation import Croppable, Split
-from contrastbench.domains.image.images import ImageFiles, Images
-from contrastbench.domains.image.policies import Policy
+from contrastbench.domains.image.data.images import Croppable, ImageFiles, Images, Split
+from contrastbench.domains.image.recipe import ImageRecipe
+from contrastbench.domains.image.views.policies import Policy
+from contrastbench.domains.random import generator
 from contrastbench.losses.errors import UserError
 
 
@@ -78,7 +78,7 @@ def balanced(labels: Tensor, classes: int, alike: int, rng: torch.Generator) -> 
 
 def check_balance(labels: Tensor, recipe: ImageRecipe) -> None:
     """Raise unless there are as many classes as a balanced batch has, and two at least."""
-    alike, there = 1 + recipe.positives, len(labels.unique())
+    alike, there = recipe.alike, len(labels.unique())
     if not 2 <= recipe.batch_size // alike <= there:
         raise UserError(
             f"{recipe.batch_size} images, {alike} of each class, are of "
@@ -108,3 +108,26 @@ def check_batch(images: int, recipe: ImageRecipe) -> None:
             f"{images} training images do not fill a batch: "
             f"give --recipe batch_size={max(2, images // 2)}"
         )
+
+
+def split(
+    images: Split, share: float, seed: int, limit: int | None = None
+) -> tuple[Split, Split | None]:
+    """The rest, and a stratified share drawn by the seed; `limit` keeps so many of all.
+
+    Raises:
+        UserError: the part is empty.
+    """
+    rng = generator(torch.device("cpu"), seed)
+    rows = torch.randperm(len(images), generator=rng)[:limit]
+    labels = images.labels.cpu()[rows]
+    if share == 0:
+        return images.select(rows.to(images.labels.device)), None
+    members = [rows[labels == label] for label in labels.unique()]
+    halves = [member.tensor_split([round(share * len(member))]) for member in members]
+    out, kept = (torch.cat(part) for part in zip(*halves, strict=True))
+    if len(out) == 0:
+        raise UserError(
+            f"{share} of {len(rows)} images leaves classes empty: give another --recipe validation"
+        )
+    return images.select(kept.to(images.labels.device)), images.select(out.to(images.labels.device))

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler, MultiStepLR
 
-from contrastbench.domains.base import generator
 from contrastbench.domains.progress import Progress
+from contrastbench.domains.random import generator
 from contrastbench.domains.scoring.classifiers import Classifier, Labelled, accuracy, standardiser
 from contrastbench.losses.errors import UserError
 

@@ -17,7 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from contrastbench.domains import own as owned
-from contrastbench.domains.base import Domain, Evaluation, generator
+from contrastbench.domains.base import Domain, Evaluation
+from contrastbench.domains.random import generator
 from contrastbench.domains.sentence import (
     OWN_CORPUS,
     SentenceRecipe,

@@ -8,7 +8,6 @@ from itertools import chain
 import torch
 from torch import Tensor, nn
 
-from contrastbench.domains.base import unwaited
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.sentence.checkpoint import Checkpoint
 from contrastbench.domains.sentence.data import check_text
@@ -149,3 +148,9 @@ def tokenized(
         "empty": empty,
         "with_nul": nul,
     }
+
+
+def unwaited(tensor: Tensor, device: torch.device) -> Tensor:
+    """Copy the tensor to the device without waiting for the copy."""
+    pinned = tensor.pin_memory() if device.type == "cuda" else tensor
+    return pinned.to(device, non_blocking=True)

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from contrastbench.domains import exported
-from contrastbench.domains.base import Domain, Evaluation, generator
+from contrastbench.domains.base import Domain, Evaluation
 from contrastbench.domains.declaration import TestPart
 from contrastbench.domains.model import Raw, together
+from contrastbench.domains.random import generator
 from contrastbench.domains.scoring.boosting import boosting
 from contrastbench.domains.scoring.classifiers import Classifier, Labelled, accuracy
 from contrastbench.domains.scoring.linear import linear, plain

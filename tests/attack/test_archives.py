@@ -24,10 +24,10 @@ import made_images
 from contrastbench.domains import reading
 from contrastbench.domains.graph import data as graphs
 from contrastbench.domains.graph import own as own_graphs
-from contrastbench.domains.image import archives, cifar, decode, imagenet
-from contrastbench.domains.image import data as images
-from contrastbench.domains.image import own as own_images
-from contrastbench.domains.image.datasets import DATASETS
+from contrastbench.domains.image.data import archives, cifar, decode
+from contrastbench.domains.image.data import load as images
+from contrastbench.domains.image.data import own as own_images
+from contrastbench.domains.image.data.datasets import DATASETS
 from contrastbench.domains.sentence import data as sentences
 from contrastbench.domains.sentence.transfer import tasks
 from contrastbench.losses import UserError
@@ -122,7 +122,9 @@ def readers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offline: None) -> d
     monkeypatch.setattr(reading.member, "__defaults__", (MOST,))
     monkeypatch.setattr(decode, "PACKED", MOST)
     monkeypatch.setattr(sentences, "SIZES", {})
-    monkeypatch.setattr(imagenet, "TINY", (2, 2, 2))
+    monkeypatch.setitem(
+        DATASETS, "Tiny-ImageNet", replace(DATASETS["Tiny-ImageNet"], sizes=(2, 2, 2))
+    )
     whole = cifar.records
     monkeypatch.setattr(
         cifar, "records", lambda name, raw, count, labels: whole(name, raw, count // 1000, labels)

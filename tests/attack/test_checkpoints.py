@@ -14,9 +14,9 @@ import hostile
 
 pytest.importorskip("torchvision")
 from contrastbench.benchmarks.running import checkpoints
-from contrastbench.domains.image import encoders, pretrained
-from contrastbench.domains.image.encoder import ImageModel
-from contrastbench.domains.image.evaluation import Preprocessing
+from contrastbench.domains.image.networks import encoders, pretrained
+from contrastbench.domains.image.networks.model import ImageModel
+from contrastbench.domains.image.preprocessing import Preprocessing
 from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.domains.sentence import graded
 from contrastbench.domains.sentence.checkpoint import load_checkpoint

@@ -29,9 +29,10 @@ import pandas as pd
 from PIL import Image
 
 import made_images
-from contrastbench.domains.image import cifar, data, decode, imagenet
-from contrastbench.domains.image import own as image_own
-from contrastbench.domains.image.datasets import DATASETS
+from contrastbench.domains.image.data import cifar, decode
+from contrastbench.domains.image.data import load as data
+from contrastbench.domains.image.data import own as image_own
+from contrastbench.domains.image.data.datasets import DATASETS
 
 ROWS = "".join(f"{k},{('red', 'blue')[k % 2]},{('no', 'yes')[k % 2]}\n" for k in range(40))
 
@@ -133,13 +134,17 @@ def declared(name: str, root: Path) -> Callable[[], str]:
 def test_a_zip_of_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "tiny-imagenet-200.zip"
     noisy_zip(path, tiny_files())
-    monkeypatch.setattr(imagenet, "TINY", (2, 2, 2))
+    monkeypatch.setitem(
+        DATASETS, "Tiny-ImageNet", replace(DATASETS["Tiny-ImageNet"], sizes=(2, 2, 2))
+    )
     read = declared("Tiny-ImageNet", tmp_path)
     assert attack(path, read, flips=200, named="iny-", checked=True) > 100
 
 
 def test_lists_beside_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(imagenet, "TINY", (2, 2, 2))
+    monkeypatch.setitem(
+        DATASETS, "Tiny-ImageNet", replace(DATASETS["Tiny-ImageNet"], sizes=(2, 2, 2))
+    )
     made_images.as_folder(tmp_path, tiny_files())
     for name in ("wnids.txt", "val/val_annotations.txt"):
         path, read = tmp_path / "tiny-imagenet-200" / name, declared("Tiny-ImageNet", tmp_path)

@@ -1,5 +1,6 @@
 """Recipes from the command line's values: presets, and one line for a mistake."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import yaml
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.protocol import OPEN, SharedProtocol
+from contrastbench.domains.presets import Presets
 from contrastbench.domains.registry import DOMAINS, declaration, make_recipe
 from contrastbench.domains.tabular import TabularRecipe
 from contrastbench.losses import UserError
@@ -139,3 +141,18 @@ def test_a_mistake_is_one_line(domain: str, values: dict, message: str) -> None:
     with pytest.raises(UserError, match=message) as error:
         make_recipe(domain, values)
     assert "\n" not in str(error.value)
+
+
+def test_a_file_of_presets_is_read_strictly_and_when_it_is_asked(tmp_path: Path) -> None:
+    path = tmp_path / "presets.yaml"
+    later = Presets(path)
+    path.write_text("a: {lr: 1e-3}\nb: {}\n")
+    assert dict(later) == {"a": {"lr": 0.001}, "b": {}}
+    for text, message in (
+        ("a: {lr: 1}\na: {lr: 2}\n", r"presets\.yaml:2: the key 'a' was given in line 1"),
+        ("a: {lr: 1, lr: 2}\n", r"presets\.yaml:1: the key 'lr' was given"),
+        ("a: 3\n", "is no mapping of presets"),
+    ):
+        path.write_text(text)
+        with pytest.raises(UserError, match=message):
+            len(Presets(path))

@@ -50,7 +50,8 @@ NO_IMPORT = declared(adapter="pointset_wrong:PointDomain")
 """
 ADAPTER = """
 import torch
-from contrastbench.domains.base import Domain, Evaluation, generator
+from contrastbench.domains.base import Domain, Evaluation
+from contrastbench.domains.random import generator
 from contrastbench.losses import both_views
 
 

@@ -56,9 +56,9 @@ def test_files_reach_the_device_as_they_are(
 ) -> None:
     """Through pinned memory, unwaited for, and used at once."""
     pytest.importorskip("PIL")
-    from contrastbench.domains.image import files
-    from contrastbench.domains.image.data import load
-    from contrastbench.domains.image.images import ImageFiles
+    from contrastbench.domains.image.data import files
+    from contrastbench.domains.image.data.images import ImageFiles
+    from contrastbench.domains.image.data.load import load
     from made_images import CPU, folder
 
     expected = load(f"folder:{folder(tmp_path, count=40)}", 16, None, CPU)[0].train

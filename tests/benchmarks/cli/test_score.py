@@ -12,9 +12,10 @@ pytest.importorskip("PIL")
 from contrastbench.benchmarks.records import exports
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.domains.base import Exports
-from contrastbench.domains.image import DECLARATION, fine_tuning, protocols
+from contrastbench.domains.image import DECLARATION
 from contrastbench.domains.image.domain import ImageDomain
-from contrastbench.domains.image.encoders import open_encoder
+from contrastbench.domains.image.networks.encoders import open_encoder
+from contrastbench.domains.image.scoring import fine_tuning, protocols
 from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.domains.scoring.few_shot import few_shot
 from contrastbench.losses import UserError

@@ -30,7 +30,7 @@ from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import make_loss, open_domain
 from contrastbench.benchmarks.running.training import AnyDomain, History, Look, train
 from contrastbench.domains.base import Evaluation
-from contrastbench.domains.image import evaluation as image_evaluation
+from contrastbench.domains.image.probes import PROBES
 from contrastbench.domains.registry import declaration
 from contrastbench.domains.scoring import linear
 from contrastbench.domains.sentence import encoding, graded, transfer
@@ -205,12 +205,12 @@ def test_classifiers_of_tables_score_as_on_the_cpu(
     assert ours == theirs
 
 
-@pytest.mark.parametrize("probe", image_evaluation.PROBES)
+@pytest.mark.parametrize("probe", PROBES)
 def test_classifiers_of_images_score_as_on_the_cpu(
     probe: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    short = replace(image_evaluation.PROBES[probe], epochs=2, batch=48)
-    monkeypatch.setitem(image_evaluation.PROBES, probe, short)
+    short = replace(PROBES[probe], epochs=2, batch=48)
+    monkeypatch.setitem(PROBES, probe, short)
     recipe = {"probe": probe, "validation": 0.2, "test_size": 12}
     ours, theirs = (scored("image", recipe, device) for device in (SHADOW, CPU))
     assert ours == theirs

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from contrastbench.benchmarks.perf.shadow import Counts, ShadowTensor, counting, shadow
-from contrastbench.domains.base import generator
+from contrastbench.domains.random import generator
 
 SHADOW = shadow()
 

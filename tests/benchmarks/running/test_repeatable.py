@@ -67,7 +67,7 @@ def test_a_cell_asks_for_none(
     experiment = Experiment(name, about.default, LossSpec("adnce"), {**about.tiny, **values})
     domain = open_domain(experiment, 0, None, torch.device("cpu"))
     if name == "image":
-        from contrastbench.domains.image.evaluation import PROBES
+        from contrastbench.domains.image.probes import PROBES
 
         monkeypatch.setitem(PROBES, "paper", replace(PROBES["paper"], epochs=1))
     with Asked() as asked:

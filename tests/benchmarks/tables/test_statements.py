@@ -12,7 +12,6 @@ from contrastbench.benchmarks.tables.audit import DEVIATES, LEFT_OPEN, SAME, Fin
 from contrastbench.benchmarks.tables.catalogue import names
 from contrastbench.benchmarks.tables.places import Place
 from contrastbench.benchmarks.tables.table import Table
-from contrastbench.domains.image.domain import OF_IMAGENET
 
 
 class Stated(NamedTuple):
@@ -204,7 +203,7 @@ def test_top_5_is_asked_of_classifiers_that_have_it(name: str) -> None:
     for row in table.rows:
         for column in filter(lambda column: table.runnable(row, column), table.columns):
             if table.metric_of(column) == "top_5":
-                assert table.experiment(row, column).full_recipe.probe in OF_IMAGENET
+                assert table.experiment(row, column).full_recipe.probe_on_views.top_5
 
 
 def test_dasl_is_run_on_imagenet() -> None:

@@ -6,7 +6,6 @@ import itertools
 import pytest
 import torch
 
-from contrastbench.domains.base import generator
 from contrastbench.domains.graph import GraphRecipe
 from contrastbench.domains.graph.data import Graphs, load, union
 from contrastbench.domains.graph.encoder import (
@@ -18,6 +17,7 @@ from contrastbench.domains.graph.encoder import (
     Sizes,
 )
 from contrastbench.domains.graph.views import add_loops, augment
+from contrastbench.domains.random import generator
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,10 @@ from itertools import combinations
 import pytest
 import torch
 
-from contrastbench.domains.base import generator
 from contrastbench.domains.graph import GraphRecipe
 from contrastbench.domains.graph.data import Graphs, load, union
 from contrastbench.domains.graph.views import OPERATIONS, add_loops, augment, draw_operation, sample
+from contrastbench.domains.random import generator
 
 CPU = torch.device("cpu")
 

@@ -14,13 +14,14 @@ from contrastbench.benchmarks.running.runner import run
 from contrastbench.benchmarks.running.training import train
 from contrastbench.benchmarks.tables.table import ON_TEST
 from contrastbench.domains.image import domain as image
-from contrastbench.domains.image import evaluation
+from contrastbench.domains.image import preprocessing
+from contrastbench.domains.image.data.images import CIFAR_MEAN, CIFAR_STD, Images, on_device
 from contrastbench.domains.image.domain import BEST_ON_TEST, ImageDomain
-from contrastbench.domains.image.evaluation import PROBES, Probe
-from contrastbench.domains.image.images import CIFAR_MEAN, CIFAR_STD, Images, on_device
-from contrastbench.domains.image.policies import Policy, policies, published
+from contrastbench.domains.image.preprocessing import policies
+from contrastbench.domains.image.probes import PROBES, Probe
 from contrastbench.domains.image.sampling import Pool
-from contrastbench.domains.image.views import normalise
+from contrastbench.domains.image.views.policies import Policy
+from contrastbench.domains.image.views.transforms import normalise
 from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.domains.scoring.classifiers import Classifier
 from contrastbench.losses import UserError, get_loss
@@ -105,7 +106,7 @@ def test_views_are_by_the_recipes_policies_one_after_the_other(
         domain(preset="renyicl-imagenet", local_crops=2, size=32, local_size=16, batch_size=32),
         [],
     )
-    monkeypatch.setattr(evaluation, "recolour", lambda x, kind, rng: seen.append(kind) or x)
+    monkeypatch.setattr(preprocessing, "recolour", lambda x, kind, rng: seen.append(kind) or x)
     views = d.views(d.splits["train"].select(torch.arange(2)), torch.Generator())
     expected = [replace(kind, fill=CIFAR_MEAN) for kind in policies(d.recipe)]
     assert seen == expected, "RandAugment moves in the mean colour"
@@ -123,41 +124,6 @@ def test_boxes_are_erased_behind_the_normalisation() -> None:
     assert calm.max() < 3.1
     same = (noisy == calm).flatten(1).all(1).float().mean().item()
     assert same < 0.9, "one view in five has a box"
-
-
-def test_the_views_of_simclr_on_imagenet_are_those_of_its_appendix_a() -> None:
-    """Jitter of 0.8, 0.8, 0.8, 0.2 in strength 1, blur of every second view."""
-    recipe = make_recipe("image", {"preset": "simclr-imagenet"})
-    strength = {"jitter": 0.8, "strength": (0.8, 0.8, 0.8, 0.2), "grey": 0.2}
-    view = Policy(224, scale=(0.08, 1.0), flip=0.5, blur=0.5, **strength)
-    assert policies(recipe) == [view, view]
-    small = make_recipe("image", {"preset": "simclr-imagenet", "jitter_strength": 0.5})
-    assert policies(small)[0].strength == (0.4, 0.4, 0.4, 0.1)
-
-
-def test_the_views_of_renyicl_on_imagenet_are_those_of_b3_and_its_code() -> None:
-    """Jitter of 0.4, 0.4, 0.2, 0.1; blur and solarisation differ; local crops have less."""
-
-    def found(**values: object) -> list[Policy]:
-        return policies(make_recipe("image", {"preset": "renyicl-imagenet", **values}))
-
-    shared = {"flip": 0.5, "jitter": 0.8, "strength": (0.4, 0.4, 0.2, 0.1), "grey": 0.2}
-    whole = {**shared, "size": 224, "scale": (0.2, 1.0), "randaugment": (2, 10.0)}
-    first, second = Policy(**whole, blur=1.0), Policy(**whole, blur=0.1, solarise=0.2)
-    local = Policy(**shared, size=96, scale=(0.05, 0.2), blur=0.1)
-    assert found() == found(views="hard") == [first, second, *[local] * 6], (
-        "no RandomErasing with multi-crop"
-    )
-    hard = [replace(kind, erasing=0.2) for kind in (first, second)]
-    assert found(views="hard", local_crops=0) == hard, "both without it"
-    plain = [replace(kind, randaugment=None) for kind in (first, second)]
-    assert found(views="base", local_crops=0, randaugment=None) == plain
-
-
-def test_other_recipes_have_one_policy_for_all_views() -> None:
-    for values in ({}, {"views": "hard", "positives": 3}, {"preset": "attentionnce"}):
-        recipe = make_recipe("image", values)
-        assert policies(recipe) == [published(recipe)] * (2 + recipe.positives)
 
 
 def test_multi_crop_meets_the_keys_of_the_other_view_and_its_own_instance() -> None:
@@ -269,7 +235,7 @@ def test_a_trained_probe_gets_the_blur_of_the_training(monkeypatch: pytest.Monke
         seen.append(kind.blur)
         score(model, Classifier(lambda x: torch.zeros(len(x))))
 
-    monkeypatch.setattr(Probe, "train", record)
+    monkeypatch.setattr(image, "train", record)
     d.evaluate(d.model())
     assert seen == [0.3]
 
@@ -286,9 +252,7 @@ def test_test_images_may_be_larger_than_the_crops_of_the_training(
         {name: (x, torch.arange(len(x)) % 2) for name, x in whole.items()}, ["cat", "dog"], CPU
     )
     monkeypatch.setattr(image, "load", lambda *_: (stl, "made"))
-    monkeypatch.setitem(
-        evaluation.PROBES, "paper", replace(evaluation.PROBES["paper"], epochs=2, batch=6)
-    )
+    monkeypatch.setitem(PROBES, "paper", replace(PROBES["paper"], epochs=2, batch=6))
     values = {
         "preset": "adnce",
         "test_size": 96,

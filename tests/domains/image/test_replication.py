@@ -18,8 +18,8 @@ from torch.nn.functional import conv2d
 
 from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.image import domain as image
+from contrastbench.domains.image.data.images import on_device
 from contrastbench.domains.image.domain import ImageDomain
-from contrastbench.domains.image.images import on_device
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import get_loss
 

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
-from contrastbench.domains.base import generator
+from contrastbench.domains.random import generator
 from contrastbench.domains.scoring import linear as probe
 from contrastbench.domains.scoring.classifiers import (
     Classifier,

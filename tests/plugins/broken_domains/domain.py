@@ -12,7 +12,8 @@ from contrastbench_audio.domain import AudioDomain, AudioModel, Batch
 from torch import Tensor
 from torch.nn.functional import dropout
 
-from contrastbench.domains.base import Evaluation, generator
+from contrastbench.domains.base import Evaluation
+from contrastbench.domains.random import generator
 from contrastbench.losses.contrast import Contrast, both_views
 
 heavy = DECLARATION  # announced from here, where torch is imported

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from contrastbench.domains.base import Domain, Evaluation, generator
+from contrastbench.domains.base import Domain, Evaluation
+from contrastbench.domains.random import generator
 from contrastbench.domains.scoring.classifiers import Labelled, accuracy
 from contrastbench.domains.scoring.neighbours import neighbours
 from contrastbench.losses.contrast import Contrast, both_views

@@ -1,0 +1,91 @@
+"""Archives of declared sets: found or downloaded, and read without extracting them."""
+
+import gzip
+import tarfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from contrastbench.domains.declaration import Dataset
+from contrastbench.domains.download import fetch
+from contrastbench.domains.image.data import decode
+from contrastbench.domains.reading import UNPACKED, first_double, reading
+from contrastbench.losses.errors import UserError
+
+WHOLE = 4 << 30  # bytes of all members of an archive; STL-10 has 2.9e9
+AGAIN = "delete it and download {} again"
+
+
+def again(about: Dataset) -> str:
+    """Say what to do with a damaged file."""
+    return AGAIN.format(about.url)
+
+
+@dataclass(frozen=True)
+class Members:
+    """Files of a declared set: unpacked or an archive in the data root, or downloaded."""
+
+    about: Dataset
+    folder: str
+    data_root: Path | None
+
+    def read(self, names: Sequence[str]) -> dict[str, bytes]:
+        """Return the bytes of the named files.
+
+        Raises:
+            UserError: one is missing, or the archive is damaged.
+        """
+        root = self.data_root / self.folder if self.data_root else None
+        if root and root.is_dir():
+            return {name: decode.folder_reader(root)(name) for name in names}
+        path = archive(self.about, self.data_root)
+        with reading(path, again(self.about)):
+            found = list(self.members(path, set(names)))
+            if double := first_double(name for name, _ in found):
+                raise ValueError(f"two members are named {double}")
+            contents = dict(found)
+        missing = [name for name in names if name not in contents]
+        if missing:
+            raise UserError(f"{path} has no {self.folder}/{missing[0]}: {again(self.about)}")
+        return contents
+
+    def members(self, path: Path, names: set[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield the named files of the archive; its checksum is verified at the end."""
+        with Bounded(path) as unpacked:
+            with tarfile.open(fileobj=unpacked, mode="r|") as tar:
+                for member in tar:
+                    if member.size > UNPACKED:  # passing over what is not there takes for ever
+                        raise ValueError(f"{member.name} is too large")
+                    name = Path(member.name).name
+                    if name in names and Path(member.name).parent.name == self.folder:
+                        file = tar.extractfile(member)
+                        if file is not None:
+                            yield name, file.read()
+            while unpacked.read(2**20):
+                pass
+
+
+class Bounded(gzip.GzipFile):
+    """Bound the size that an archive may unpack to."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.left = WHOLE
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Return the next bytes.
+
+        Raises:
+            ValueError: they are too many.
+        """
+        data = super().read(size)
+        self.left -= len(data)
+        if self.left < 0:
+            raise ValueError(f"it unpacks to more than {WHOLE / 2**30:.3g} GiB")
+        return data
+
+
+def archive(about: Dataset, data_root: Path | None) -> Path:
+    """A declared set's archive, from the data root, the cache or the network."""
+    here = data_root / about.file if data_root else None
+    return here if here and here.is_file() else fetch(about)

@@ -1,0 +1,176 @@
+"""CIFAR: 32 x 32 photographs, from the binary version or from losslessly recoded pictures.
+
+However they are kept, they stand in one order, by class and then by the sha256 of their pixels: the
+same content gives the same numbers.
+"""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from contrastbench.domains.image.data import decode
+from contrastbench.domains.image.data.archives import Members, again
+from contrastbench.domains.image.data.binaries import below, class_names, exactly
+from contrastbench.domains.image.data.datasets import ImageDataset
+from contrastbench.domains.image.data.decode import ReadBytes
+from contrastbench.domains.image.data.images import ImageSet, content_of, on_device
+from contrastbench.domains.own import files_below
+from contrastbench.domains.reading import reading
+from contrastbench.losses.errors import UserError
+
+Samples = dict[str, tuple[Tensor, Tensor]]  # (N, 3, 32, 32) uint8 and classes of each part
+
+
+class Binary(NamedTuple):
+    """The files of a binary version."""
+
+    train: tuple[str, ...]
+    test: str
+    words: str
+    labels: int  # of each record; the last one is the class
+
+
+BINARIES = {  # by their folders
+    "cifar-10-batches-bin": Binary(
+        tuple(f"data_batch_{k}.bin" for k in range(1, 6)), "test_batch.bin", "batches.meta.txt", 1
+    ),
+    "cifar-100-binary": Binary(("train.bin",), "test.bin", "fine_label_names.txt", 2),
+}
+
+
+def load_cifar(
+    about: ImageDataset, size: int, data_root: Path | None, device: torch.device, whole: bool
+) -> tuple[ImageSet, str]:
+    """Load all of CIFAR-10 or CIFAR-100.
+
+    Raises:
+        UserError: a file is damaged, or holds something else.
+    """
+    images, digest = on_device(*ordered(about, data_root), device)
+    check_content(about, digest)
+    return images, digest
+
+
+def load_first(
+    about: ImageDataset, size: int, data_root: Path | None, device: torch.device, whole: bool
+) -> tuple[ImageSet, str]:
+    """Load the first samples of each class, as many as the declared sizes say.
+
+    Raises:
+        UserError: a file is damaged, or holds something else.
+    """
+    samples, classes = ordered(about, data_root)
+    check_content(about, content_of(samples))
+    number, *counts = about.sizes
+    few = {
+        part: first(*samples[part], count // number)
+        for part, count in zip(samples, counts, strict=True)
+    }
+    return on_device(few, classes, device)
+
+
+def ordered(about: ImageDataset, data_root: Path | None) -> tuple[Samples, Sequence[str]]:
+    """Read the training and the test part in canonical order."""
+    kept = pictures(about, data_root)
+    samples, classes = from_pictures(*kept) if kept else from_binary(about, data_root)
+    return {part: in_order(*samples[part]) for part in ("train", "test")}, classes
+
+
+def check_content(about: ImageDataset, digest: str) -> None:
+    """Raise unless the files hold what is declared."""
+    if about.content and digest != about.content:
+        raise UserError(f"the files kept as {about.name} have other content: {again(about)}")
+
+
+def load_few_shot(
+    about: ImageDataset, size: int, data_root: Path | None, device: torch.device, whole: bool
+) -> tuple[ImageSet, str]:
+    """Load all samples anew: those of the declared classes are tested, the others train."""
+    samples, classes = from_binary(about, data_root)
+    pixels, labels = (torch.cat(parts) for parts in zip(*samples.values(), strict=True))
+    with reading(about.name, again(about)):
+        numbers = [classes.index(word) for word in about.classes]
+    tested = torch.isin(labels, torch.tensor(numbers))
+    parts = {"train": ~tested, "test": tested}
+    return on_device(
+        {part: in_order(pixels[rows], labels[rows]) for part, rows in parts.items()},
+        classes,
+        device,
+    )
+
+
+def in_order(pixels: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """The samples by class, and each class by the sha256 of its pixels."""
+    hashes = [sha256(image.numpy().data).digest() for image in pixels.contiguous()]
+    keys = list(zip(labels.tolist(), hashes, strict=True))
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    return pixels[order], labels[order]
+
+
+def first(pixels: Tensor, labels: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Return the first samples of each class; classes stand together."""
+    starts = torch.searchsorted(labels, labels.unique())
+    rows = (starts[:, None] + torch.arange(count)).flatten()
+    return pixels[rows], labels[rows]
+
+
+def from_binary(about: ImageDataset, data_root: Path | None) -> tuple[Samples, Sequence[str]]:
+    """The binary version, found or downloaded: no pickles."""
+    kept = BINARIES[about.layout]
+    raw = Members(about, about.layout, data_root).read((*kept.train, kept.test, kept.words))
+    train = records(about, b"".join(raw[file] for file in kept.train), 50_000, kept.labels)
+    samples = {"train": train, "test": records(about, raw[kept.test], 10_000, kept.labels)}
+    return samples, class_names(about, raw[kept.words])
+
+
+def records(about: ImageDataset, raw: bytes, count: int, labels: int) -> tuple[Tensor, Tensor]:
+    """Pixels and classes of CIFAR's records; the last of a record's labels is the class."""
+    table = exactly(about, raw, (count, labels + 3 * 32 * 32))
+    classes = below(about, table[:, labels - 1].long(), 10**labels)
+    return table[:, labels:].reshape(-1, 3, 32, 32), classes
+
+
+def pictures(about: ImageDataset, data_root: Path | None) -> tuple[Sequence[str], ReadBytes] | None:
+    """Names and reader of CIFAR-10's pictures, as PART/CLASS/FILE in a zip or a folder."""
+    for path in (data_root / name for name in about.places if data_root):
+        if path.is_file():
+            return decode.zip_names(path, decode.REPLACE), decode.zip_reader(path, decode.REPLACE)
+        if (path / "train").is_dir():
+            return files_below(path), decode.folder_reader(path)
+    return None
+
+
+def from_pictures(names: Sequence[str], read: ReadBytes) -> tuple[Samples, Sequence[str]]:
+    """Read pictures whose folders name their part and class."""
+    paths = [PurePosixPath(name) for name in names]
+    found = [
+        path for path in paths if path.suffix.lower() in decode.SUFFIXES and len(path.parts) > 2
+    ]
+    classes = sorted({path.parent.name for path in found})
+    samples = {}
+    for part in ("train", "test"):
+        mine = [path for path in found if path.parts[-3] == part]
+        labels = torch.tensor([classes.index(path.parent.name) for path in mine])
+        samples[part] = (pixels([str(path) for path in mine], read), labels)
+    return samples, classes
+
+
+def pixels(names: Sequence[str], read: ReadBytes) -> Tensor:
+    """(N, 3, 32, 32) uint8 of all pictures.
+
+    Raises:
+        UserError: there is none, or one is damaged or of another size.
+    """
+
+    def one(name: str) -> Tensor:
+        image = decode.decode(name, read(name), None)
+        if image.shape != (3, 32, 32):
+            raise UserError(f"{name} does not have 32 x 32 pixels: {decode.REPLACE}")
+        return image
+
+    found = list(decode.in_threads(one, names, "reading pictures"))
+    return torch.stack(found) if found else torch.empty(0, 3, 32, 32, dtype=torch.uint8)

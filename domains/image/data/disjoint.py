@@ -1,0 +1,128 @@
+"""Sets of metric learning: the classes of the test images are not those of the training images.
+
+Classes stand in the order of their names or numbers; the first half trains, the second is tested.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+import torch
+
+from contrastbench.domains import download
+from contrastbench.domains.image.data import decode, matlab
+from contrastbench.domains.image.data.datasets import ImageDataset
+from contrastbench.domains.image.data.decode import ReadBytes
+from contrastbench.domains.image.data.files import Part, Parts, check_sizes, from_files
+from contrastbench.domains.image.data.images import IMAGENET_MEAN, IMAGENET_STD, ImageSet
+from contrastbench.domains.own import files_below
+from contrastbench.domains.reading import reading
+from contrastbench.losses.errors import UserError
+
+Classes = dict[str, list[str]]  # image files by class, in the order of classes
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Files of a set, in a folder or in a zip."""
+
+    names: Sequence[str]
+    read: ReadBytes
+
+
+def load_disjoint(
+    about: ImageDataset, size: int, data_root: Path | None, device: torch.device, whole: bool
+) -> tuple[ImageSet, str]:
+    """A declared set of class-disjoint parts, from the data root.
+
+    Raises:
+        UserError: it is not there, or is something else.
+    """
+    path = download.kept(about, data_root) or download.fetch(about)
+    kept, again = opened(path), f"get {about.url} again"
+    with reading(path, again):
+        parts = LAYOUTS[about.layout](kept)
+    check_sizes(path, about.name, parts, about.sizes, again)
+    images, digest = from_files(parts, kept.read, {}, size, device, whole)
+    if about.content and digest != about.content:
+        raise UserError(f"the files kept as {about.name} in {path} have other content: {again}")
+    return replace(images, mean=IMAGENET_MEAN, std=IMAGENET_STD), digest
+
+
+def opened(path: Path) -> Kept:
+    """The files of a folder, or those in the one folder that a zip has."""
+    if path.is_dir():
+        return Kept(files_below(path), decode.folder_reader(path))
+    read, names = decode.zip_reader(path, decode.REPLACE), decode.zip_names(path, decode.REPLACE)
+    top = names[0].partition("/")[0] + "/" if names else ""
+    below = [name.removeprefix(top) for name in names if not name.endswith("/")]
+    return Kept(below, lambda name: read(top + name))
+
+
+def by_folder(kept: Kept) -> Parts:
+    """A folder for each class, as CUB has them in a folder `images`."""
+    classes: Classes = {}
+    for path in sorted(map(PurePosixPath, kept.names)):
+        if path.suffix.lower() in decode.SUFFIXES and len(path.parts) > 1:
+            classes.setdefault(path.parent.name, []).append(str(path))
+    return halves(classes)
+
+
+def by_alphabets(kept: Kept) -> Parts:
+    """Omniglot's: a folder of alphabets for each part, and in them one for each character."""
+    found: dict[str, Classes] = {"images_background": {}, "images_evaluation": {}}
+    for path in sorted(map(PurePosixPath, kept.names)):
+        if path.suffix.lower() in decode.SUFFIXES and path.parts[0] in found:
+            label = "/".join(path.parts[1:-1])
+            found[path.parts[0]].setdefault(label, []).append(str(path))
+    return two_parts(found["images_background"], found["images_evaluation"])
+
+
+def by_annotations(kept: Kept) -> Parts:
+    """Cars196's: `cars_annos.mat` of its authors names each image's file and class."""
+    classes: Classes = {}
+    for number, file in sorted(matlab.annotations(kept.read("cars_annos.mat"))):
+        classes.setdefault(f"{number:03}", []).append(file)
+    return replace(halves(classes), listed=True)
+
+
+def by_lists(kept: Kept) -> Parts:
+    """SOP's: two lists with lines of image number, class, kind of product and file."""
+    parts = (listed(kept.read(f"Ebay_{part}.txt")) for part in ("train", "test"))
+    return replace(two_parts(*parts), listed=True)
+
+
+def listed(text: bytes) -> Classes:
+    """The classes of one of SOP's lists, and their files."""
+    classes: Classes = {}
+    for line in text.decode().splitlines()[1:]:
+        _, label, _, name = line.split()
+        classes.setdefault(label, []).append(name)
+    return classes
+
+
+def halves(classes: Classes) -> Parts:
+    """The first half of the classes trains, the rest is tested."""
+    items = list(classes.items())
+    half = len(items) // 2
+    return two_parts(dict(items[:half]), dict(items[half:]))
+
+
+def two_parts(train: Classes, test: Classes) -> Parts:
+    """The images of the parts, with classes numbered through both."""
+    classes = (*train, *test)
+    number = {label: k for k, label in enumerate(classes)}
+
+    def part(files: Classes) -> Part:
+        pairs = [(name, number[label]) for label, names in files.items() for name in names]
+        return Part(tuple(name for name, _ in pairs), tuple(k for _, k in pairs))
+
+    return Parts(part(train), part(test), classes)
+
+
+LAYOUTS: dict[str, Callable[[Kept], Parts]] = {
+    "folders": by_folder,
+    "alphabets": by_alphabets,
+    "annotations": by_annotations,
+    "lists": by_lists,
+}

@@ -1,0 +1,156 @@
+"""A set of image files: stored in one size, in memory if they fit."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from contrastbench.domains.image.data import decode
+from contrastbench.domains.image.data.decode import Header, ReadBytes
+from contrastbench.domains.image.data.images import ImageFiles, Images, ImageSet
+from contrastbench.domains.image.views.transforms import stored_size
+from contrastbench.domains.progress import Progress
+from contrastbench.losses.errors import UserError
+
+# A split whose pixels need more than that is read from its files batch by batch: on a CPU, whose
+# processes each hold one, and on a card as a share of the memory that is free.
+RESIDENT_BYTES, RESIDENT_SHARE = 4 << 30, 1 / 3
+PART = 256  # images that are decoded and copied to the device at once
+KEPT = 96  # images that all have one size of at most so many pixels a side keep it
+
+
+@dataclass(frozen=True)
+class Part:
+    """Names of a part's image files, with the class of each, or 1, 0 or -1 for each class."""
+
+    names: tuple[str, ...]
+    labels: tuple[int | tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Training and test files of a set."""
+
+    train: Part
+    test: Part
+    classes: tuple[str, ...]
+    drawn: bool = False  # whether the test files are a seeded share of each class
+    listed: bool = False  # whether classes stand in a list, so that no name tells an image's
+
+
+def check_sizes(where: object, name: str, parts: Parts, sizes: Sequence[int], fix: str) -> None:
+    """Raise unless a published set has its classes, training and test images.
+
+    Raises:
+        UserError: it has others, and is not scored in silence.
+    """
+    found = len(parts.classes), len(parts.train.names), len(parts.test.names)
+    if found != tuple(sizes):
+        raise UserError(f"{where} has {counts(found)}, {name} {counts(sizes)}: {fix}")
+
+
+def counts(sizes: Sequence[int]) -> str:
+    """A set's sizes in words."""
+    return "{} classes, {} training and {} test images".format(*sizes)
+
+
+def from_files(
+    parts: Parts,
+    read: ReadBytes,
+    notes: dict[str, Any],
+    size: int,
+    device: torch.device,
+    whole: bool = False,
+) -> tuple[ImageSet, str]:
+    """A set of image files; its hash is that of their names, classes and bytes, however decoded.
+
+    Args:
+        parts: names and classes of the files.
+        read: a file's bytes by its name.
+        notes: what is known of the files.
+        size: of the views in pixels.
+        device: where pixels and labels go.
+        whole: training images of several or of large sizes stay files, and crops of them are of
+            whole pictures, not of stored squares.
+    """
+    names = parts.train.names + parts.test.names
+    headers = decode.look_at(names, read)
+    digest = hashlib.sha256(repr((parts.classes, len(parts.train.names))).encode())
+    for name, header in zip(names, headers, strict=True):
+        digest.update(f"{name}\0{header.sha256}\n".encode())
+    if parts.listed:
+        digest.update(f"{parts.train.labels}{parts.test.labels}".encode())
+    side = common_side(headers, size)
+    notes = notes | decode.oddities(headers) | resized(headers, side)
+    notes |= tested_twice(headers[: len(parts.train.names)], headers[len(parts.train.names) :])
+    train = (
+        whole_files(parts.train, read, headers, side, device)
+        if whole and side is not None
+        else stored(parts.train, read, headers[0], side, device)
+    )
+    test = stored(parts.test, read, headers[0], side, device)
+    images = ImageSet(train, test, None, parts.classes, drawn=parts.drawn, notes=notes)
+    return images, digest.hexdigest()
+
+
+def tested_twice(train: list[Header], test: list[Header]) -> dict[str, int]:
+    """Return how many test files have the bytes of a training file."""
+    trained = {header.sha256 for header in train}
+    count = sum(header.sha256 in trained for header in test)
+    return {"test images that are training images too": count} if count else {}
+
+
+def common_side(headers: list[Header], size: int) -> int | None:
+    """Pixels a side in which images are stored; None: all have one small size, and keep it."""
+    sizes = {(header.width, header.height) for header in headers}
+    return None if len(sizes) == 1 and max(*sizes.pop()) <= max(KEPT, size) else stored_size(size)
+
+
+def resized(headers: list[Header], side: int | None) -> dict[str, int]:
+    """Return how many images are stored in another size than they have."""
+    if side is None:
+        return {}
+    smaller = sum(min(header.width, header.height) < side for header in headers)
+    others = sum((header.width, header.height) != (side, side) for header in headers) - smaller
+    counts = {f"enlarged to {side} x {side}": smaller, f"reduced or cut to {side} x {side}": others}
+    return {note: count for note, count in counts.items() if count}
+
+
+def whole_files(
+    part: Part, read: ReadBytes, headers: list[Header], side: int | None, device: torch.device
+) -> ImageFiles:
+    """The training part's files, the first of the headers, with the sides of each."""
+    sides = [(header.height, header.width) for header in headers[: len(part.names)]]
+    labels = torch.tensor(part.labels, device=device)
+    height, width = (side, side) if side is not None else sides[0]
+    on_device = torch.tensor(sides, device=device).float()
+    return ImageFiles(part.names, read, labels, side, (height, width), on_device)
+
+
+def stored(
+    part: Part, read: ReadBytes, header: Header, side: int | None, device: torch.device
+) -> Images | ImageFiles:
+    """A part's pixels if they fit, else its files."""
+    labels = torch.tensor(part.labels, device=device)
+    shape = (header.height, header.width) if side is None else (side, side)
+    files = ImageFiles(part.names, read, labels, side, shape)
+    if len(files) * 3 * shape[0] * shape[1] > resident_bytes(device):
+        return files
+    pixels = torch.empty(len(files), 3, *shape, dtype=torch.uint8, device=device)
+    parts = files.everything.split(PART)
+    decoded = files.ahead(parts)
+    with Progress(len(parts), "decoding images") as progress:
+        for k, rows in enumerate(parts):
+            pixels[k * PART : k * PART + len(rows)] = decoded(k).pixels
+            progress.step()
+    return Images(pixels, labels)
+
+
+def resident_bytes(device: torch.device) -> int:
+    """Bytes of pixels that may stay on a device."""
+    if device.type != "cuda":
+        return RESIDENT_BYTES
+    free, _ = torch.cuda.mem_get_info(device)
+    return int(RESIDENT_SHARE * free)

@@ -1,0 +1,122 @@
+"""Anybody's images: a folder for each class, with or without one for each part above them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from contrastbench.domains.image.data import decode
+from contrastbench.domains.image.data.files import Part, Parts, from_files
+from contrastbench.domains.image.data.images import ImageSet, held_out
+from contrastbench.domains.own import files_below
+from contrastbench.losses.errors import UserError
+
+PART_NAMES = ("train", "test", "val")
+
+
+def load_folder(root: Path, size: int, device: torch.device, whole: bool) -> tuple[ImageSet, str]:
+    """A user's folder, and the sha256 of its content."""
+    parts, notes = folder_parts(root)
+    return from_files(parts, decode.folder_reader(root), notes, size, device, whole)
+
+
+def folder_parts(root: Path) -> tuple[Parts, dict[str, Any]]:
+    """Training and test files of a folder in ImageFolder's layout, and how many other files it has.
+
+    Raises:
+        UserError: no classes, an empty one, one that is in the test part alone, or a single one.
+    """
+    folders = [name for name in PART_NAMES if (root / name).is_dir()]
+    if "train" not in folders:
+        return one_part(root)
+    if len(folders) == 1:
+        raise UserError(
+            f"{root} has train, but neither test nor val: add one, or give folder:{root / 'train'}"
+        )
+    train, test = (classes_of(root, name) for name in folders[:2])
+    extra = sorted(test.keys() - train.keys())
+    if extra:
+        raise UserError(
+            f"{root / folders[1] / extra[0]}: {root / 'train'} has no such class; move or remove it"
+        )
+    classes = tuple(sorted(train))
+    notes = left_out(root, folders[:2], train, test)
+    for name in folders[2:]:  # the validation part is drawn from train, as for every set
+        notes[f"files left out, in {name}"] = len(files_below(root / name))
+    if len(test) < len(train):
+        notes["classes without test images"] = len(train) - len(test)
+    return Parts(part(train, classes), part(test, classes), checked(root, classes)), notes
+
+
+def one_part(root: Path) -> tuple[Parts, dict[str, Any]]:
+    """A folder of classes alone: a fifth of each is the test part."""
+    files = classes_of(root, ".")
+    classes = checked(root, tuple(sorted(files)))
+    lonely = [name for name, names in files.items() if len(names) < 2]
+    if lonely:
+        raise UserError(
+            f"{root / lonely[0]} has one image, but training and test part need one each: "
+            "add or remove it"
+        )
+    train, test = fifth(part(files, classes))
+    return Parts(train, test, classes, drawn=True), left_out(root, ["."], files)
+
+
+def fifth(whole: Part) -> tuple[Part, Part]:
+    """All but a seeded fifth of each class, which is the test part."""
+    test = held_out(torch.tensor(whole.labels))
+    train, tested = (
+        Part(
+            tuple(name for name, chosen in zip(whole.names, rows, strict=True) if chosen),
+            tuple(label for label, chosen in zip(whole.labels, rows, strict=True) if chosen),
+        )
+        for rows in ((~test).tolist(), test.tolist())
+    )
+    return train, tested
+
+
+def checked(root: Path, classes: tuple[str, ...]) -> tuple[str, ...]:
+    """Raise unless there are two classes to tell apart."""
+    if len(classes) < 2:
+        raise UserError(f"{root} has a single class, {classes[0]}: add a folder with another class")
+    return classes
+
+
+def part(files: dict[str, list[str]], classes: tuple[str, ...]) -> Part:
+    """The files of classes, with their numbers."""
+    pairs = [
+        (name, number) for number, label in enumerate(classes) for name in files.get(label, [])
+    ]
+    return Part(tuple(name for name, _ in pairs), tuple(number for _, number in pairs))
+
+
+def classes_of(root: Path, name: str) -> dict[str, list[str]]:
+    """Image files of each class folder of a part, by names from the root."""
+    parent = root / name
+    folders = sorted(
+        path for path in parent.iterdir() if path.is_dir() and not path.name.startswith(".")
+    )
+    if not folders:
+        fix = "put the images of each class into a folder of that name"
+        raise UserError(f"{parent.resolve()} has no class folders: {fix}")
+    return {
+        folder.name: images_of(root, (Path(name) / folder.name).as_posix()) for folder in folders
+    }
+
+
+def images_of(root: Path, folder: str) -> list[str]:
+    """Image files of a class folder, by names from the root."""
+    images = [
+        name for name in files_below(root / folder) if Path(name).suffix.lower() in decode.SUFFIXES
+    ]
+    if not images:
+        raise UserError(f"class folder {root / folder} has no images: fill or remove it")
+    return [f"{folder}/{name}" for name in images]
+
+
+def left_out(root: Path, parts: Sequence[str], *read: dict[str, list[str]]) -> dict[str, Any]:
+    """Return how many files of the parts are no images by their names."""
+    there = sum(len(files_below(root / name)) for name in parts)
+    others = there - sum(len(names) for files in read for names in files.values())
+    return {"files left out, no images by their names": others} if others else {}

@@ -1,0 +1,101 @@
+"""Tiny-ImageNet, ImageNet-100 and ImageNet, read from their files."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from contrastbench.domains.image.data import decode
+from contrastbench.domains.image.data.archives import again, archive
+from contrastbench.domains.image.data.datasets import IMAGENET_100, ImageDataset
+from contrastbench.domains.image.data.decode import ReadBytes
+from contrastbench.domains.image.data.files import Part, Parts, check_sizes, from_files
+from contrastbench.domains.image.data.folders import images_of, part
+from contrastbench.domains.image.data.images import IMAGENET_MEAN, IMAGENET_STD, ImageSet
+from contrastbench.domains.own import files_below
+from contrastbench.domains.reading import reading
+from contrastbench.losses.errors import UserError
+
+
+def load_tiny(
+    about: ImageDataset, size: int, data_root: Path | None, device: torch.device, whole: bool
+) -> tuple[ImageSet, str]:
+    """Tiny-ImageNet from its zip or its folder; the test part is the published validation part."""
+    folder = data_root / "tiny-imagenet-200" if data_root else None
+    if folder and folder.is_dir():
+        path, read, names = folder, decode.folder_reader(folder), files_below(folder)
+    else:
+        path = archive(about, data_root)
+        member_of = decode.zip_reader(path, again(about))
+        names = [n.removeprefix("tiny-imagenet-200/") for n in decode.zip_names(path, again(about))]
+        read = lambda member: member_of(f"tiny-imagenet-200/{member}")  # noqa: E731
+    with reading(about.name, again(about)):
+        parts = tiny_parts(read, names)
+    check_sizes(path, about.name, parts, about.sizes, again(about))
+    return from_files(parts, read, {}, size, device, whole)
+
+
+def tiny_parts(read: ReadBytes, names: Iterable[str]) -> Parts:
+    """Tiny-ImageNet's files: training images in class folders, validation images in a list."""
+    images = sorted(n for n in names if n.startswith("train/") and n.endswith(".JPEG"))
+    classes = tuple(sorted(read("wnids.txt").decode().split()))
+    lines = read("val/val_annotations.txt").decode().splitlines()
+    files, labels = zip(*(line.split("\t")[:2] for line in lines), strict=True)
+    train = Part(tuple(images), numbers(classes, [n.split("/")[1] for n in images]))
+    test = Part(tuple(f"val/images/{file}" for file in files), numbers(classes, labels))
+    return Parts(train, test, classes, listed=True)
+
+
+def numbers(classes: Sequence[str], labels: Iterable[str]) -> tuple[int, ...]:
+    """Return where the labels stand among the classes."""
+    number = {label: k for k, label in enumerate(classes)}
+    try:
+        return tuple(number[label] for label in labels)
+    except KeyError as error:
+        raise ValueError(f"unknown class {error}") from None
+
+
+def load_imagenet(
+    about: ImageDataset, size: int, data_root: Path | None, device: torch.device, whole: bool
+) -> tuple[ImageSet, str]:
+    """ImageNet, or those of its classes that are declared, from its train and val folders."""
+    root = imagenet_folder(about, data_root)
+    classes = imagenet_classes(about, root)
+    files = []
+    for split in ("train", "val"):
+        missing = [label for label in classes if not (root / split / label).is_dir()]
+        if missing:
+            raise UserError(
+                f"{root / split} has no folder {missing[0]}, "
+                f"one of {about.name}'s {len(classes)} classes"
+            )
+        files.append({label: images_of(root, f"{split}/{label}") for label in classes})
+    train, test = (part(images, classes) for images in files)
+    parts = Parts(train, test, classes)
+    if about.sizes:
+        check_sizes(root, about.name, parts, about.sizes, "get the rest")
+    images, digest = from_files(parts, decode.folder_reader(root), {}, size, device, whole)
+    return replace(images, mean=IMAGENET_MEAN, std=IMAGENET_STD), digest
+
+
+def imagenet_classes(about: ImageDataset, root: Path) -> tuple[str, ...]:
+    """The classes of ImageNet-100, which more may stand beside; of ImageNet all there are."""
+    if about.classes:
+        return tuple(sorted(about.classes))
+    return tuple(sorted(path.name for path in (root / "train").iterdir() if path.is_dir()))
+
+
+def imagenet_folder(about: ImageDataset, data_root: Path | None) -> Path:
+    """The folder in the data root that holds ImageNet's train and val folders."""
+    parts = ("imagenet-100", "imagenet100") if about.classes else ()
+    for folder in (*parts, "imagenet", "ImageNet", "ILSVRC2012", "."):
+        if data_root and (data_root / folder / "train" / IMAGENET_100[0]).is_dir():
+            return data_root / folder
+    where = (
+        f"{data_root} has no imagenet/train/{IMAGENET_100[0]}"
+        if data_root
+        else "no data root is given"
+    )
+    fix = f"get ImageNet from {about.url} and name the folder of its train and val: --data-root"
+    raise UserError(f"{where}: {fix} (or CONTRASTBENCH_DATA)")

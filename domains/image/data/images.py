@@ -1,0 +1,260 @@
+"""A set of images in its splits, each in memory or in its files."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from contrastbench.domains.image.data import decode
+from contrastbench.domains.image.data.decode import ReadBytes
+from contrastbench.domains.image.views.draws import draw_crops, happens
+from contrastbench.domains.image.views.policies import Policy, Runs
+from contrastbench.domains.image.views.spatial import to_float
+from contrastbench.domains.image.views.transforms import random_crop
+from contrastbench.domains.reading import reading
+
+IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+# ADNCE's code has them for all its sets
+CIFAR_MEAN, CIFAR_STD = ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
+HELD_OUT = 0.2  # of each class, where a folder has no test part
+
+
+@dataclass(frozen=True)
+class Images:
+    """One split that fits into memory: all pixels on the device of the run."""
+
+    pixels: Tensor  # (N, 3, H, W) uint8
+    # (N,) int64 on the same device, -1 where there is none; or (N, classes) 1, 0 or -1 for each
+    labels: Tensor
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def batch(self, rows: Tensor) -> Tensor:
+        """(n, 3, H, W) uint8 on the device: the images of those numbers."""
+        return self.pixels[rows]
+
+    def crops(self, runs: Runs, rng: torch.Generator) -> Iterator[Tensor]:
+        """(count N, 3, size, size) in [0, 1] for each run: crops of all, drawn when asked."""
+        return (random_crop(self.pixels, policy, rng, count) for policy, count in runs)
+
+    def select(self, rows: Tensor) -> "Images":
+        """The split's images of those numbers: a validation part, or a small one."""
+        return Images(self.pixels[rows], self.labels[rows])
+
+    def ahead(self, parts: Sequence[Tensor]) -> Callable[[int], "Images"]:
+        """The images of each of the parts, by its number."""
+        return lambda number: self.select(parts[number])
+
+    in_turn = ahead
+
+
+@dataclass(frozen=True)
+class Crops:
+    """A batch of whole pictures of which only their crops were kept."""
+
+    parts: Sequence[Tensor]  # for each policy (n, 3, size, size) uint8 on the device
+    labels: Tensor  # (n,)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def crops(self, runs: Runs, rng: torch.Generator) -> Iterator[Tensor]:
+        """(count n, 3, size, size) in [0, 1] for each run, flipped as drawn when asked."""
+        parts = iter(self.parts)
+        for policy, count in runs:
+            x = to_float(torch.cat([next(parts) for _ in range(count)]))
+            flipped = happens(len(x), policy.flip, rng).view(-1, 1, 1, 1)
+            yield torch.where(flipped, x.flip(3), x)
+
+
+@dataclass(frozen=True)
+class ImageFiles:
+    """One split that is decoded from its files, batch by batch, by threads.
+
+    A batch is one tensor: the shorter side of each image is resized to `stored`, and the middle
+    (stored, stored) is kept. Crops are drawn from that square, or from the whole picture; then a
+    picture is decoded once for all its crops, and only these are kept.
+    """
+
+    names: tuple[str, ...]
+    read: ReadBytes
+    labels: Tensor  # (N,) int64 on the device
+    stored: int | None  # None: all files have one size, and keep it
+    shape: tuple[int, int]  # height and width of all as they are stored
+    # (N, 2) height and width on the device: crops are of whole pictures
+    sides: Tensor | None = None
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def everything(self) -> Tensor:
+        """Return the numbers of all images, of shape (N,)."""
+        return torch.arange(len(self), device=self.labels.device)
+
+    def batch(self, rows: Tensor) -> Tensor:
+        """(n, 3, height, width) uint8 on the device: the images of those numbers, decoded now."""
+        return self.begin(rows, rows.tolist())().pixels
+
+    def ahead(self, parts: Sequence[Tensor]) -> Callable[[int], Images]:
+        """The images of each of the parts, by its number, decoded while those before are used."""
+        numbers = on_host(parts)
+        return decode.Ahead(lambda k: self.begin(parts[k], numbers[k]), len(parts))
+
+    def in_turn(self, parts: Sequence[Tensor]) -> Callable[[int], "Images | ImageFiles"]:
+        """Decode like `ahead`, but in turn where all crops are drawn from one generator."""
+        return self.ahead(parts) if self.sides is None else lambda k: self.select(parts[k])
+
+    def crops_ahead(
+        self, parts: Sequence[Tensor], policies: Sequence[Policy], rngs: Sequence[torch.Generator]
+    ) -> Callable[[int], Images | Crops]:
+        """Decode like `ahead`, or cut the crops for each policy with each part's own generator."""
+        if self.sides is None:
+            return self.ahead(parts)
+        return decode.Ahead(lambda k: self.select(parts[k]).cut(policies, rngs[k]), len(parts))
+
+    def begin(self, rows: Tensor, numbers: Sequence[int]) -> Callable[[], Images]:
+        """Start decoding the images.
+
+        Args:
+            rows: their numbers on the device.
+            numbers: the same for the host.
+
+        Returns:
+            What waits for them.
+        """
+        pixels = self.buffer(len(numbers), *self.shape)
+        array = pixels.numpy()  # copies of tensors would start threads of their own
+
+        def work(k: int) -> None:
+            name = self.names[numbers[k]]
+            with reading(name, decode.REPLACE):  # its size may be another by now
+                array[k] = decode.decode(name, self.read(name), self.stored).numpy()
+
+        wait = decode.begin(work, len(numbers))
+
+        def images() -> Images:
+            wait()
+            return Images(self.on_device(pixels), self.labels[rows])
+
+        return images
+
+    def cut(self, policies: Sequence[Policy], rng: torch.Generator) -> Callable[[], Crops]:
+        """Have a crop of each whole picture cut for each policy.
+
+        Returns:
+            What waits for them.
+        """
+        assert self.sides is not None, "pictures of one small size are stored whole"
+        n, (height, width) = len(self), self.sides.unbind(1)
+        boxes = [draw_crops(n, height, width, p.scale, p.ratio, rng) for p in policies]
+        sizes = [policy.size for policy in policies]
+        places = torch.stack(boxes, dim=1).int().tolist()
+        parts = [self.buffer(n, size, size) for size in sizes]
+        arrays = [part.numpy() for part in parts]
+
+        def work(k: int) -> None:
+            name = self.names[k]
+            cuts = decode.crops(name, self.read(name), places[k], sizes)
+            for array, cut in zip(arrays, cuts, strict=True):
+                array[k] = cut.numpy()
+
+        wait = decode.begin(work, n)
+
+        def crops() -> Crops:
+            wait()
+            return Crops([self.on_device(part) for part in parts], self.labels)
+
+        return crops
+
+    def buffer(self, n: int, height: int, width: int) -> Tensor:
+        """(n, 3, height, width) uint8 on the host; CUDA copies a pinned one unwaited for."""
+        pinned = self.labels.device.type == "cuda"
+        return torch.empty(n, 3, height, width, dtype=torch.uint8, pin_memory=pinned)
+
+    def on_device(self, pixels: Tensor) -> Tensor:
+        """A buffer's images on the device."""
+        return pixels.to(self.labels.device, non_blocking=True)
+
+    def crops(self, runs: Runs, rng: torch.Generator) -> Iterator[Tensor]:
+        """(count N, 3, size, size) in [0, 1] for each run: crops of all images."""
+        if self.sides is not None:
+            policies = [policy for policy, count in runs for _ in range(count)]
+            return self.cut(policies, rng)().crops(runs, rng)
+        return Images(self.batch(self.everything), self.labels).crops(runs, rng)
+
+    def select(self, rows: Tensor) -> "ImageFiles":
+        """The split's images of those numbers: a validation part, or a small one."""
+        names = tuple(self.names[row] for row in rows.tolist())
+        sides = None if self.sides is None else self.sides[rows]
+        return replace(self, names=names, labels=self.labels[rows], sides=sides)
+
+
+Split = Images | ImageFiles
+Croppable = Split | Crops
+
+
+def on_host(parts: Sequence[Tensor]) -> list[list[int]]:
+    """The numbers of all parts; the host waits for the device once."""
+    numbers = torch.cat(list(parts)).cpu() if parts else torch.empty(0, dtype=torch.long)
+    return [part.tolist() for part in numbers.split([len(part) for part in parts])]
+
+
+@dataclass(frozen=True)
+class ImageSet:
+    """A dataset of images in its published split."""
+
+    train: Split  # labelled
+    test: Split
+    unlabelled: Split | None  # STL-10's: what an encoder trains on besides train
+    classes: tuple[str, ...]
+    validation: int = 0  # how many of the last training images its authors choose by
+    drawn: bool = False  # whether the test images are a seeded share of each class
+    mean: tuple[float, float, float] = CIFAR_MEAN  # of normalisation, of each colour in [0, 1]
+    std: tuple[float, float, float] = CIFAR_STD
+    # counted oddities: grey, alpha, 16-bit, resized ...
+    notes: dict[str, Any] = field(default_factory=dict)
+
+
+def on_device(
+    parts: dict[str, tuple[Tensor, Tensor]], classes: Iterable[str], device: torch.device
+) -> tuple[ImageSet, str]:
+    """A set of (pixels, labels) of its parts, on the device, and their sha256."""
+    train, test, *rest = (
+        Images(pixels.to(device), labels.to(device)) for pixels, labels in parts.values()
+    )
+    images = ImageSet(train, test, rest[0] if rest else None, tuple(classes))
+    return images, content_of(parts)
+
+
+def content_of(parts: dict[str, tuple[Tensor, Tensor]]) -> str:
+    """Return the sha256 of the shapes, pixels and labels of all parts."""
+    digest = hashlib.sha256(
+        repr([(name, tuple(pixels.shape)) for name, (pixels, _) in parts.items()]).encode()
+    )
+    for pixels, labels in parts.values():
+        digest.update(pixels.numpy().data)
+        digest.update(labels.numpy().data)
+    return digest.hexdigest()
+
+
+def held_out(labels: Tensor) -> Tensor:
+    """(N,) bool: a fifth of each class, at least one, the same for every run."""
+    chosen = np.zeros(len(labels), dtype=bool)
+    rng = np.random.default_rng(0)
+    for label in range(int(labels.max()) + 1):
+        rows = np.flatnonzero(labels.numpy() == label)
+        chosen[rng.permutation(rows)[: max(1, round(HELD_OUT * len(rows)))]] = True
+    return torch.from_numpy(chosen)
+
+
+def divided(pixels: Tensor, labels: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
+    """Training and test part of images without one: `held_out` is tested."""
+    test = held_out(labels)
+    parts = {"train": ~test, "test": test}
+    return {name: (pixels[rows], labels[rows]) for name, rows in parts.items()}

@@ -1,0 +1,61 @@
+"""Sets of images by name: declared ones, and anybody's own."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+
+import torch
+
+from contrastbench.domains import own as owned
+from contrastbench.domains.image.data import own
+from contrastbench.domains.image.data.datasets import DATASETS, SOURCES, ImageDataset
+from contrastbench.domains.image.data.images import ImageSet
+
+Reader = Callable[[ImageDataset, int, Path | None, torch.device, bool], tuple[ImageSet, str]]
+
+
+def load(
+    dataset: str,
+    size: int,
+    data_root: Path | None,
+    device: torch.device,
+    whole: bool = False,
+) -> tuple[ImageSet, str]:
+    """A set of images by name and the sha256 of its content.
+
+    Args:
+        dataset: a declared set, or one's own: `folder:PATH` (absolute, from here, or from the data
+            root) with train/CLASS/FILE and test/CLASS/FILE (or val), or with CLASS/FILE and a
+            seeded fifth of each class as test; `npz:FILE`; `hf:NAME@REVISION`.
+        size: of the views in pixels. Images that all have one size of at most 96 pixels keep it;
+            the embedded digits are enlarged to `size`; others are stored with `stored_size(size)`
+            pixels a side.
+        data_root: a folder that already holds the files.
+        device: where pixels and labels go.
+        whole: crops are of whole pictures, decoded at each step, where stored ones were cut.
+
+    Raises:
+        UserError: unknown name, no file and no network, or a file that is no image.
+    """
+    if parsed := owned.parse(dataset, SOURCES):
+        return own.load(*parsed, size, data_root, device, whole)
+    if dataset not in DATASETS:
+        raise owned.unknown_dataset("image", dataset, DATASETS, SOURCES, data_root)
+    return load_declared(dataset, size, data_root, device, whole)
+
+
+@lru_cache(maxsize=1)
+def load_declared(
+    dataset: str, size: int, data_root: Path | None, device: torch.device, whole: bool
+) -> tuple[ImageSet, str]:
+    """A declared set; the last one stays in memory for the next seed."""
+    about = DATASETS[dataset]
+    return reader(about)(about, size, data_root, device, whole)
+
+
+def reader(about: ImageDataset) -> Reader:
+    """Import the function that reads a declared set."""
+    module, _, function = about.reader.partition(":")
+    found: Reader = getattr(import_module(f"{__package__}.{module}"), function)
+    return found

@@ -1,0 +1,185 @@
+"""Images that users bring: folders, arrays of NumPy, and the format of the `datasets` library."""
+
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from contrastbench.domains import hub, own
+from contrastbench.domains.declaration import Source
+from contrastbench.domains.image.data.files import Part, Parts, from_files
+from contrastbench.domains.image.data.folders import fifth, load_folder
+from contrastbench.domains.image.data.images import ImageSet, divided, on_device
+from contrastbench.domains.reading import UNPACKED, contents, member, names
+from contrastbench.losses.errors import UserError
+
+if TYPE_CHECKING:
+    import datasets
+
+Array = np.ndarray[Any, np.dtype[Any]]
+COLOURS = (1, 3)
+Loaded = tuple[ImageSet, str]  # and the sha256 of its content
+Reader = Callable[[str, int, Path | None, torch.device, bool], Loaded]
+
+
+def load(
+    source: Source, what: str, size: int, data_root: Path | None, device: torch.device, whole: bool
+) -> Loaded:
+    """A user's images, and the sha256 of their content."""
+    state = own.state(what, data_root)
+    return load_unchanged(source, what, size, data_root, device, whole, state)
+
+
+@lru_cache(maxsize=1)
+def load_unchanged(
+    source: Source,
+    what: str,
+    size: int,
+    data_root: Path | None,
+    device: torch.device,
+    whole: bool,
+    state: str,
+) -> Loaded:
+    """Load like `load`, from memory if the source has not changed since the last seed."""
+    with own.opened(source, f"{source.kind}:{what}"):
+        return READERS[source.kind](what, size, data_root, device, whole)
+
+
+def read_folder(
+    what: str, size: int, data_root: Path | None, device: torch.device, whole: bool
+) -> Loaded:
+    """Files in folders, one for each class."""
+    return load_folder(own.find(what, data_root, Path.is_dir).resolve(), size, device, whole)
+
+
+def read_npz(
+    what: str, size: int, data_root: Path | None, device: torch.device, whole: bool
+) -> Loaded:
+    """Arrays `images` and `labels`, and perhaps `test_images` and `test_labels`."""
+    path = own.find(what, data_root)
+    with zipfile.ZipFile(path) as archive:
+        there = names(archive)
+        tested = "test_images.npy" in there
+        keys = ("images", "labels", *(("test_images", "test_labels") if tested else ()))
+        missing = [key for key in keys if f"{key}.npy" not in there]
+        if missing:
+            raise UserError(f"{path} has no array {missing[0]}: it holds {', '.join(there)}")
+        arrays = {key: array(archive, key) for key in keys}
+    classes, y = np.unique(arrays["labels"], return_inverse=True)
+    parts = {"train": (pixels(path, "images", arrays), torch.from_numpy(y.reshape(-1)))}
+    if tested:
+        unknown = sorted({*np.unique(arrays["test_labels"]).tolist()} - {*classes.tolist()})
+        if unknown:
+            raise UserError(f"{path}: class {unknown[0]} has no training images")
+        test_y = torch.from_numpy(np.searchsorted(classes, arrays["test_labels"]).reshape(-1))
+        parts["test"] = (pixels(path, "test_images", arrays), test_y)
+    else:
+        parts = divided(*parts["train"])
+    check(path, parts, len(classes))
+    images, digest = on_device(parts, map(str, classes.tolist()), device)
+    return replace(images, drawn=not tested), digest
+
+
+def array(archive: zipfile.ZipFile, key: str) -> Array:
+    """An array of a bounded size, of numbers or texts: nothing is unpickled."""
+    return np.lib.format.read_array(
+        BytesIO(member(archive, f"{key}.npy", UNPACKED)), allow_pickle=False
+    )
+
+
+def pixels(path: Path, key: str, arrays: dict[str, Array]) -> torch.Tensor:
+    """(N, 3, height, width) uint8; grey in all three colours."""
+    images, labels = arrays[key], arrays[key.replace("images", "labels")]
+    if not len(images):
+        raise UserError(f"{path}: {key} holds no images")
+    if images.dtype != np.uint8 or images.ndim not in (3, 4):
+        fix = "give uint8 of shape (N, height, width) or (N, height, width, 3)"
+        raise UserError(f"{path}: {key} is {images.dtype} of shape {images.shape}: {fix}")
+    if labels.shape not in ((len(images),), (len(images), 1)) or labels.dtype.kind not in "iubUS":
+        fix = "give one whole number or text an image"
+        raise UserError(
+            f"{path}: its {labels.dtype} of shape {labels.shape} label no images: {fix}"
+        )
+    if images.ndim == 3:
+        images = images[..., None]
+    if images.shape[3] in COLOURS:
+        images = images.transpose(0, 3, 1, 2)
+    if images.shape[1] not in COLOURS or min(images.shape[2:]) < 8:
+        raise UserError(f"{path}: {key} has shape {arrays[key].shape}: 1 or 3 colours, 8 pixels")
+    return torch.from_numpy(np.ascontiguousarray(np.repeat(images, 3 // images.shape[1], axis=1)))
+
+
+def check(path: Path, parts: dict[str, tuple[torch.Tensor, torch.Tensor]], classes: int) -> None:
+    """Raise unless there are classes to tell apart, each with training images."""
+    (train, y), (test, _) = parts["train"], parts["test"]
+    if classes < 2:
+        raise UserError(
+            f"{path} has a single class, so nothing can be classified: add images of another class"
+        )
+    if len(y.unique()) < classes or not len(test):
+        raise UserError(f"{path}: a class has one image: training and test part need one each")
+    if train.shape[1:] != test.shape[1:]:
+        raise UserError(f"{path}: training and test images have different sizes: resize one part")
+
+
+def read_hub(
+    what: str, size: int, data_root: Path | None, device: torch.device, whole: bool
+) -> Loaded:
+    """Encoded images of a column of images, with a column of classes."""
+    import datasets
+
+    splits = hub.parts(what, data_root)
+    first = next(iter(splits.values()))
+    image, label = column(what, first, datasets.Image), column(what, first, datasets.ClassLabel)
+    raw = {
+        part: rows.cast_column(image, datasets.Image(decode=False)) for part, rows in splits.items()
+    }
+    classes = first.features[label].names
+
+    def read(name: str) -> bytes:
+        part, _, row = name.rpartition("/")
+        cell = raw[part][int(row)][image]
+        return cell["bytes"] or contents(Path(cell["path"]))
+
+    named = {
+        part: Part(tuple(f"{part}/{k}" for k in range(len(rows))), tuple(rows[label]))
+        for part, rows in splits.items()
+    }
+    train, test = (named["train"], named["test"]) if "test" in named else fifth(named[""])
+    check_labels(what, train, test, classes)
+    left_out = len(named["validation"].names) if "validation" in named else 0
+    notes = {"images of the validation part left out": left_out} if left_out else {}
+    parts = Parts(train, test, tuple(classes), drawn="test" not in named, listed=True)
+    try:
+        return from_files(parts, read, notes, size, device, whole)
+    except UserError as error:  # it knows a row's number alone
+        raise UserError(f"hf:{what}: {error}") from None
+
+
+def column(what: str, rows: "datasets.Dataset", kind: type) -> str:
+    """The only column of images, or of classes."""
+    found = [name for name, feature in rows.features.items() if isinstance(feature, kind)]
+    if len(found) != 1:
+        columns = ", ".join(f"{name}: {type(f).__name__}" for name, f in rows.features.items())
+        raise UserError(f"hf:{what} needs one column of {kind.__name__}, and has {columns}")
+    return found[0]
+
+
+def check_labels(what: str, train: Part, test: Part, classes: list[str]) -> None:
+    """Raise unless every class has training images, and every image a class."""
+    for name, row in zip(train.names + test.names, train.labels + test.labels, strict=True):
+        if not isinstance(row, int) or not 0 <= row < len(classes):
+            raise UserError(f"hf:{what}: {name} has no class: leave it out")
+    lonely = sorted({*range(len(classes))} - {*train.labels})
+    if lonely or len(classes) < 2:
+        fault = f"class {classes[lonely[0]]} has no training images" if lonely else "one class"
+        raise UserError(f"hf:{what}: {fault}: remove it or add images")
+
+
+READERS: dict[str, Reader] = {"folder": read_folder, "npz": read_npz, "hf": read_hub}

@@ -1,0 +1,140 @@
+"""The sets that encoders are transferred to, as torchvision reads them from a data root.
+
+Their parts and metrics are those of RényiCL's Table 11 (Lee and Shin 2022, appendix B). No sha256
+of their archives is known to us, so none is downloaded.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torchvision import datasets
+
+from contrastbench.domains import download
+from contrastbench.domains.image.data import decode
+from contrastbench.domains.image.data.datasets import FITTED, ImageDataset
+from contrastbench.domains.image.data.files import Part, Parts, check_sizes, from_files
+from contrastbench.domains.image.data.images import IMAGENET_MEAN, IMAGENET_STD, ImageSet
+from contrastbench.domains.reading import reading
+
+Label = int | tuple[int, ...]  # a class, or 1, 0 or -1 for each class
+Files = list[tuple[str, Label]]
+
+
+class Found(NamedTuple):
+    """The files of a set's parts."""
+
+    classes: Sequence[str]
+    train: Files
+    validation: Files  # empty: a share of the training images is drawn
+    test: Files
+
+
+def listed(kind: Callable[..., Any], root: Path, validation: str) -> Found:
+    """Read by one of torchvision's datasets, without loading the images."""
+    parts = [kind(root, split=name, loader=str) for name in ("train", "test")]
+    held_out = kind(root, split=validation, loader=str) if validation else ()
+    train, test, own = ([part[k] for k in range(len(part))] for part in (*parts, held_out))
+    return Found(parts[0].classes, train, own, test)
+
+
+def pets(root: Path) -> Found:
+    """Oxford's pets; their reader takes no loader."""
+    parts = [datasets.OxfordIIITPet(root, split=name) for name in ("trainval", "test")]
+    train, test = (list(zip(map(str, kept._images), kept._labels, strict=True)) for kept in parts)
+    return Found(parts[0].classes, train, [], test)
+
+
+def sun(root: Path) -> Found:
+    """The first of SUN397's ten partitions, whose lists are another archive of its authors."""
+    scenes = datasets.SUN397(root, loader=str)
+    label = dict(scenes[k] for k in range(len(scenes)))
+    parts = [
+        [str(root / "SUN397" / line[1:]) for line in lines(root / f"SUN397/{part}_01.txt")]
+        for part in ("Training", "Testing")
+    ]
+    train, test = ([(name, label[name]) for name in names] for names in parts)
+    return Found(scenes.classes, train, [], test)
+
+
+def caltech(root: Path) -> Found:
+    """Caltech-101 without its background: thirty images of each class, all others are tested.
+
+    Which thirty is not said; here the same for every seed.
+    """
+    kept = datasets.Caltech101(root)
+    folder, rng = Path(kept.root, "101_ObjectCategories"), np.random.default_rng(0)
+    classes, train, test = kept.categories, Files(), Files()
+    for label, name in enumerate(classes):
+        numbers = [k for k, y in zip(kept.index, kept.y, strict=True) if y == label]
+        files = [(str(folder / name / f"image_{k:04d}.jpg"), label) for k in numbers]
+        drawn = [files[k] for k in rng.permutation(len(files))]
+        train += drawn[:FITTED]
+        test += drawn[FITTED:]
+    return Found(classes, train, [], test)
+
+
+def voc(root: Path) -> Found:
+    """VOC2007: 1 of a class, -1 not, 0 where only what is hard to see is of it."""
+    folder = root / "VOCdevkit/VOC2007/ImageSets/Main"
+    classes = sorted({path.name.rpartition("_")[0] for path in folder.glob("*_trainval.txt")})
+    parts: list[Files] = []
+    for part in ("train", "val", "test"):
+        files = datasets.VOCDetection(root, "2007", part).images
+        columns = [
+            [int(line.split()[1]) for line in lines(folder / f"{name}_{part}.txt")]
+            for name in classes
+        ]
+        parts.append(list(zip(files, zip(*columns, strict=True), strict=True)))
+    return Found(classes, *parts)
+
+
+def lines(path: Path) -> list[str]:
+    """Return the non-empty lines of a text file."""
+    return [line for line in path.read_text().splitlines() if line.strip()]
+
+
+OTHERS: dict[str, Callable[[Path], Found]] = {  # that take no loader, or whose parts are elsewhere
+    "OxfordIIITPet": pets,
+    "SUN397": sun,
+    "Caltech101": caltech,
+    "VOCDetection": voc,
+}
+
+
+def files_of(about: ImageDataset, root: Path) -> Found:
+    """Read the names and classes of a set's files as torchvision does."""
+    if about.layout in OTHERS:
+        return OTHERS[about.layout](root)
+    return listed(getattr(datasets, about.layout), root, about.validation_part)
+
+
+def load_transfer(
+    about: ImageDataset, size: int, data_root: Path | None, device: torch.device, whole: bool
+) -> tuple[ImageSet, str]:
+    """A declared set; the last of its training images are those that validate, if they are told.
+
+    Raises:
+        UserError: it is not there, or is something else.
+    """
+    path = download.kept(about, data_root) or download.fetch(about)
+    root, again = path.parent, f"get {about.url} again"
+    with reading(path, again, "is not as torchvision's reader wants it"):
+        found = files_of(about, root)
+        train, test = (part(files, root) for files in (found.train + found.validation, found.test))
+    parts = Parts(train, test, tuple(found.classes))
+    check_sizes(path, about.name, parts, about.sizes, again)
+    images, digest = from_files(parts, decode.folder_reader(root), {}, size, device, whole)
+    labelled = sha256(f"{digest}{train.labels}{test.labels}".encode()).hexdigest()
+    own = replace(images, validation=len(found.validation), mean=IMAGENET_MEAN, std=IMAGENET_STD)
+    return own, labelled
+
+
+def part(files: Files, root: Path) -> Part:
+    """The files by their names from the root."""
+    names = tuple(Path(name).relative_to(root).as_posix() for name, _ in files)
+    return Part(names, tuple(y if isinstance(y, tuple) else int(y) for _, y in files))

@@ -1,0 +1,1 @@
+"""Networks for images: ResNets and BN-Inception, their heads and trained weights."""

@@ -1,0 +1,128 @@
+"""An encoder with its heads, in the recipe's precision."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.utils.checkpoint import checkpoint
+
+from contrastbench.domains.batch_norm import BatchNorm1d
+from contrastbench.domains.image.networks.inception import Inception
+from contrastbench.domains.image.networks.pretrained import load_weights
+from contrastbench.domains.image.networks.resnet import ResNet, start_as_shortcuts
+from contrastbench.domains.image.recipe import INCEPTION, STEM, ImageRecipe
+from contrastbench.domains.model import ContrastiveModel, head
+from contrastbench.losses.distributed import own_sizes, world
+
+
+def perceptron(inputs: int, widths: tuple[int, ...]) -> nn.Sequential:
+    """A head of two layers, or of one if that is all that has a width."""
+    *hidden, outputs = widths
+    return head(inputs, hidden[0], outputs) if hidden else nn.Sequential(nn.Linear(inputs, outputs))
+
+
+def without_bias(network: nn.Sequential) -> nn.Sequential:
+    """The network with another last layer."""
+    last = network[-1]
+    assert isinstance(last, nn.Linear), "heads end so"
+    network[-1] = nn.Linear(last.in_features, last.out_features, bias=False)
+    return network
+
+
+def network(recipe: ImageRecipe) -> ResNet | Inception:
+    """The recipe's, with weights drawn."""
+    name = recipe.pretrained or recipe.encoder
+    if name == INCEPTION:
+        return Inception(recipe.width)
+    return ResNet(name, recipe.width, recipe.size <= STEM, recipe.stem_init)
+
+
+class ImageModel(ContrastiveModel):
+    """A network with its heads, in the recipe's precision; channels are last in memory.
+
+    With a `chunk`, images are embedded so many at a time and the activations are recomputed in the
+    backward pass, so that memory is that of a chunk while the loss sees the whole batch. Batch norm
+    then takes each chunk's statistics.
+
+    Args:
+        recipe: names the network, heads, pairing and precision.
+        steps: training steps until the target network's momentum is 1.
+        data_root: a folder that may hold the weights that it starts from.
+    """
+
+    def __init__(self, recipe: ImageRecipe, steps: int, data_root: Path | None = None) -> None:
+        encoder = network(recipe)
+        if recipe.zero_init_residual:
+            start_as_shortcuts(encoder)
+        if recipe.pretrained:
+            load_weights(encoder, recipe.pretrained, data_root)
+        outputs = recipe.projection[-1]
+        projector = perceptron(encoder.features, recipe.projection)
+        if recipe.projection_norm:
+            without_bias(projector).append(BatchNorm1d(outputs, affine=False))
+        moco = recipe.pairing == "query_key"
+        predictor = perceptron(outputs, recipe.projection) if moco and recipe.predictor else None
+        if predictor is not None and not recipe.predictor_bias:
+            without_bias(predictor)
+        super().__init__(encoder, projector, predictor, recipe.ema if moco else None, steps)
+        self.embeds = recipe.embeds
+        self.bf16 = recipe.precision == "bf16"
+        self.chunk, self.batch_size = recipe.chunk, recipe.batch_size
+        self.to(memory_format=torch.channels_last)
+
+    def autocast(self, x: Tensor) -> torch.autocast:
+        """Products in bfloat16 if the recipe says so."""
+        return torch.autocast(x.device.type, torch.bfloat16, enabled=self.bf16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, d) embeddings of images, as anchors."""
+        return self.in_chunks(super().forward, x)
+
+    def targets(self, x: Tensor) -> Tensor:
+        """(n, d) embeddings of images as keys, without gradient."""
+        with torch.no_grad():
+            return self.in_chunks(self.target, x)
+
+    def features(self, x: Tensor) -> Tensor:
+        """(n, features) what is scored."""
+        with self.autocast(x):
+            return (self.online if self.embeds else self.encoder)(x).float()
+
+    def in_chunks(self, network: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+        """Apply the network to images, as many at a time as the recipe says."""
+
+        def embed(chunk: Tensor) -> Tensor:
+            with self.autocast(chunk):
+                return network(chunk)
+
+        def contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+            return nullcontext(), statistics_kept(self)
+
+        images = self.batch_size if world() > 1 else len(x)
+        if self.chunk is None or images <= self.chunk:
+            return embed(x)
+        parts = x.split(own_sizes(images, self.chunk))
+        if not torch.is_grad_enabled():
+            return torch.cat([embed(part) for part in parts])
+        again = partial(
+            checkpoint, embed, use_reentrant=False, preserve_rng_state=False, context_fn=contexts
+        )
+        return torch.cat([again(part) for part in parts])
+
+
+@contextmanager
+def statistics_kept(model: nn.Module) -> Iterator[None]:
+    """Batch norm's running statistics stay as they are: what is recomputed has been counted."""
+    norms = [module for module in model.modules() if isinstance(module, _BatchNorm)]
+    before = [norm.momentum for norm in norms]
+    for norm in norms:
+        norm.momentum = 0.0
+    try:
+        yield
+    finally:
+        for norm, momentum in zip(norms, before, strict=True):
+            norm.momentum = momentum

@@ -1,0 +1,95 @@
+"""ResNets for small and for ordinary images, of any width."""
+
+from torch import Tensor, nn
+from torchvision.models.resnet import BasicBlock, Bottleneck
+
+from contrastbench.domains.batch_norm import BatchNorm2d
+
+BLOCKS: dict[str, tuple[type[BasicBlock | Bottleneck], tuple[int, ...]]] = {
+    "resnet18": (BasicBlock, (2, 2, 2, 2)),
+    "resnet34": (BasicBlock, (3, 4, 6, 3)),
+    "resnet50": (Bottleneck, (3, 4, 6, 3)),
+}
+FEW = 16  # channels of a block of oneDNN's, with AVX-512; 8 with AVX2
+
+
+class ResNet(nn.Sequential):
+    """torchvision's ResNet without its classifier, (n, 3, size, size) to (n, features).
+
+    Args:
+        name: which one.
+        width: times the published number of channels.
+        small: a 3x3 stem that keeps the image's size (SimCLR's for CIFAR) in place of 7x7, stride 2
+            and max-pooling.
+        stem_init: whether the stem is drawn as all convolutions are in torchvision's ResNet
+            ("kaiming", by the outputs) or as nn.Conv2d has it ("pytorch"), as where a released code
+            exchanges the stem of a finished network.
+    """
+
+    def __init__(
+        self, name: str, width: float = 1.0, small: bool = False, stem_init: str = "kaiming"
+    ) -> None:
+        block, counts = BLOCKS[name]
+        base = max(1, round(64 * width))
+        layers, channels = stem(base, small), base
+        for stage, count in enumerate(counts):
+            for number in range(count):
+                layers.append(
+                    residual(
+                        block, channels, base * 2**stage, 2 if stage > 0 and number == 0 else 1
+                    )
+                )
+                channels = base * 2**stage * block.expansion
+        super().__init__(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        self.features = channels
+        drawn = layers[0] if stem_init == "pytorch" else None
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d) and module is not drawn:
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+
+def stem(channels: int, small: bool) -> list[nn.Module]:
+    """Make the first layers of a ResNet."""
+    first = (
+        nn.Conv2d(3, channels, 3, 1, 1, bias=False)
+        if small
+        else nn.Conv2d(3, channels, 7, 2, 3, bias=False)
+    )
+    pool = [] if small else [nn.MaxPool2d(3, 2, 1)]
+    return [first, BatchNorm2d(channels), nn.ReLU(inplace=True), *pool]
+
+
+def residual(
+    block: type[BasicBlock | Bottleneck], channels: int, planes: int, stride: int
+) -> nn.Module:
+    """A residual block; its shortcut is a 1x1 convolution where the shape changes."""
+    outputs = planes * block.expansion
+    if stride == 1 and channels == outputs:
+        return block(channels, planes, norm_layer=BatchNorm2d)
+    shortcut = nn.Sequential(Shortcut(channels, outputs, stride), BatchNorm2d(outputs))
+    return block(channels, planes, stride, shortcut, norm_layer=BatchNorm2d)
+
+
+class Shortcut(nn.Conv2d):
+    """nn.Conv2d(channels, outputs, 1, stride, bias=False), safe for few channels.
+
+    For fewer than 16 of them oneDNN writes beyond its memory in the backward pass of a 1x1
+    convolution with a stride (its issue 6035), so that the process dies or hangs. There the same
+    pixels are taken first, which alters no number.
+    """
+
+    def __init__(self, channels: int, outputs: int, stride: int) -> None:
+        self.every = stride if channels < FEW else 1
+        super().__init__(channels, outputs, 1, stride // self.every, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, channels, h, w) to (n, outputs, h / stride, w / stride), rounded up."""
+        return super().forward(x[..., :: self.every, :: self.every] if self.every > 1 else x)
+
+
+def start_as_shortcuts(encoder: nn.Module) -> None:
+    """Every residual block's last batch norm has weight zero (Goyal et al. 2017, 5.1)."""
+    for block in encoder.modules():
+        if isinstance(block, BasicBlock | Bottleneck):
+            last = block.bn2 if isinstance(block, BasicBlock) else block.bn3
+            nn.init.zeros_(last.weight)

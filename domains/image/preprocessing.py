@@ -1,0 +1,110 @@
+"""Preprocessing of images: a recipe's views, and the normalisation of a network's input."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from contrastbench.domains.image.data.images import Croppable, Split
+from contrastbench.domains.image.recipe import ImageRecipe
+from contrastbench.domains.image.views.policies import (
+    Policy,
+    jittered,
+    pair,
+    policy,
+    together,
+    with_blur,
+)
+from contrastbench.domains.image.views.transforms import erase_some, evaluation, normalise, recolour
+from contrastbench.domains.model import ContrastiveModel, Raw
+from contrastbench.domains.progress import Progress
+from contrastbench.domains.scoring.classifiers import Labelled
+from contrastbench.losses.errors import UserError
+
+Model = ContrastiveModel | Raw
+ROWS = 256  # images embedded at once
+LOCAL_SCALE = (0.05, 0.2)  # share of a picture that RényiCL's local crops show
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """The preprocessing that turns images into a network's input."""
+
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+    size: int  # of scored images
+
+    def views(
+        self, images: Croppable, policies: Sequence[Policy], rng: torch.Generator
+    ) -> list[Tensor]:
+        """A view of each image for each policy, one after the other."""
+        policies = [replace(policy, fill=self.mean) for policy in policies]
+        runs, views = together(policies, images.labels.device), list[Tensor]()
+        for (kind, count), crops in zip(runs, images.crops(runs, rng), strict=True):
+            views.extend(self.view(crops, kind, rng).chunk(count))
+        return views
+
+    def viewed(
+        self, images: Split, parts: Sequence[Tensor], kind: Policy, rng: torch.Generator
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """Views and classes, part by part of the rows; the next images are read meanwhile."""
+        part = images.in_turn(parts)
+        for number, rows in enumerate(parts):
+            (view,) = self.views(part(number), [kind], rng)
+            yield view, images.labels[rows]
+
+    def view(self, crops: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
+        """Crops with what follows them; boxes are erased last."""
+        x = normalise(recolour(crops, policy, rng), self.mean, self.std)
+        return erase_some(x, policy, rng) if policy.erasing else x
+
+    @torch.no_grad()
+    def features(self, model: Model, images: Split, task: str = "features") -> Labelled:
+        """Features of all images as they are, under the running statistics of batch norm.
+
+        Raises:
+            UserError: they are not finite.
+        """
+        model.eval()
+        parts, rows = [], torch.arange(len(images), device=images.labels.device).split(ROWS)
+        batch = images.ahead(rows)
+        with Progress(len(rows), task) as progress:
+            for number in range(len(rows)):
+                pixels = batch(number).pixels
+                x = normalise(evaluation(pixels, self.size), self.mean, self.std)
+                parts.append(model.features(x))
+                progress.step()
+        x = torch.cat(parts)
+        if not bool(x.isfinite().all()):
+            raise UserError("features are not finite: the encoder diverged")
+        return Labelled(x, images.labels)
+
+
+def policies(recipe: ImageRecipe) -> list[Policy]:
+    """Return the policies of a batch's two views, of further positives and of local crops.
+
+    With local crops nothing is erased, and RandAugment is that of the two whole views alone
+    (RényiCL's appendix B.3); local crops have the second view's blur, but are not solarised, as in
+    its released code.
+    """
+    kind = published(recipe)
+    if recipe.local_crops:
+        kind = replace(kind, erasing=0.0)
+    if recipe.pairing == "balanced":
+        return [kind]
+    first, second = pair(kind) if recipe.asymmetric else (kind, kind)
+    local = replace(
+        second, size=recipe.local_size, scale=LOCAL_SCALE, randaugment=None, solarise=0.0
+    )
+    return [first, second, *[kind] * recipe.positives, *[local] * recipe.local_crops]
+
+
+def published(recipe: ImageRecipe) -> Policy:
+    """The published views with the recipe's own values in place of theirs."""
+    kind = with_blur(policy(recipe.views, recipe.size), recipe.blur)
+    kind = jittered(kind, recipe.jitter_strength)
+    kind = replace(kind, flip=recipe.flip, scale=(recipe.min_scale, 1.0))
+    if recipe.randaugment is None:
+        return kind
+    return replace(kind, randaugment=recipe.randaugment if recipe.randaugment[0] else None)

@@ -1,0 +1,376 @@
+"""The recipe of images: how they are trained on and scored. It imports no numerics."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from contrastbench.domains.image.data.datasets import DATASETS, SOURCES
+from contrastbench.domains.image.probes import PROBES, Name, Probe
+from contrastbench.domains.presets import Presets
+from contrastbench.domains.recipe import Recipe, Width
+from contrastbench.losses.errors import UserError
+from contrastbench.losses.pairing import BOTH_VIEWS, QUERY_KEY, SAME_CLASS, Pairing
+
+# by which any encoder is scored
+PROTOCOLS = (
+    "linear",
+    "knn",
+    "transfer",
+    "few-shot",
+    "few-shot-all",
+    "retrieval",
+    "semi-supervised",
+)
+FILE = Path(__file__).with_name("presets.yaml")
+SMALL = 96  # pixels a side up to which the published sets of photographs are kept as they are
+Operations = Annotated[int, Field(ge=0)]
+Magnitude = Annotated[float, Field(ge=0, le=10)]
+STEM = 64  # pixels a side of views up to which a network's stem keeps the size
+INCEPTION = "bn_inception"
+HALVED = 32  # pixels of an image for one that BN-Inception ends with
+KEPT = ("torchvision:", "pretrainedmodels:")  # packages that name weights of ImageNet
+TEMPERATURE = 0.5  # of the neighbours' votes
+
+
+class ImageRecipe(Recipe):
+    """SimCLR, MoCo v3 and supervised pairs on images; defaults for the digits on a CPU.
+
+    The presets, with their sources, stand in `presets.yaml`.
+
+    >>> ImageRecipe(encoder="resnet50").width
+    0.25
+    """
+
+    by_class: ClassVar[dict[str, Any] | None] = {"pairing": "supervised"}
+    presets: ClassVar[Mapping[str, dict[str, Any]]] = Presets(FILE)
+    of_training: ClassVar[frozenset[str]] = Recipe.of_training | {
+        *("warmup", "eval_every", "views", "min_scale", "flip", "asymmetric", "randaugment"),
+        "jitter_strength",
+        *("local_crops", "local_size", "positives", "pairing", "ema", "predictor"),
+        "predictor_bias",
+        *("projection", "projection_norm", "chunk"),
+    }
+
+    epochs: int = Field(25, ge=0)
+    batch_size: int = Field(64, ge=2)
+    lr: float = Field(2e-3, gt=0)
+    weight_decay: float = Field(1e-6, ge=0)
+    schedule: Literal["constant", "cosine", "linear"] = "cosine"
+    warmup: float = Field(
+        0.0, ge=0, description="epochs over which the learning rate rises from zero"
+    )
+    eval_every: int | None = Field(
+        None, ge=1, description="steps between choices of the best model by validation kNN"
+    )
+    validation: float = Field(
+        0.1, ge=0, lt=1, description="share of the training images kept out to choose by"
+    )
+    size: int = Field(8, ge=8, description="of views, in pixels")
+    test_size: int | None = Field(
+        None, ge=8, description="of scored images; as the views unless given"
+    )
+    whole_pictures: bool = Field(
+        False, description="views are of whole pictures; else files are stored as square middles"
+    )
+    views: Literal["none", "base", "hard"] = Field(
+        "base", description="none: crops and flips alone"
+    )
+    min_scale: float = Field(
+        0.4, gt=0, lt=1, description="smallest share of a picture that a view shows"
+    )
+    flip: float = Field(0.0, ge=0, le=1, description="probability that a view is mirrored")
+    blur: float | None = Field(
+        None, ge=0, le=1, description="probability of Gaussian blur, in place of the views' own"
+    )
+    jitter_strength: float = Field(
+        0.5,
+        gt=0,
+        le=1,
+        exclude_if=lambda strength: strength == 0.5,  # records are older
+        description="of colours: 1 is SimCLR's on ImageNet, 0.5 that of small images",
+    )
+    asymmetric: bool = Field(
+        False, description="BYOL's and MoCo v3's two views: one blurred, the other solarised"
+    )
+    randaugment: tuple[Operations, Magnitude] | None = Field(
+        None,
+        strict=False,
+        description="timm's operations in a row, their magnitude of 10, in place of the views' own",
+    )
+    local_crops: int = Field(0, ge=0, description="small crops, further queries of query_key")
+    local_size: int = Field(96, ge=8)
+    positives: int = Field(
+        0, ge=0, description="further views of both_views, other images of a class of balanced"
+    )
+    pairing: Literal["both_views", "query_key", "supervised", "balanced"] = Field(
+        "both_views",
+        description="supervised: two views of each image; balanced: one, of metric learning",
+    )
+    ema: float = Field(0.99, ge=0, le=1, description="of query_key's target network; rises to 1")
+    predictor: bool = Field(True, description="query_key's prediction head")
+    predictor_bias: bool = Field(True, description="of that head's last layer")
+    encoder: Literal[
+        "resnet18",
+        "resnet34",
+        "resnet50",
+        "bn_inception",
+        "torchvision:resnet18",
+        "torchvision:resnet34",
+        "torchvision:resnet50",
+        "pretrainedmodels:bn_inception",
+        "raw",
+    ] = Field("resnet18", description="PACKAGE:NAME: with its weights of ImageNet; raw: pixels")
+    width: float = Field(0.25, gt=0, le=4, description="times the published number of channels")
+    stem_init: Literal["kaiming", "pytorch"] = Field(
+        "kaiming", description="pytorch: the first convolution as nn.Conv2d draws it"
+    )
+    zero_init_residual: bool = Field(
+        False, description="every residual block starts as its shortcut (Goyal et al. 2017)"
+    )
+    projection: tuple[Width, ...] = Field(
+        (512, 128),
+        strict=False,
+        min_length=1,
+        max_length=2,
+        description="hidden and last width; one width: a linear layer",
+    )
+    projection_norm: bool = Field(
+        False, description="batch norm without weights behind the projection, as MoCo v3"
+    )
+    precision: Literal["float32", "bf16"] = Field(
+        "float32", description="of the networks' products; scores are float32"
+    )
+    chunk: int | None = Field(
+        None, ge=2, description="images embedded at once; the batch is contrasted whole"
+    )
+    compile: bool = Field(False, description="the encoder by torch.compile")
+    probe: Name = Field(
+        "lbfgs", description="retrieval: none is fitted, test images find their class"
+    )
+    probe_lr: float | None = Field(
+        None, gt=0, description="of the probes that are trained on views, in place of their own"
+    )
+    knn_k: int = Field(20, ge=1)
+    knn_temperature: Annotated[float, Field(gt=0)] | Literal["loss"] = Field(
+        TEMPERATURE, description="loss: that of the loss, 0.5 where it has none"
+    )
+
+    score_on: tuple[str, ...] = Field(
+        (),
+        strict=False,
+        exclude_if=lambda entries: not entries,  # records are older
+        description="what the encoder is scored by besides: a protocol of bench score, on this set "
+        "or on another one: transfer:DTD",
+    )
+
+    @model_validator(mode="after")
+    def _further_scores_are_known(self) -> "ImageRecipe":
+        kinds = {source.kind for source in SOURCES}
+        for entry in self.score_on:
+            protocol, _, dataset = entry.partition(":")
+            if protocol not in PROTOCOLS:
+                raise ValueError(f"score_on={entry}: it begins with none of {', '.join(PROTOCOLS)}")
+            if dataset and dataset not in DATASETS and dataset.partition(":")[0] not in kinds:
+                raise ValueError(f"score_on={entry}: there is no such set (bench list datasets)")
+        return self
+
+    @model_validator(mode="after")
+    def _parts_fit_together(self) -> "ImageRecipe":
+        for misfits, message in MISFITS:
+            if misfits(self):
+                raise ValueError(message.format(r=self))
+        return self
+
+    def beside(self, loss: Mapping[str, Any]) -> Self:
+        """Return the recipe with the loss's temperature for the neighbours, if they follow it.
+
+        A sum has its terms'.
+
+        Raises:
+            UserError: these have several.
+        """
+        if self.knn_temperature != "loss":
+            return self
+        named = (value for key, value in loss.items() if key.rpartition(".")[2] == "temperature")
+        found = set(named) or {TEMPERATURE}
+        if len(found) > 1:
+            several = ", ".join(map(str, sorted(found)))
+            raise UserError(
+                f"the loss has temperatures {several}: name that of the neighbours, such as "
+                f"--recipe knn_temperature={TEMPERATURE}"
+            )
+        return self.model_copy(update={"knn_temperature": found.pop()})
+
+    @property
+    def neighbours_temperature(self) -> float:
+        """Return the temperature of the neighbours' votes, or the default if it names a loss."""
+        own = self.knn_temperature
+        return TEMPERATURE if isinstance(own, str) else own
+
+    @property
+    def raw(self) -> dict[str, Any]:
+        """Return the values that score the raw input."""
+        return {"encoder": "raw"}
+
+    @property
+    def protocol(self) -> str:
+        """Training and scoring as described in the image domain.
+
+        Hard views had torchvision's RandAugment and uniform noise before images/2.
+        """
+        harder = self.views == "hard" or (self.randaugment is not None and self.randaugment[0] > 0)
+        return "images/2" if harder else "images/1"
+
+    @property
+    def pairing_facts(self) -> Pairing:
+        """Two views of each image, MoCo v3's queries and keys, or images of one class."""
+        if self.pairs_by_class:
+            return SAME_CLASS
+        pairing = QUERY_KEY if self.pairing == "query_key" else BOTH_VIEWS
+        return replace(pairing, one_positive=self.positives < 2)
+
+    @property
+    def evaluation(self) -> dict[str, Any]:
+        """How the classifier of `probe` is fitted and scored."""
+        features = "the embedding" if self.embeds else "before the projection"
+        if self.probe == "retrieval":
+            ranking = "of test images among each other, by cosine"
+            return {"features": features, "recall": ranking, "clusters": "k-means"}
+        settings = {"features": features, "accuracy": "of the test images"}
+        if self.probe not in PROBES:
+            return settings
+        words = self.probe_on_views.settings
+        return settings | {f"probe {name}": value for name, value in words.items()}
+
+    @property
+    def probe_on_views(self) -> Probe:
+        """Return the probe that is trained on views, at the recipe's learning rate if it has one.
+
+        Raises:
+            KeyError: `probe` is no such one.
+        """
+        probe = PROBES[self.probe]
+        return replace(probe, lr=self.probe_lr) if self.probe_lr else probe
+
+    def idle(self, trained: bool) -> set[str]:
+        """Return the settings that have no effect here, or that `evaluation` shows."""
+        idle = {*super().idle(trained), "probe_lr", "score_on"}
+        idle |= {key for key in ("chunk", "compile", "eval_every") if not getattr(self, key)}
+        if self.pairing != "query_key":
+            idle |= {"ema", "predictor", "local_crops"}
+        if self.pairing != "query_key" or not self.predictor:
+            idle.add("predictor_bias")
+        if self.size <= SMALL:
+            idle.add("whole_pictures")
+        if self.pairing not in ("both_views", "balanced"):
+            idle.add("positives")
+        if self.probe == "retrieval" and not self.eval_every:
+            idle |= {"knn_k", "knn_temperature"}
+        if self.pretrained or self.encoder == INCEPTION:
+            idle |= {"stem_init", "zero_init_residual"}
+        return idle if self.local_crops else {*idle, "local_size"}
+
+    def fetch(self, dataset: str, folder: Path | None, trained: bool) -> dict[str, str]:
+        """The sets of `score_on`; one that cannot be had keeps no other away."""
+        from contrastbench.domains.registry import fetch
+
+        found = {}
+        for name in filter(None, (entry.partition(":")[2] for entry in self.score_on)):
+            try:
+                found[name] = fetch("image", name, folder)
+            except UserError as error:
+                found[name] = f"MISSING {error}"
+        return found
+
+    @property
+    def warmup_epochs(self) -> float:
+        """Epochs over which the learning rate rises from zero, before the schedule."""
+        return self.warmup
+
+    @property
+    def validate_every(self) -> int | None:
+        """Steps between two scores of the validation images."""
+        return self.eval_every
+
+    @property
+    def pairs_by_class(self) -> bool:
+        """Two views of each image, or one in a balanced batch."""
+        return self.pairing in ("supervised", "balanced")
+
+    @property
+    def alike(self) -> int:
+        """Return how many images of each class are in a balanced batch."""
+        return 1 + self.positives
+
+    @property
+    def pretrained(self) -> str:
+        """Return the network whose weights come from a package; empty if they are drawn."""
+        return self.encoder.partition(":")[2]
+
+    @property
+    def embeds(self) -> bool:
+        """Return whether the projection is what is scored, as in metric learning."""
+        return self.pairing == "balanced"
+
+    @property
+    def trainable(self) -> bool:
+        """Pixels have no weights."""
+        return self.encoder != "raw"
+
+
+# settings that do not fit together: what is true of such a recipe, and what to tell its user
+MISFITS: tuple[tuple[Callable[[ImageRecipe], object], str], ...] = (
+    (
+        lambda r: r.chunk and r.batch_size % r.chunk,
+        "batch_size={r.batch_size} is no multiple of chunk={r.chunk}",
+    ),
+    (
+        lambda r: r.local_crops and r.pairing != "query_key",
+        "local_crops are used only by pairing=query_key: set it or remove local_crops",
+    ),
+    (
+        lambda r: r.local_crops and r.local_size > r.size,
+        "local_size={r.local_size} is larger than the views' {r.size}",
+    ),
+    (
+        lambda r: r.positives and r.pairing not in ("both_views", "balanced"),
+        "positives need pairing=both_views or pairing=balanced: set one or remove positives",
+    ),
+    (
+        lambda r: r.pairing == "balanced" and not r.positives,
+        "pairing=balanced needs other images of each class: positives=3",
+    ),
+    (
+        lambda r: r.pairing == "balanced" and r.batch_size % r.alike,
+        "batch_size={r.batch_size} is no multiple of the {r.alike} images of each class",
+    ),
+    (
+        lambda r: (
+            r.asymmetric
+            and (r.positives or r.blur is not None or r.views == "none" or r.jitter_strength != 0.5)
+        ),
+        "asymmetric views are two with a blur of their own: "
+        "leave out positives, blur, jitter_strength, views=none",
+    ),
+    (
+        lambda r: r.probe_lr and r.probe not in PROBES,
+        "probe_lr needs a probe that is trained on views, not {r.probe}",
+    ),
+    (
+        lambda r: r.pretrained and (r.width != 1 or r.size <= STEM),
+        f"{{r.encoder}} needs width=1.0 and a size of more than {STEM} pixels",
+    ),
+    (
+        lambda r: (
+            r.encoder.endswith(INCEPTION) and (r.size % HALVED or (r.test_size or 0) % HALVED)
+        ),
+        f"{{r.encoder}} needs images of {HALVED}, 64, ... 224 pixels: size=224",
+    ),
+    (
+        lambda r: r.eval_every and not r.validation,
+        "eval_every needs validation images to choose by: give validation=0.1",
+    ),
+)

@@ -1,0 +1,1 @@
+"""Scores of frozen encoders: linear probes on views, fine-tuning, `bench score`."""

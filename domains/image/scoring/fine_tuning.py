@@ -1,0 +1,102 @@
+"""Fine-tuning by a share of the labels: RényiCL's semi-supervised protocol."""
+
+import copy
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from contrastbench.domains.image.data.images import ImageSet, Split
+from contrastbench.domains.image.networks.encoders import Encoder
+from contrastbench.domains.image.views.policies import policy
+from contrastbench.domains.progress import Progress
+from contrastbench.domains.random import generator
+
+EPOCHS, BATCH, TOP = 20, 512, 5
+DROPS, DROP = (16, 20), 0.2  # epochs after which the rates are a fifth
+
+
+class Rates(NamedTuple):
+    """Base learning rates, of batches of 256, for a share of the labels."""
+
+    share: float
+    encoder: float
+    head: float
+
+
+RATES = (Rates(0.01, 0.01, 0.2), Rates(0.1, 0.08, 0.03))
+
+
+def semi_supervised(opened: Encoder, images: ImageSet, seed: int) -> dict[str, float]:
+    """Accuracies in percent, of the first class and of the first five, with 1 % and 10 % of labels.
+
+    A linear classifier on top, both trained on crops and flips of so many training images for 20
+    epochs: SGD in batches of 512 without weight decay, a base rate each for encoder and classifier,
+    a fifth of both after epoch 16 (Lee and Shin 2022, appendix B). Open there: the momentum, 0.9,
+    and how base rates are scaled, by the batch over 256 as those of its linear evaluation. The seed
+    draws the images, at least one of each class, where the paper has SimCLR's lists of ImageNet.
+    """
+    found = {}
+    for rates in RATES:
+        part = labelled_part(images.train, rates.share, seed)
+        scores, y = tuned(opened, part, images.test, len(images.classes), rates, seed)
+        ranked = scores.topk(min(TOP, scores.shape[1])).indices == y.unsqueeze(1)
+        for name, right in (("top-1", ranked[:, 0]), ("top-5", ranked.any(dim=1))):
+            found[f"{rates.share:.0%}_{name}"] = 100 * right.double().mean().item()
+    return found
+
+
+def labelled_part(images: Split, share: float, seed: int) -> Split:
+    """Draw a share of each class by the seed, at least one image each."""
+    rows = torch.randperm(len(images), generator=generator(torch.device("cpu"), seed))
+    labels = images.labels.cpu()[rows]
+    members = [rows[labels == label] for label in labels.unique()]
+    kept = torch.cat([own[: max(1, round(share * len(own)))] for own in members])
+    return images.select(kept.to(images.labels.device))
+
+
+def linear_head(opened: Encoder, images: Split, classes: int, seed: int) -> nn.Linear:
+    """A column for each feature of the first image, drawn by the seed."""
+    first = images.select(torch.zeros_like(images.labels[:1]))
+    columns = opened.preprocessing.features(opened.model, first).x.shape[1]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return nn.Linear(columns, classes)
+
+
+def sgd(encoder: nn.Module, head: nn.Module, rates: Rates) -> torch.optim.SGD:
+    """A rate each, scaled to the batch."""
+    groups = [
+        {"params": encoder.parameters(), "lr": rates.encoder * BATCH / 256},
+        {"params": head.parameters(), "lr": rates.head * BATCH / 256},
+    ]
+    return torch.optim.SGD(groups, momentum=0.9)
+
+
+def batches(images: int, rng: torch.Generator) -> tuple[Tensor, ...]:
+    """Rows of an epoch's batches, of 512 or a little fewer images each."""
+    return torch.randperm(images, generator=rng, device=rng.device).chunk(-(-images // BATCH))
+
+
+def tuned(
+    opened: Encoder, train: Split, test: Split, classes: int, rates: Rates, seed: int
+) -> tuple[Tensor, Tensor]:
+    """(n, classes) scores of the test images after the training, and their classes."""
+    model, seen = copy.deepcopy(opened.model), opened.preprocessing
+    head = linear_head(opened, train, classes, seed).to(train.labels.device)
+    optimizer = sgd(model, head, rates)
+    schedule = torch.optim.lr_scheduler.MultiStepLR(optimizer, DROPS, gamma=DROP)
+    with Progress(EPOCHS, f"fine-tuning by {rates.share:.0%}") as progress:
+        for epoch in range(EPOCHS):
+            model.train()
+            rng = generator(train.labels.device, seed, epoch)
+            rows = batches(len(train), rng)
+            for view, y in seen.viewed(train, rows, policy("none", seen.size), rng):
+                optimizer.zero_grad()
+                cross_entropy(head(model.features(view)), y).backward()
+                optimizer.step()
+            schedule.step()
+            progress.step()
+    x, y = seen.features(model, test, "features of test images")
+    return head(x).detach(), y

@@ -1,0 +1,147 @@
+"""Any encoder scored on any set of images: `bench score`."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from contrastbench.domains.image.data.datasets import Scoring, scoring
+from contrastbench.domains.image.data.images import ImageSet, Split
+from contrastbench.domains.image.data.load import load
+from contrastbench.domains.image.networks.encoders import Encoder, open_encoder
+from contrastbench.domains.image.sampling import split
+from contrastbench.domains.image.scoring.fine_tuning import semi_supervised
+from contrastbench.domains.scoring.classifiers import Labelled, accuracy
+from contrastbench.domains.scoring.few_shot import few_shot
+from contrastbench.domains.scoring.logistic import regularised, transferred
+from contrastbench.domains.scoring.neighbours import neighbours
+from contrastbench.domains.scoring.precision import transferred_to_several
+from contrastbench.domains.scoring.retrieval import retrieval
+from contrastbench.losses.errors import UserError, tell
+
+NEIGHBOURS, TEMPERATURE = 200, 0.5
+FINE_TUNED = "semi-supervised"  # the one that trains the encoder too
+FEW_SHOT, OF_ALL = "few-shot", "few-shot-all"
+OF_TEST = (FEW_SHOT, "retrieval")  # these look at test images alone
+TRANSFER = "transfer"
+
+
+class Features(NamedTuple):
+    """The features of the parts of a set, by one encoder."""
+
+    train: Labelled
+    validation: Labelled
+    test: Labelled
+    seed: int
+    scoring: Scoring
+
+
+def linear(seen: Features) -> dict[str, float]:
+    """Logistic regression on standardised features, its C the best on validation images."""
+    return {"accuracy": accuracy(regularised(seen.train, seen.validation), seen.test)}
+
+
+def knn(seen: Features) -> dict[str, float]:
+    """Weighted neighbours among training and validation images."""
+    both = joined(seen.train, seen.validation)
+    return {"accuracy": accuracy(neighbours(both, NEIGHBOURS, TEMPERATURE), seen.test)}
+
+
+def joined(*parts: Labelled) -> Labelled:
+    """The rows of all parts, one after the other."""
+    return Labelled(*map(torch.cat, zip(*parts, strict=True)))
+
+
+def transfer(seen: Features) -> dict[str, float]:
+    """RényiCL's: L-BFGS, one of 45 C, refitted with the validation images."""
+    parts = seen.train, seen.validation, seen.test
+    several = seen.test.y.ndim > 1
+    return transferred_to_several(*parts) if several else transferred(*parts, seen.scoring.metric)
+
+
+PROTOCOLS: dict[str, Callable[[Features], dict[str, float]]] = {
+    "linear": linear,
+    "knn": knn,
+    TRANSFER: transfer,
+    FEW_SHOT: lambda seen: few_shot(seen.test, seen.seed),
+    OF_ALL: lambda seen: few_shot(joined(seen.train, seen.test), seen.seed),
+    "retrieval": lambda seen: retrieval(seen.test),
+}
+
+
+def score(
+    encoder: str,
+    dataset: str,
+    by: str,
+    seed: int,
+    data_root: Path | None,
+    device: torch.device,
+) -> dict[str, float]:
+    """The metrics of an encoder on a set, in percent.
+
+    Args:
+        encoder: a folder that `--export` wrote, or `torchvision:NAME`.
+        dataset: as `bench run` takes it.
+        by: one of `PROTOCOLS`, or `FINE_TUNED`.
+        seed: of the validation part, and of episodes.
+        data_root: a folder that may hold data and weights.
+        device: where it is embedded.
+
+    Raises:
+        UserError: no such encoder or set, or its test classes are not those of its training part.
+    """
+    opened = open_encoder(encoder, data_root, device)
+    return scored(opened, dataset, by, seed, data_root, device)
+
+
+def scored(
+    opened: Encoder, dataset: str, by: str, seed: int, data_root: Path | None, device: torch.device
+) -> dict[str, float]:
+    """The metrics of an opened encoder, as `score` has them."""
+    model, seen = opened.model, opened.preprocessing
+    images, _ = load(dataset, seen.size, data_root, device)
+    check_classes(dataset, images, by)
+    if by == FINE_TUNED:
+        return semi_supervised(opened, images, seed)
+    about = scoring(dataset)
+    test = seen.features(model, images.test, "features of test images")
+    if by == FEW_SHOT and images.drawn:
+        tell(
+            f"{dataset} has no test part, so episodes are of a fifth of each class: --by {OF_ALL} "
+            "draws them from all images, for an encoder that has not been trained on them"
+        )
+    if by in OF_TEST:
+        return PROTOCOLS[by](Features(test, test, test, seed, about))
+    if by == OF_ALL:
+        train = seen.features(model, images.train, "features of training images")
+        return PROTOCOLS[by](Features(train, train, test, seed, about))
+    train, validation = (seen.features(model, part) for part in parts(images, about.share, seed))
+    return PROTOCOLS[by](Features(train, validation, test, seed, about))
+
+
+def parts(images: ImageSet, share: float, seed: int) -> list[Split]:
+    """The images to fit on, and those to choose by: the authors' own, or drawn by the seed."""
+    if not images.validation:
+        return [part for part in split(images.train, share, seed) if part is not None]
+    rows = torch.arange(len(images.train), device=images.train.labels.device)
+    cut = len(rows) - images.validation
+    return [images.train.select(rows[:cut]), images.train.select(rows[cut:])]
+
+
+def check_classes(dataset: str, images: ImageSet, by: str) -> None:
+    """Raise unless the protocol can score images of such classes."""
+    if images.test.labels.ndim > 1:
+        if by != TRANSFER:
+            raise UserError(f"images of {dataset} have several classes: --by {TRANSFER}")
+    elif by not in (*OF_TEST, OF_ALL):
+        check_fits_classifiers(dataset, images)
+
+
+def check_fits_classifiers(dataset: str, data: ImageSet) -> None:
+    """Raise if no test image is of a class that a classifier could have seen."""
+    if not bool(torch.isin(data.test.labels, data.train.labels).any()):
+        raise UserError(
+            f"{dataset} tests other classes than it trains, which no classifier has seen: "
+            "--recipe probe=retrieval, or preset=metric"
+        )

@@ -1,0 +1,1 @@
+"""Views of images: draw their parameters, and apply them to whole batches."""

@@ -1,0 +1,125 @@
+"""Draw the parameters of views, one for each image, from one generator."""
+
+import math
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from contrastbench.domains.image.views.colour import constant
+
+Side = int | Tensor  # of an image in pixels, or (n,) of each image
+ATTEMPTS = 10  # torchvision's: boxes are drawn so often until one fits
+# share of the image and width by height of an erased box (Zhong et al. 2020, as timm has it)
+ERASED = ((0.02, 1 / 3), (0.3, 1 / 0.3))
+
+
+def happens(n: int, probability: float, rng: torch.Generator) -> Tensor:
+    """(n,) bool: true with the probability."""
+    return torch.rand(n, generator=rng, device=rng.device) < probability
+
+
+def uniform(n: int, low: float, high: float, rng: torch.Generator) -> Tensor:
+    """(n,) uniform in [low, high)."""
+    return torch.rand(n, generator=rng, device=rng.device) * (high - low) + low
+
+
+def draw_boxes(
+    n: int,
+    largest: Tensor,
+    area: Side,
+    scale: tuple[float, float],
+    ratio: tuple[float, float],
+    rng: torch.Generator,
+) -> tuple[Tensor, Tensor]:
+    """(2, n) heights and widths of boxes, the first of ten draws that fits, and whether one does.
+
+    Areas are uniform in scale * area, ratios of width by height log-uniform, as torchvision draws
+    them; `largest` is (2, n) or (2, 1).
+    """
+    noise = torch.rand(2, ATTEMPTS, n, generator=rng, device=rng.device)
+    least = (scale[0], math.log(ratio[0]))
+    spread = (scale[1] - scale[0], math.log(ratio[1]) - least[1])
+    spread_by, least_by = constant((spread, least), rng.device).view(2, 2, 1, 1)
+    shares, logarithms = noise.mul_(spread_by).add_(least_by)
+    areas, ratios = area * shares, logarithms.exp_()
+    sides = torch.stack([areas / ratios, areas * ratios]).sqrt_().round_()
+    allowed = sides.clamp(constant((1,), rng.device), largest.unsqueeze(1))
+    fits, first = (sides == allowed).all(dim=0).view(torch.uint8).max(dim=0)
+    return sides.gather(1, first.expand(2, 1, n)).squeeze(1), fits.view(torch.bool)
+
+
+def place(sides: Tensor, shape: Tensor, rng: torch.Generator) -> Tensor:
+    """(n, 4) top, left, height, width of boxes of (2, n) sides anywhere inside that shape."""
+    noise = torch.rand(sides.shape, generator=rng, device=rng.device)
+    return torch.cat([(noise * (shape - sides + 1)).floor_(), sides]).T
+
+
+def draw_crops(
+    n: int,
+    height: Side,
+    width: Side,
+    scale: tuple[float, float],
+    ratio: tuple[float, float],
+    rng: torch.Generator,
+) -> Tensor:
+    """(n, 4) top, left, height, width of crops, in whole pixels: torchvision's RandomResizedCrop.
+
+    Where no draw fits, it is the largest box in the middle whose ratio is allowed.
+
+    Args:
+        n: crops.
+        height: of the image in pixels, or (n,) of each image.
+        width: likewise.
+        scale: smallest and largest share of the image.
+        ratio: smallest and largest width by height.
+        rng: of the draws.
+    """
+    shape, otherwise = both(height, width, rng.device), middle(height, width, ratio)
+    if isinstance(height, int):
+        otherwise = constant(tuple(otherwise.tolist()), rng.device)
+    sides, fits = draw_boxes(n, shape, height * width, scale, ratio, rng)
+    boxes = place(sides, shape, rng)
+    return torch.where(fits[:, None], boxes, otherwise.to(boxes))
+
+
+def both(height: Side, width: Side, device: torch.device) -> Tensor:
+    """(2, 1) of two numbers, (2, n) of two tensors."""
+    if isinstance(height, Tensor) and isinstance(width, Tensor):
+        return torch.stack([height, width])
+    return constant((height, width), device).view(2, 1)
+
+
+def middle(height: Side, width: Side, ratio: tuple[float, float]) -> Tensor:
+    """(4,) or (n, 4) top, left, height, width of the largest box whose ratio is allowed."""
+    tall, wide = (torch.as_tensor(side, dtype=torch.float64) for side in (height, width))
+    allowed = (wide / tall).clamp(*ratio)
+    h, w = tall.minimum((wide / allowed).round()), wide.minimum((tall * allowed).round())
+    return torch.stack([(tall - h) // 2, (wide - w) // 2, h, w], dim=-1)
+
+
+def draw_erased(n: int, size: int, probability: float, rng: torch.Generator) -> Tensor:
+    """(n, 4) top, left, height, width of boxes to erase (Zhong et al. 2020), some empty."""
+    chosen = happens(n, probability, rng)
+    smaller = both(size - 1, size - 1, rng.device)
+    sides, fits = draw_boxes(n, smaller, size * size, *ERASED, rng)
+    return place(sides.flip(0), both(size, size, rng.device), rng) * (chosen & fits)[:, None]
+
+
+def draw_jitter(
+    n: int, probability: float, strength: tuple[float, float, float, float], rng: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """(n, 4) factors of `colour.jitter`, neutral where nothing changes, and (n, 4) orders."""
+    noise = torch.rand(2, n, 4, generator=rng, device=rng.device)
+    low, spread, unit = jitter_limits(strength, rng.device)
+    factors = low + spread * noise[0]
+    chosen = happens(n, probability, rng)
+    return torch.where(chosen[:, None], factors, unit), noise[1].argsort(dim=1)
+
+
+@cache
+def jitter_limits(strength: tuple[float, float, float, float], device: torch.device) -> Tensor:
+    """(3, 4) lowest factors, widths of their ranges, and the factors that change nothing."""
+    spread, unit = torch.tensor(strength), torch.tensor([1.0, 1.0, 1.0, 0.0])
+    low = (unit - spread).clamp(min=0).where(unit == 1, -spread)
+    return torch.stack([low, unit + spread - low, unit]).to(device)

@@ -1,0 +1,82 @@
+"""Policies of image views: published ones, in which a recipe may replace values."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Literal
+
+import torch
+
+Kind = Literal["none", "base", "hard"]
+Runs = Sequence[tuple["Policy", int]]  # policies in turn, how many views of each are made at once
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The policy of a view; `dataclasses.replace` changes a published one."""
+
+    size: int  # pixels a side
+    scale: tuple[float, float] = (0.08, 1.0)  # share of the picture that a crop covers
+    ratio: tuple[float, float] = (3 / 4, 4 / 3)  # width by height of a crop
+    flip: float = 0.5  # probabilities from here on
+    jitter: float = 0.0
+    # brightness, contrast, saturation, hue
+    strength: tuple[float, float, float, float] = (0.4, 0.4, 0.4, 0.1)
+    grey: float = 0.0
+    blur: float = 0.0  # Gaussian, sigma in [0.1, 2], as in SimCLR and MoCo v3
+    randaugment: tuple[int, float] | None = None  # operations in a row, mean magnitude of 10
+    fill: tuple[float, float, float] = (0.5, 0.5, 0.5)  # of what RandAugment moves in
+    solarise: float = 0.0  # from one half on
+    erasing: float = 0.0
+
+    @property
+    def colours(self) -> tuple[str, ...]:
+        """Return the colour operations after the crop, in SimCLR's order or RényiCL's."""
+        if self.randaugment:
+            return "jitter", "blur", "randaugment", "solarise", "grey"
+        return "jitter", "grey", "blur", "solarise"
+
+
+def policy(kind: Kind, size: int) -> Policy:
+    """The published views by name.
+
+    "base" is SimCLR's: for small images without Gaussian blur, from 96 pixels with it for every
+    second image (DCL's, HCL's and ADNCE's code and AttentionNCE's Figure 6 have it for 32 pixels,
+    too: the recipe's `blur`); "hard" adds RandAugment (n = 3, m = 5) and RandomErasing to it
+    (RényiCL's appendix B.4; the probability 0.2 is that of its ImageNet views, B.3); "none" has
+    crops and flips alone, as RényiCL's Table 10 and linear classifiers.
+    """
+    base = Policy(size, jitter=0.8, grey=0.2, blur=0.5 if size >= 96 else 0.0)
+    hard = replace(base, randaugment=(3, 5.0), erasing=0.2)
+    return {"none": Policy(size), "base": base, "hard": hard}[kind]
+
+
+def together(policies: Sequence[Policy], device: torch.device) -> Runs:
+    """Policies in turn, with how many views of each are made at once.
+
+    On a CPU each view is alone: more images at once would leave its caches. Elsewhere the views of
+    neighbouring policies that are equal are one batch, for half as many launches.
+    """
+    if device.type == "cpu":
+        return [(policy, 1) for policy in policies]
+    return [(policy, len(list(run))) for policy, run in groupby(policies)]
+
+
+def with_blur(policy: Policy, probability: float | None) -> Policy:
+    """The policy with that probability of Gaussian blur; None: its own."""
+    return policy if probability is None else replace(policy, blur=probability)
+
+
+def jittered(policy: Policy, strength: float) -> Policy:
+    """The policy with a jitter of colours of that strength (Chen et al. 2020, appendix A)."""
+    largest = (0.8 * strength, 0.8 * strength, 0.8 * strength, 0.2 * strength)
+    return replace(policy, strength=largest)
+
+
+def pair(policy: Policy) -> tuple[Policy, Policy]:
+    """BYOL's and MoCo v3's two views: all blurred; a tenth blurred and a fifth solarised.
+
+    Saturation is jittered by 0.2, half as much as in SimCLR's for small images, as in both codes.
+    """
+    first = replace(policy, strength=(0.4, 0.4, 0.2, 0.1), blur=1.0)
+    return first, replace(first, blur=0.1, solarise=0.2)

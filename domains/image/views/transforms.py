@@ -1,0 +1,166 @@
+"""Views of images, whole batches on the device, each image with parameters of its own.
+
+Each operation is a function of images and of parameters, one for each image (`colour`, `spatial`);
+what is drawn is drawn apart (`draws`).
+"""
+
+from collections.abc import Callable
+from functools import cache
+
+import torch
+from torch import Tensor
+from torch.nn.functional import interpolate
+
+from contrastbench.domains.image.views import colour, masked
+from contrastbench.domains.image.views.colour import column
+from contrastbench.domains.image.views.draws import (
+    draw_crops,
+    draw_erased,
+    draw_jitter,
+    happens,
+    uniform,
+)
+from contrastbench.domains.image.views.policies import Policy
+from contrastbench.domains.image.views.randaugment import randaugment
+from contrastbench.domains.image.views.spatial import blur, crop, erase, to_float
+
+
+def augment(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
+    """(N, 3, size, size) float32 in [0, 1]: one view of each image, before it is erased.
+
+    Colours are floats throughout, but for RandAugment; Pillow cuts each pixel to 8 bits after each
+    operation, which leaves an image up to 1/255 darker each time.
+
+    Args:
+        images: (N, 3, H, W) uint8.
+        policy: what the view is.
+        rng: where all randomness comes from, on the images' device.
+    """
+    return recolour(random_crop(images, policy, rng), policy, rng)
+
+
+def random_crop(images: Tensor, policy: Policy, rng: torch.Generator, times: int = 1) -> Tensor:
+    """(times N, 3, size, size) float32 in [0, 1]: resized parts of each of the uint8 images."""
+    if times > 1:
+        images = images.repeat(times, 1, 1, 1)
+    n, _, height, width = images.shape
+    flipped = happens(n, policy.flip, rng)
+    boxes = draw_crops(n, height, width, policy.scale, policy.ratio, rng)
+    return crop(images, boxes, policy.size, flipped)
+
+
+def recolour(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
+    """Apply the policy's colour operations, overwriting crops in [0, 1]."""
+    for name in policy.colours:
+        if getattr(policy, name):
+            images = COLOURS[name](images, policy, rng)
+    return images
+
+
+def jitter(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
+    """Some images with another brightness, contrast, saturation and hue."""
+    return colour.jitter(x, *draw_jitter(len(x), policy.jitter, policy.strength, rng))
+
+
+def to_grey(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
+    """Some images without colour."""
+    return colour.to_grey(x, happens(len(x), policy.grey, rng))
+
+
+def blur_some(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
+    """Some images out of focus."""
+    n = len(x)
+    return some(blur, x, happens(n, policy.blur, rng), uniform(n, 0.1, 2.0, rng))
+
+
+def solarise(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
+    """Some images with their bright half inverted."""
+    return colour.solarise(x, torch.where(happens(len(x), policy.solarise, rng), 0.5, 2.0))
+
+
+def augment_more(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
+    """Apply RandAugment to a batch."""
+    way = None if x.device.type == "cpu" else masked.apply
+    return randaugment(x, *(policy.randaugment or (0, 0.0)), policy.fill, rng, way)
+
+
+COLOURS: dict[str, Callable[[Tensor, Policy, torch.Generator], Tensor]] = {
+    "jitter": jitter,
+    "grey": to_grey,
+    "blur": blur_some,
+    "solarise": solarise,
+    "randaugment": augment_more,
+}
+
+
+def erase_some(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
+    """RandomErasing on normalised images, in place: boxes of normal noise, as timm's `pixel`."""
+    boxes = draw_erased(len(images), policy.size, policy.erasing, rng)
+
+    def with_noise(x: Tensor, boxes: Tensor) -> Tensor:
+        return erase(x, boxes, torch.randn(x.shape, generator=rng, device=rng.device))
+
+    return some(with_noise, images, boxes[:, 2] > 0, boxes)
+
+
+def evaluation(images: Tensor, size: int) -> Tensor:
+    """(N, 3, size, size) float32 in [0, 1] without any randomness.
+
+    Images of that size are only converted; others are resized (shorter side to `stored_size(size)`)
+    and their middle is kept.
+    """
+    x = to_float(images)
+    height, width = x.shape[-2:]
+    if height == width == size:
+        return x
+    scale = stored_size(size) / min(height, width)
+    if scale != 1:
+        shape = [int(side * scale + 1e-6) for side in (height, width)]
+        x = interpolate(x, shape, mode="bilinear", antialias=True).clamp_(0, 1)
+    return centre(x, size)
+
+
+def stored_size(size: int) -> int:
+    """Shorter side of stored images for views of `size`: 8/7 of it, below 96 `size` itself.
+
+    >>> stored_size(224), stored_size(32)
+    (256, 32)
+    """
+    return size if size < 96 else round(size * 8 / 7)
+
+
+def centre(images: Tensor, size: int) -> Tensor:
+    """The (size, size) middle of images."""
+    top, left = (round((side - size) / 2) for side in images.shape[-2:])
+    return images[..., top : top + size, left : left + size]
+
+
+def normalise(
+    images: Tensor, mean: tuple[float, float, float], std: tuple[float, float, float]
+) -> Tensor:
+    """Images in [0, 1] with each colour standardised; channels last in memory."""
+    scale, shift = standards(mean, std, images.device)
+    return (images * scale).sub_(shift).contiguous(memory_format=torch.channels_last)
+
+
+@cache
+def standards(
+    mean: tuple[float, float, float], std: tuple[float, float, float], device: torch.device
+) -> Tensor:
+    """(2, 3, 1, 1) by what colours are multiplied, and what is taken away then."""
+    scale = torch.tensor(std).reciprocal()
+    return torch.stack([scale, torch.tensor(mean) * scale]).view(2, 3, 1, 1).to(device)
+
+
+def some(
+    operation: Callable[[Tensor, Tensor], Tensor],
+    images: Tensor,
+    chosen: Tensor,
+    parameters: Tensor,
+) -> Tensor:
+    """The operation on chosen images only, in place; those of a CPU, as others do not tell."""
+    if images.device.type != "cpu":
+        return torch.where(column(chosen), operation(images, parameters), images)
+    rows = chosen.nonzero()[:, 0]
+    images[rows] = operation(images[rows], parameters[rows])
+    return images

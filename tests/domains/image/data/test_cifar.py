@@ -1,0 +1,174 @@
+"""CIFAR from archives, folders and recoded pictures: what is read, and what is refused."""
+
+import hashlib
+import io
+import tarfile
+import zipfile
+import zlib
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("PIL")
+from PIL import Image
+
+from contrastbench.domains.image.data import archives, cifar
+from contrastbench.domains.image.data.datasets import DATASETS
+from contrastbench.domains.image.data.images import Images
+from contrastbench.domains.image.data.load import load, load_declared
+from contrastbench.losses import UserError
+from made_images import CPU, as_folder, noise, refused
+
+
+def tar(path: Path, files: dict[str, bytes]) -> None:
+    with tarfile.open(path, "w:gz", compresslevel=1) as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+
+
+def cifar_files(hundred: bool) -> dict[str, bytes]:
+    """Records of seeded noise whose class is the record's number modulo the classes."""
+
+    def part(count: int, seed: int) -> bytes:
+        rows = np.concatenate(
+            [np.zeros((count, 1 + hundred), dtype=np.uint8), noise(count, 3072, seed=seed)], axis=1
+        )
+        rows[:, hundred * 1] = np.arange(count) % (100 if hundred else 10)
+        rows[:, 0] = 7 if hundred else rows[:, 0]  # the coarse class, which is not read
+        return rows.tobytes()
+
+    if hundred:
+        words = "\n".join(f"w{k}" for k in range(100)).encode()
+        whole = {"train.bin": part(500, 0), "test.bin": part(100, 1), "fine_label_names.txt": words}
+        return {f"cifar-100-binary/{name}": content for name, content in whole.items()}
+    batches = {f"data_batch_{k}.bin": part(100, k) for k in range(1, 6)}
+    whole = {**batches, "test_batch.bin": part(100, 6), "batches.meta.txt": b"plane\ncar\n\n"}
+    return {f"cifar-10-batches-bin/{name}": content for name, content in whole.items()}
+
+
+def test_an_archive_that_never_ends_is_one_line(
+    small_cifar: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archives, "WHOLE", 1_000_000)  # three of its members
+    tar(tmp_path / "cifar-10-binary.tar.gz", cifar_files(False))
+    with pytest.raises(UserError, match="it unpacks to more than"):
+        load("CIFAR-10", 32, tmp_path, CPU)
+
+
+@pytest.fixture
+def small_cifar(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundredth of CIFAR's records, whatever they hold."""
+    whole = cifar.records
+    monkeypatch.setattr(
+        cifar, "records", lambda name, raw, count, labels: whole(name, raw, count // 100, labels)
+    )
+    for name, sizes in (("CIFAR-10", (10, 500, 100)), ("CIFAR-10-5k", (10, 50, 10))):
+        about = replace(DATASETS[name], content="", sizes=sizes)
+        monkeypatch.setitem(DATASETS, name, about)
+    load_declared.cache_clear()
+
+
+@pytest.mark.usefixtures("small_cifar")
+@pytest.mark.parametrize("hundred", [False, True])
+def test_cifar_is_read_from_its_binary_version(hundred: bool, tmp_path: Path) -> None:
+    name, files = ("CIFAR-100" if hundred else "CIFAR-10"), cifar_files(hundred)
+    tar(tmp_path / f"{name.lower()}-binary.tar.gz", files)
+    images, sha256 = load(name, 32, tmp_path, CPU)
+    assert isinstance(images.train, Images)
+    assert (len(images.train), len(images.test), images.unlabelled) == (500, 100, None)
+    classes = 100 if hundred else 10
+    assert images.train.labels.tolist() == [k * classes // 500 for k in range(500)]
+    first = noise(500 if hundred else 100, 3072, seed=0 if hundred else 1)
+    ours = {x.numpy().tobytes() for x in images.train.pixels[images.train.labels == 3]}
+    assert {row.tobytes() for row in first[3::classes]} <= ours
+    assert images.classes[:2] == (("w0", "w1") if hundred else ("plane", "car"))
+    as_folder(tmp_path / "unpacked", files)
+    assert load(name, 32, tmp_path / "unpacked", CPU)[1] == sha256
+
+
+def pictures(files: dict[str, bytes]) -> dict[str, bytes]:
+    """CIFAR-10's records as PNG files, in another order."""
+    found = {}
+    for name, content in files.items():
+        part = "test" if "test" in name else "train"
+        whole = content[: len(content) // 3073 * 3073]  # no class names
+        for k, row in enumerate(np.frombuffer(whole, np.uint8).reshape(-1, 3073)):
+            file = io.BytesIO()
+            Image.fromarray(row[1:].reshape(3, 32, 32).transpose(1, 2, 0)).save(file, "PNG")
+            found[f"cifar10/{part}/{row[0]}/{zlib.crc32(row)}_{k}.png"] = file.getvalue()
+    return found
+
+
+@pytest.mark.usefixtures("small_cifar")
+@pytest.mark.parametrize("name", ["CIFAR-10", "CIFAR-10-5k"])
+def test_the_same_content_is_the_same_set_however_it_is_kept(name: str, tmp_path: Path) -> None:
+    files = cifar_files(False)
+    as_folder(tmp_path / "binary", files)
+    as_folder(tmp_path / "folder", pictures(files))
+    (tmp_path / "zip").mkdir()
+    with zipfile.ZipFile(tmp_path / "zip" / "cifar10.zip", "w") as archive:
+        for path, content in pictures(files).items():
+            archive.writestr(path, content)
+    sets = [load(name, 32, tmp_path / kind, CPU) for kind in ("binary", "folder", "zip")]
+    assert len({sha256 for _, sha256 in sets}) == 1
+    few = name == "CIFAR-10-5k"
+    for images, _ in sets:
+        assert images.train.labels.bincount().tolist() == [5 if few else 50] * 10
+        assert images.test.labels.bincount().tolist() == [1 if few else 10] * 10
+    assert all(torch.equal(images.train.pixels, sets[0][0].train.pixels) for images, _ in sets)
+
+
+def test_the_order_is_that_of_the_classes_and_of_the_hashes_of_pixels() -> None:
+    pixels, labels = torch.from_numpy(noise(20, 3, 2, 2)), torch.arange(20) % 3
+    ordered, classes = cifar.in_order(pixels, labels)
+    keys = [
+        (int(label), hashlib.sha256(bytes(image.flatten().tolist())).hexdigest())
+        for image, label in zip(ordered, classes, strict=True)
+    ]
+    assert keys == sorted(keys)
+    assert sorted(map(str, ordered.tolist())) == sorted(map(str, pixels.tolist()))
+
+
+def test_something_else_under_the_name_is_refused(tmp_path: Path) -> None:
+    load_declared.cache_clear()
+    as_folder(tmp_path, pictures(cifar_files(False)))
+    refused(lambda: load("CIFAR-10", 32, tmp_path, CPU), "kept as CIFAR-10 have other content")
+
+
+@pytest.mark.usefixtures("small_cifar")
+def test_damaged_archives_are_one_line(tmp_path: Path) -> None:
+    path, files = tmp_path / "cifar-10-binary.tar.gz", cifar_files(False)
+    tar(path, {name: content for name, content in files.items() if "batch_3" not in name})
+    refused(
+        lambda: load("CIFAR-10", 32, tmp_path, CPU),
+        r"has no cifar-10-batches-bin/data_batch_3\.bin: delete it and",
+    )
+    tar(path, {name: content[:-5] for name, content in files.items()})
+    refused(lambda: load("CIFAR-10", 32, tmp_path, CPU), "CIFAR-10 is damaged: .* bytes instead of")
+    tar(path, files)
+    path.write_bytes(path.read_bytes()[:50_000])
+    refused(lambda: load("CIFAR-10", 32, tmp_path, CPU), "tar.gz is damaged .* download https")
+    path.write_text("<html>not found</html>")
+    refused(lambda: load("CIFAR-10", 32, tmp_path, CPU), "tar.gz is damaged")
+
+
+@pytest.mark.usefixtures("small_cifar")
+def test_fc100_tests_all_images_of_other_classes_than_it_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = DATASETS["FC100"]
+    assert len(about.classes) == len(set(about.classes)) == 20
+    monkeypatch.setitem(DATASETS, "FC100", replace(about, classes=("w3", "w70")))
+    as_folder(tmp_path, cifar_files(True))
+    images, _ = load("FC100", 16, tmp_path, CPU)
+    assert images.test.labels.tolist() == [3] * 6 + [70] * 6
+    assert images.train.labels.bincount().tolist() == [6 * (k not in (3, 70)) for k in range(100)]
+    whole, _ = load("CIFAR-100", 16, tmp_path, CPU)
+    rows = torch.cat([part.pixels[part.labels == 3] for part in (whole.train, whole.test)])
+    found = {image.numpy().tobytes() for image in images.test.pixels[:6]}
+    assert found == {image.numpy().tobytes() for image in rows}

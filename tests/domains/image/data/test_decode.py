@@ -1,0 +1,185 @@
+"""Image files: what they hold besides RGB, and what is refused."""
+
+import io
+import os
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("PIL")
+from PIL import Image
+
+from contrastbench.domains.image.data import decode
+from contrastbench.domains.image.data.decode import ORIENTATION
+from made_images import folder, jpeg, noise, read, refused, save
+
+
+def harmless(
+    image: Image.Image, tmp_path: Path, suffix: str = "png", **options: Any
+) -> tuple[Any, dict[str, Any]]:
+    """The pixels of an odd image among ordinary ones, and what is noted."""
+    root = folder(tmp_path)
+    (root / "train/cat/0.png").unlink()
+    image.save(root / f"train/cat/0.{suffix}", **options)
+    images = read(root)
+    return images.train.batch(torch.tensor([0]))[0].numpy().transpose(1, 2, 0), images.notes
+
+
+def test_grey_is_taken_in_all_colours(tmp_path: Path) -> None:
+    grey = noise(16, 16)
+    pixels, notes = harmless(Image.fromarray(grey), tmp_path)
+    assert np.array_equal(pixels, np.stack([grey] * 3, axis=2))
+    assert notes == {"grey, in all three colours": 1}
+
+
+def test_transparency_is_left_out(tmp_path: Path) -> None:
+    rgba = noise(16, 16, 4)
+    pixels, notes = harmless(Image.fromarray(rgba), tmp_path)
+    assert np.array_equal(pixels, rgba[:, :, :3])
+    assert notes == {"transparency left out": 1}
+
+
+@pytest.mark.parametrize("transparent", [False, True])
+def test_a_palette_is_looked_up(transparent: bool, tmp_path: Path) -> None:
+    image = Image.fromarray(noise(16, 16, 3)).quantize(16)
+    expected = np.asarray(image.convert("RGB"))
+    pixels, notes = harmless(
+        image, tmp_path, **({"transparency": bytes(range(16))} if transparent else {})
+    )
+    assert np.array_equal(pixels, expected)
+    assert notes == {"palette": 1}
+
+
+def test_the_higher_byte_of_16_bit_grey_is_taken(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).integers(0, 65536, (16, 16), dtype=np.uint16)
+    pixels, notes = harmless(Image.fromarray(values), tmp_path)
+    assert np.array_equal(pixels[:, :, 0], values >> 8)
+    assert notes == {"16-bit grey, higher 8 bits taken": 1}
+
+
+def test_cmyk_is_converted(tmp_path: Path) -> None:
+    image = Image.fromarray(np.full((16, 16, 3), (200, 100, 50), dtype=np.uint8)).convert("CMYK")
+    pixels, notes = harmless(image, tmp_path, "jpg", quality=100)
+    assert np.abs(pixels.astype(int) - (200, 100, 50)).max() < 6
+    assert notes == {"CMYK, converted": 1}
+
+
+@pytest.mark.parametrize("suffix", ["jpg", "png", "webp"])
+def test_an_orientation_is_not_applied_and_said(suffix: str, tmp_path: Path) -> None:
+    image = Image.fromarray(np.full((16, 16, 3), 40, dtype=np.uint8))
+    image.paste((200, 200, 200), (0, 0, 16, 8))
+    exif = Image.Exif()
+    exif[ORIENTATION] = 6
+    pixels, notes = harmless(image, tmp_path, suffix, exif=exif)
+    assert np.abs(pixels.astype(int) - np.asarray(image)).max() < 6
+    assert notes == {"EXIF orientation not applied": 1}
+
+
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF data")  # by Pillow
+def test_an_orientation_that_changes_nothing_or_is_damaged_is_not_said(tmp_path: Path) -> None:
+    image, exif = Image.fromarray(noise(16, 16, 3)), Image.Exif()
+    exif[ORIENTATION] = 1
+    assert harmless(image, tmp_path / "a", "jpg", exif=exif)[1] == {}
+    assert harmless(image, tmp_path / "b", "jpg", exif=b"Exif\0\0MM\0*\0\0\0\xff")[1] == {}
+
+
+@pytest.mark.parametrize("suffix", ["gif", "webp", "png", "tiff"])
+def test_of_several_frames_the_first_is_taken_and_said(suffix: str, tmp_path: Path) -> None:
+    levels = (40, 200, 120)
+    first, *others = (
+        Image.fromarray(np.full((16, 16, 3), level, dtype=np.uint8)) for level in levels
+    )
+    options = {"lossless": True} if suffix == "webp" else {}
+    pixels, notes = harmless(
+        first, tmp_path, suffix, save_all=True, append_images=others, **options
+    )
+    assert np.array_equal(pixels, np.asarray(first))
+    assert notes.pop("first of several frames taken") == 1
+    assert set(notes) <= {"palette"}
+
+
+def write(content: bytes, name: str = "train/cat/1.png") -> Callable[[Path], Any]:
+    return lambda root: (root / name).write_bytes(content)
+
+
+def two_frames(kind: str) -> bytes:
+    file = io.BytesIO()
+    first, second = (Image.fromarray(noise(16, 16, 3, seed=seed)) for seed in range(2))
+    first.save(file, kind, save_all=True, append_images=[second])
+    return file.getvalue()
+
+
+def second_page_without_height() -> bytes:
+    start, tag, end = two_frames("TIFF").rpartition(struct.pack("<HH", 257, 4))
+    assert tag
+    return start + struct.pack("<HH", 65000, 4) + end
+
+
+BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "one pixel": (
+        lambda r: save(r / "test/dog/1.png", noise(1, 1, 3)),
+        r"test/dog/1\.png has 1 x 1 pixels, fewer .*: remove",
+    ),
+    "text": (
+        write(b"not an image"),
+        r"train/cat/1\.png is no image \(it holds something else\): remove or replace it",
+    ),
+    "empty file": (write(b""), r"train/cat/1\.png is no image \(it is empty\)"),
+    "truncated jpeg": (
+        write(jpeg(0, 16)[:-100], "train/cat/1.jpg"),
+        r"train/cat/1\.jpg is damaged \(image file is truncated",
+    ),
+    "truncated png": (
+        lambda r: shrink(r / "train/dog/2.png"),
+        r"train/dog/2\.png is (damaged|no image)",
+    ),
+    "truncated gif": (
+        write(two_frames("GIF")[:-400], "train/cat/1.gif"),
+        r"train/cat/1\.gif is damaged \(",
+    ),
+    "damaged second page": (
+        write(second_page_without_height(), "train/cat/1.tiff"),
+        r"train/cat/1\.tiff is damaged \(",
+    ),
+    "float": (
+        lambda r: save(r / "train/cat/1.tiff", noise(16, 16).astype(np.float32)),
+        r"1\.tiff has pixels of mode F",
+    ),
+    "32 bits": (
+        lambda r: save(r / "train/cat/1.tiff", noise(16, 16).astype(np.int32) * 1000),
+        r"1\.tiff is damaged \(values of more than 16 bits\)",
+    ),
+}
+
+
+def shrink(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:200])
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_files_are_one_line(case: str, tmp_path: Path) -> None:
+    spoil, message = BAD[case]
+    spoil(folder(tmp_path))
+    refused(lambda: read(tmp_path), message)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read_is_named(tmp_path: Path) -> None:
+    (folder(tmp_path) / "train/cat/1.png").chmod(0)
+    refused(lambda: read(tmp_path), r"cannot read .*1\.png \(Permission denied\)")
+
+
+def test_the_first_bad_file_is_named_however_many_threads_read(tmp_path: Path) -> None:
+    root = folder(tmp_path, count=9)
+    for k in (3, 5, 7):
+        (root / f"train/cat/{k}.png").write_text("x")
+    refused(
+        lambda: decode.look_at(["train/cat/7.png", "train/cat/3.png"], decode.folder_reader(root)),
+        "7.png is no image",
+    )
+    refused(lambda: read(root), r"cat/3\.png is no image")

@@ -1,0 +1,229 @@
+"""Sets of metric learning: what is read, what is refused, and what trains and scores on them."""
+
+import zipfile
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+pytest.importorskip("PIL")
+from scipy.io import savemat
+
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.sweeps.operations import parts_of
+from contrastbench.domains.base import PairsByClass
+from contrastbench.domains.image.data import disjoint
+from contrastbench.domains.image.data.datasets import DATASETS, class_disjoint
+from contrastbench.domains.image.data.disjoint import LAYOUTS
+from contrastbench.domains.image.data.files import Parts
+from contrastbench.domains.image.data.images import IMAGENET_MEAN
+from contrastbench.domains.image.data.load import load, load_declared
+from contrastbench.domains.image.domain import ImageDomain
+from contrastbench.domains.image.sampling import balanced
+from contrastbench.domains.random import generator
+from contrastbench.domains.registry import known_data, make_recipe
+from contrastbench.losses import UserError, get_loss
+from contrastbench.losses.spec import LossSpec
+from made_images import CPU, as_folder, jpeg, refused
+
+METRIC = {
+    **{"preset": "metric", "size": 16, "encoder": "resnet18", "width": 0.0625, "epochs": 1},
+    **{"batch_size": 8, "positives": 3, "projection": (6,)},
+}
+SIZES = (4, 12, 10)  # classes, images of the first two, and of the others
+
+
+def files() -> dict[str, bytes]:
+    """Four classes of 6, 6, 5 and 5 images."""
+    counts = enumerate((6, 6, 5, 5), start=1)
+    return {f"{c:03}.Kind/{k}.jpg": jpeg(10 * c + k, 16) for c, n in counts for k in range(n)}
+
+
+def cub(root: Path) -> None:
+    as_folder(root / "CUB_200_2011", {f"images/{name}": data for name, data in files().items()})
+    (root / "CUB_200_2011/classes.txt").write_text("1 001.Kind\n")
+
+
+def car(root: Path) -> None:
+    as_folder(root / "cars196" / "car_ims", files())
+    names = [f"car_ims/{name}" for name in reversed(files())]
+    rows = [(name, int(name[8:11])) for name in names]
+    kinds = [("relative_im_path", object), ("class", object)]
+    import numpy as np
+
+    savemat(root / "cars196/cars_annos.mat", {"annotations": np.array(rows, dtype=kinds)})
+
+
+def sop(root: Path) -> None:
+    folder = root / "Stanford_Online_Products"
+    as_folder(folder, files())
+    for part, classes in (("train", (1, 2)), ("test", (3, 4))):
+        listed = [name for name in files() if int(name[:3]) in classes]
+        lines = [f"{k} {int(name[:3])} 1 {name}" for k, name in enumerate(listed)]
+        text = "\n".join(["image_id class_id super_class_id path", *lines])
+        (folder / f"Ebay_{part}.txt").write_text(text)
+
+
+def omniglot(root: Path) -> None:
+    for name, data in files().items():
+        part = "background" if int(name[:3]) < 3 else "evaluation"
+        as_folder(root / "omniglot" / f"images_{part}" / "Greek", {name: data})
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sets of a few images by the names of the large ones."""
+    load_declared.cache_clear()
+    for name, about in DATASETS.items():
+        if about.reader == "disjoint:load_disjoint":
+            monkeypatch.setitem(DATASETS, name, replace(about, sizes=SIZES, content=""))
+
+
+@pytest.mark.parametrize(
+    ("name", "make"), [("CUB", cub), ("CAR", car), ("SOP", sop), ("Omniglot", omniglot)]
+)
+def test_halves_of_the_classes_train_and_are_tested(name: str, make, tmp_path: Path) -> None:
+    make(tmp_path)
+    images, _ = load(name, 16, tmp_path, CPU)
+    assert images.train.labels.tolist() == [0] * 6 + [1] * 6
+    assert images.test.labels.tolist() == [2] * 5 + [3] * 5
+    assert images.mean == IMAGENET_MEAN
+    first = load("CUB", 16, tmp_path, CPU)[0] if name == "CUB" else images
+    assert torch.equal(images.train.pixels, first.train.pixels)
+
+
+def test_a_declaration_is_all_that_another_set_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = class_disjoint(
+        *("Mine", "birds of mine", "https://here", ("mine",), "folders", SIZES, "nobody")
+    )
+    monkeypatch.setitem(DATASETS, "Mine", about)
+    as_folder(tmp_path / "mine", files())
+    images, _ = load("Mine", 16, tmp_path, CPU)
+    assert (len(images.classes), len(images.train), len(images.test)) == SIZES
+    assert make_recipe("image", {"score_on": ["retrieval:Mine"]})
+    assert known_data()["Mine"] is about
+    assert parts_of(Experiment("image", "Mine", LossSpec("infonce"), {})) == (12, 0, 10)
+
+
+def test_a_zip_is_its_folder(tmp_path: Path) -> None:
+    as_folder(tmp_path / "cars196", files())
+    _, unpacked = load("Cars196", 16, tmp_path, CPU)
+    load_declared.cache_clear()
+    with zipfile.ZipFile(tmp_path / "cars196.zip", "w") as archive:
+        for name, content in files().items():
+            archive.writestr(f"cars196/{name}", content)
+    assert load("Cars196", 16, tmp_path, CPU)[1] == unpacked
+
+
+def test_what_is_not_there_or_something_else_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused(
+        lambda: load("SOP", 16, tmp_path, CPU),
+        r"SOP has no known hash and is not downloaded: get https://cvgl.*, "
+        r"put Stanford_Online_Products into",
+    )
+    as_folder(tmp_path / "cars196", dict(list(files().items())[:-1]))
+    refused(
+        lambda: load("Cars196", 16, tmp_path, CPU),
+        "cars196 has 4 classes, 12 training and 9 test images, Cars196 4 classes, .* 10 test",
+    )
+    as_folder(tmp_path / "cars196", files())
+    other = replace(DATASETS["Cars196"], sizes=SIZES, content="0" * 64)
+    monkeypatch.setitem(DATASETS, "Cars196", other)
+    refused(lambda: load("Cars196", 16, tmp_path, CPU), "kept as Cars196 in .* have other content")
+    (tmp_path / "Stanford_Online_Products").mkdir()
+    refused(lambda: load("SOP", 16, tmp_path, CPU), "cannot read .*Ebay_train.txt")
+
+
+def test_a_balanced_batch_has_as_many_images_of_each_class_in_turns() -> None:
+    labels = torch.tensor([5] * 9 + [2] * 7 + [7] * 2 + [0] * 4)
+    seen = set()
+    for seed in range(20):
+        rows = balanced(labels, 3, 4, generator(CPU, seed))
+        kinds = labels[rows].view(4, 3)
+        assert (kinds == kinds[0]).all(), "they take turns: neighbours are of other classes"
+        assert len(kinds[0].unique()) == 3
+        times = Counter(rows.tolist())
+        assert all(times[k] == 2 for k in times if labels[k] == 7), "both images of it, twice"
+        assert all(times[k] == 1 for k in times if labels[k] != 7)
+        seen |= set(rows.tolist())
+    assert seen == set(range(22))
+
+
+def domain(root: Path, **recipe: object) -> ImageDomain:
+    return ImageDomain("CUB", make_recipe("image", {**METRIC, **recipe}), 0, root, CPU)
+
+
+def test_contrasts_are_of_one_view_and_the_scored_is_the_embedding(tmp_path: Path) -> None:
+    cub(tmp_path)
+    d = domain(tmp_path)
+    assert isinstance(d, PairsByClass)
+    assert (d.class_count, d.dim, d.steps()) == (2, 6, 1)
+    model = d.model()
+    (contrast,) = d.contrasts(model, next(iter(d.batches(0))))
+    assert contrast.anchor.shape == (8, 6)
+    assert contrast.anchor_id.bincount().tolist() == [4, 4]
+    assert d.embeddings(model).x.shape == (10, 6)
+    evaluation = d.evaluate(model)
+    assert evaluation.main == "recall_at_1"
+    assert evaluation.samples == {"train": 12, "test": 10}
+    loss = get_loss("proxy_anchor + 0.5*dar")
+    loss.prepare(d.class_count, d.dim)
+    loss(contrast).backward()
+    assert model.projector[-1].weight.grad.any()
+
+
+def test_a_validation_part_of_the_training_classes_may_choose(tmp_path: Path) -> None:
+    cub(tmp_path)
+    evaluation = (d := domain(tmp_path, validation=0.3)).evaluate(d.model())
+    assert evaluation.samples == {"train": 8, "validation": 4, "test": 10}
+    assert evaluation.validation == evaluation.details["validation_scores"]["recall_at_1"]
+
+
+def test_what_does_not_fit_is_one_line(tmp_path: Path) -> None:
+    cub(tmp_path)
+    for recipe, message in (
+        ({"positives": 1}, "8 images, 2 of each class, are of 4 classes, and 2 to 2 are there"),
+        ({"batch_size": 4}, "4 images, 4 of each class, are of 1 classes"),
+        ({"batch_size": 10}, "batch_size=10 is no multiple of the 4 images of each class"),
+        ({"positives": 0}, "pairing=balanced needs other images of each class: positives=3"),
+        ({"pairing": "query_key"}, "positives need pairing=both_views or pairing=balanced"),
+        ({"probe": "lbfgs"}, "CUB tests other classes than it trains, .* preset=metric"),
+    ):
+        with pytest.raises(UserError, match=message):
+            domain(tmp_path, **recipe)
+
+
+def test_a_damaged_list_of_matlab_is_one_line(tmp_path: Path) -> None:
+    car(tmp_path)
+    path = tmp_path / "cars196/cars_annos.mat"
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(UserError, match="it cannot be read"):
+        load("CAR", 16, tmp_path, CPU)
+
+
+@pytest.mark.parametrize(("name", "make"), [("CAR", car), ("SOP", sop)])
+def test_images_of_other_classes_are_other_data(
+    name: str, make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a list says the classes, no file's name or content does."""
+    make(tmp_path / "one")
+    _, digest = load(name, 16, tmp_path / "one", CPU)
+    layout = DATASETS[name].layout
+    whole = LAYOUTS[layout]
+
+    def exchanged(kept: disjoint.Kept) -> Parts:
+        parts = whole(kept)
+        (first, *some), (*_, last) = parts.train.labels, parts.train.labels
+        assert first != last
+        labels = (last, *some[:-1], first)
+        return replace(parts, train=replace(parts.train, labels=labels))
+
+    monkeypatch.setitem(LAYOUTS, layout, exchanged)
+    load_declared.cache_clear()
+    assert load(name, 16, tmp_path / "one", CPU)[1] != digest

@@ -1,0 +1,162 @@
+"""Anybody's folders of images: what is read, and what is refused."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("PIL")
+from contrastbench.domains import own
+from contrastbench.domains.image.data.images import Images
+from contrastbench.domains.image.data.load import load
+from contrastbench.domains.image.data.own import load_unchanged
+from made_images import CPU, folder, noise, read, refused, save
+
+
+def test_a_folder_is_its_images(tmp_path: Path) -> None:
+    images = read(folder(tmp_path))
+    assert isinstance(images.train, Images)
+    assert (images.classes, images.notes) == (("cat", "dog"), {})
+    assert images.train.labels.tolist() == [0, 0, 0, 1, 1, 1]
+    assert np.array_equal(
+        images.train.pixels[4].numpy(), noise(16, 16, 3, seed=11).transpose(2, 0, 1)
+    )
+    assert np.array_equal(
+        images.test.batch(torch.tensor([5]))[0].numpy(),
+        noise(16, 16, 3, seed=112).transpose(2, 0, 1),
+    )
+
+
+def test_val_is_the_test_part_where_there_is_no_test(tmp_path: Path) -> None:
+    assert len(read(folder(tmp_path, ("train", "val"))).test) == 6
+
+
+def test_a_folder_without_parts_is_split_the_same_way_every_time(tmp_path: Path) -> None:
+    images = read(folder(tmp_path, (".",), count=10))
+    assert (images.train.labels.bincount().tolist(), images.test.labels.bincount().tolist()) == (
+        [8, 8],
+        [2, 2],
+    )
+    pixels = torch.cat(
+        [part.batch(torch.arange(len(part))) for part in (images.train, images.test)]
+    )
+    assert len(pixels.flatten(1).unique(dim=0)) == 20
+    load_unchanged.cache_clear()
+    assert torch.equal(
+        read(tmp_path).test.batch(torch.arange(4)), images.test.batch(torch.arange(4))
+    )
+
+
+def test_the_folder_may_be_in_the_data_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder(tmp_path / "root" / "mine")
+    monkeypatch.chdir(tmp_path)
+    assert len(load("folder:mine", 16, tmp_path / "root", CPU)[0].train) == 6
+    assert len(load("folder:root/mine", 16, None, CPU)[0].train) == 6
+    refused(lambda: load("folder:mine", 16, None, CPU), "no folder mine; .*--data-root")
+    refused(lambda: load("folder:mine", 16, tmp_path, CPU), "no folder mine, nor in")
+
+
+def test_other_files_are_counted(tmp_path: Path) -> None:
+    root = folder(tmp_path)
+    (root / "train/cat/labels.txt").write_text("x")
+    (root / "train/.hidden").write_text("x")
+    assert read(root).notes == {"files left out, no images by their names": 1}
+
+
+def test_val_beside_test_is_counted(tmp_path: Path) -> None:
+    images = read(folder(tmp_path, ("train", "test", "val")))
+    assert images.notes == {"files left out, in val": 6}
+
+
+def test_linked_class_folders_are_read_and_counted(tmp_path: Path) -> None:
+    elsewhere, root = folder(tmp_path / "elsewhere"), tmp_path / "mine"
+    (elsewhere / "train/cat/labels.txt").write_text("x")
+    save(elsewhere / "train/dog/more/9.png", noise(16, 16, 3, seed=99))
+    for part in ("train", "test"):
+        (root / part).mkdir(parents=True)
+        for name in ("cat", "dog"):
+            (root / part / name).symlink_to(elsewhere / part / name)
+    (elsewhere / "train/cat/linked").symlink_to(elsewhere / "train/dog/more")
+    images = read(root)
+    assert len(images.train) == 3 + 3 + 2, "a linked folder in a class folder is read too"
+    assert images.notes == {"files left out, no images by their names": 1}
+    assert load(f"folder:{root}", 16, None, CPU)[1] == load(f"folder:{elsewhere}", 16, None, CPU)[1]
+    state = own.state(str(root), None)
+    save(elsewhere / "test/cat/9.png", noise(16, 16, 3))
+    assert own.state(str(root), None) != state, "and is read again when it changes"
+
+
+def test_test_images_that_are_trained_on_are_counted(tmp_path: Path) -> None:
+    root = folder(tmp_path, ("train",))
+    (root / "test").symlink_to(root / "train")
+    save(root / "train/cat/9.png", noise(16, 16, 3))
+    assert read(root).notes == {"test images that are training images too": 7}
+
+
+BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "empty class": (
+        lambda r: (r / "train/bird").mkdir(),
+        "class folder .*train/bird has no images: fill or remove it",
+    ),
+    "no class folders": (
+        lambda r: shutil.rmtree(r / "test/cat") or shutil.rmtree(r / "test/dog"),
+        "test has no class folders",
+    ),
+    "class in test alone": (
+        lambda r: folder(r).joinpath("test/cat").rename(r / "test/ox"),
+        "test/ox: .*train has no such class",
+    ),
+    "one class": (
+        lambda r: [shutil.rmtree(r / p / "dog") for p in ("train", "test")],
+        "has a single class, cat: add a folder",
+    ),
+    "train alone": (
+        lambda r: shutil.rmtree(r / "test"),
+        "has train, but neither test nor val: add one, or give folder:.*train",
+    ),
+    "a link in a circle": (
+        lambda r: (r / "train/cat/again").symlink_to(r / "train"),
+        "train/cat/again is a link to a folder that holds it: remove it",
+    ),
+    "two links in a circle": (
+        lambda r: [
+            (r / f"train/{a}/{b}").symlink_to(r / f"train/{b}")
+            for a, b in (("cat", "dog"), ("dog", "cat"))
+        ],
+        "is a link to a folder that holds it: remove it",
+    ),
+    "nothing": (
+        lambda r: [shutil.rmtree(r / p) for p in ("train", "test")],
+        "has no class folders: put the images of each",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_folders_are_one_line(case: str, tmp_path: Path) -> None:
+    spoil, message = BAD[case]
+    spoil(folder(tmp_path))
+    refused(lambda: read(tmp_path), message)
+
+
+def test_a_class_of_one_image_cannot_be_split(tmp_path: Path) -> None:
+    root = folder(tmp_path, (".",))
+    save(root / "ox/0.png", noise(16, 16, 3))
+    refused(lambda: read(root), "ox has one image, but training and test part need one each")
+
+
+def test_the_real_subset_of_cifar(shared: Callable[..., Path]) -> None:
+    images, sha256 = load("folder:cifar10-subset", 32, shared("data", "cifar10-subset").parent, CPU)
+    assert (len(images.train), len(images.test), len(images.classes), images.notes) == (
+        5085,
+        1017,
+        10,
+        {},
+    )
+    assert sha256.startswith("530b6131910cd7f0")

@@ -1,0 +1,159 @@
+"""Images that users bring: arrays, and the format of the `datasets` library."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import made_images
+from contrastbench.domains.image import SOURCES
+from contrastbench.domains.image.data import own
+from contrastbench.domains.image.data.images import ImageSet
+from contrastbench.domains.image.data.load import load
+from contrastbench.losses import UserError
+from damaged import attack
+
+COLOUR = made_images.noise(20, 16, 16, 3)
+LABELS = np.arange(20) % 2 + 5
+
+
+def npz(path: Path, **arrays: np.ndarray) -> str:
+    np.savez_compressed(path, **arrays)
+    own.load_unchanged.cache_clear()
+    return f"npz:{path}"
+
+
+def read(name: str, root: Path | None = None) -> tuple[ImageSet, str]:
+    return load(name, 16, root, made_images.CPU)
+
+
+def test_every_kind_has_a_reader() -> None:
+    assert own.READERS.keys() == {source.kind for source in SOURCES}
+
+
+def test_arrays_with_a_test_part(tmp_path: Path) -> None:
+    test = {"test_images": COLOUR[:6], "test_labels": LABELS[:6, None].astype(np.uint8)}
+    name = npz(tmp_path / "a.npz", images=COLOUR, labels=LABELS, **test)
+    images, digest = read(name)
+    assert (len(images.train), len(images.test), images.classes) == (20, 6, ("5", "6"))
+    assert images.train.labels.tolist() == [0, 1] * 10
+    assert np.array_equal(images.train.pixels.numpy().transpose(0, 2, 3, 1), COLOUR)
+    assert np.array_equal(images.test.pixels.numpy().transpose(0, 2, 3, 1), COLOUR[:6])
+    first = COLOUR.transpose(0, 3, 1, 2)
+    test["test_images"] = first[:6]
+    assert read(npz(tmp_path / "b.npz", images=first, labels=LABELS, **test))[1] == digest
+
+
+def test_arrays_without_one_are_divided_and_grey_has_three_colours(tmp_path: Path) -> None:
+    words = np.array(["cat", "dog"])[LABELS - 5]
+    name = npz(tmp_path / "a.npz", images=COLOUR[..., 0], labels=words)
+    images, _ = read(name)
+    assert (len(images.train), len(images.test), images.classes) == (16, 4, ("cat", "dog"))
+    assert sorted(images.test.labels.tolist()) == [0, 0, 1, 1]
+    assert images.train.pixels.shape == (16, 3, 16, 16)
+    assert (images.train.pixels == images.train.pixels[:, :1]).all()
+
+
+BAD = {
+    "floats": ({"images": COLOUR / 255.0}, "images is float64 of shape .*: give uint8"),
+    "flat": ({"images": COLOUR.reshape(20, -1)}, "images is uint8 of shape"),
+    "two colours": ({"images": COLOUR[..., :2]}, "1 or 3 colours"),
+    "few labels": ({"labels": LABELS[:9]}, "label no images"),
+    "float labels": ({"labels": LABELS / 2}, "label no images"),
+    "objects": (
+        {"labels": LABELS.astype(object)},
+        "Object arrays cannot be loaded",
+    ),
+    "no labels": ({"labels": None}, "has no array labels: it holds images.npy"),
+    "half a test part": ({"test_images": COLOUR}, "has no array test_labels"),
+    "new class": ({"test_images": COLOUR, "test_labels": LABELS + 9}, "class 14 has no training"),
+    "other size": (
+        {"test_images": COLOUR[:, :12], "test_labels": LABELS},
+        "training and test images have different sizes",
+    ),
+    "one class": ({"labels": LABELS * 0}, "has a single class"),
+    "lonely class": ({"labels": np.arange(20) // 19}, "a class has one image"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_arrays_are_one_line(case: str, tmp_path: Path) -> None:
+    changes, message = BAD[case]
+    arrays = {"images": COLOUR, "labels": LABELS, **changes}
+    name = npz(tmp_path / "a.npz", **{k: v for k, v in arrays.items() if v is not None})
+    with pytest.raises(UserError, match=message) as error:
+        read(name)
+    assert "\n" not in str(error.value)
+
+
+def test_damaged_arrays(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    name = npz(path, images=COLOUR, labels=LABELS)
+
+    def again() -> str:
+        own.load_unchanged.cache_clear()
+        return read(name)[1]
+
+    assert attack(path, again, flips=60, checked=True) > 30
+
+
+def test_too_many_bytes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = npz(tmp_path / "a.npz", images=np.zeros((20, 64, 64), np.uint8), labels=LABELS)
+    monkeypatch.setattr(own, "UNPACKED", 50_000)
+    with pytest.raises(UserError, match=r"images\.npy in .*a\.npz unpacks to more than"):
+        read(name)
+
+
+def test_encoded_images_of_the_datasets_library(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    features = datasets.Features(
+        {"picture": datasets.Image(), "kind": datasets.ClassLabel(names=["cat", "dog"])}
+    )
+
+    def part(start: int, stop: int, kinds: list[int] | None = None) -> "datasets.Dataset":
+        cells = [{"bytes": made_images.jpeg(k), "path": None} for k in range(start, stop)]
+        kinds = kinds or [k % 2 for k in range(stop - start)]
+        return datasets.Dataset.from_dict({"picture": cells, "kind": kinds}, features=features)
+
+    def saved(**parts: "datasets.Dataset") -> str:
+        folder = tmp_path / "-".join(parts)
+        datasets.DatasetDict(parts).save_to_disk(folder)
+        return f"hf:{folder}"
+
+    images, _ = read(saved(train=part(0, 10), validation=part(0, 3), test=part(10, 14)))
+    assert (len(images.train), len(images.test), images.classes) == (10, 4, ("cat", "dog"))
+    assert images.notes["images of the validation part left out"] == 3
+    made_images.as_folder(
+        tmp_path,
+        {
+            f"files/{'train' if k < 10 else 'test'}/{('cat', 'dog')[k % 2]}/{k:02}.jpg": (
+                made_images.jpeg(k)
+            )
+            for k in range(14)
+        },
+    )
+    same, _ = read(f"folder:{tmp_path / 'files'}")
+    order = same.train.labels.argsort(stable=True)
+    mine = images.train.labels.argsort(stable=True)
+    assert (same.train.pixels[order] == images.train.pixels[mine]).all()
+    others = [k % 2 for k in range(10)][::-1]
+    digests = {
+        read(saved(train=part(0, 10, kinds), test=part(10, 14)))[1] for kinds in (None, others)
+    }
+    assert len(digests) == 2, "the same images of other classes are other data"
+    alone, _ = read(saved(train=part(0, 10)))
+    assert (len(alone.train), len(alone.test)) == (8, 2)
+    with pytest.raises(UserError, match="class dog has no training images"):
+        read(saved(train=part(0, 4, [0] * 4), test=part(4, 6)))
+    plain = datasets.Dataset.from_dict({"a": [1, 2]})
+    plain.save_to_disk(tmp_path / "plain")
+    with pytest.raises(UserError, match="needs one column of Image, and has a: Value"):
+        read(f"hf:{tmp_path / 'plain'}")
+
+
+def test_a_file_may_lack_its_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.npz").write_bytes(io.BytesIO().getvalue())
+    with pytest.raises(UserError, match=r"did you mean npz:mine\.npz\?"):
+        read("mine.npz")

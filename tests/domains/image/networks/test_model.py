@@ -1,0 +1,236 @@
+"""ResNets against torchvision's, heads as published, chunks with the same gradient."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torchvision.models.resnet import BasicBlock, Bottleneck
+
+from contrastbench.domains.image import ImageRecipe
+from contrastbench.domains.image.networks.model import ImageModel, statistics_kept
+from contrastbench.domains.image.networks.resnet import ResNet, Shortcut
+from contrastbench.domains.registry import make_recipe
+from contrastbench.losses import both_views, get_loss
+
+SMALL = {"width": 0.0625, "projection": (8, 6), "precision": "float32", "size": 8}
+
+
+def model(steps: int = 10, **recipe: object) -> ImageModel:
+    torch.manual_seed(0)
+    return ImageModel(make_recipe("image", {**SMALL, **recipe}), steps)
+
+
+@pytest.mark.parametrize("name", ["resnet18", "resnet34", "resnet50"])
+def test_the_network_is_torchvisions_without_its_classifier(name: str) -> None:
+    models = pytest.importorskip("torchvision.models")
+    theirs, ours = getattr(models, name)(), ResNet(name)
+    theirs.fc = nn.Identity()
+    pairs = list(zip(theirs.state_dict().values(), ours.state_dict().values(), strict=True))
+    assert all(a.shape == b.shape for a, b in pairs)
+    ours.load_state_dict(dict(zip(ours.state_dict(), theirs.state_dict().values(), strict=True)))
+    x = torch.randn(2, 3, 64, 64)
+    with torch.no_grad():
+        assert torch.allclose(ours.eval()(x), theirs.eval()(x), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["resnet18", "resnet50"])
+def test_no_narrow_1x1_convolution_has_a_stride(name: str) -> None:
+    """oneDNN writes beyond its memory in the backward pass of one with less than 16 channels."""
+    for width in (0.0625, 0.125, 0.2, 0.25, 1.0):
+        with torch.device("meta"):
+            convolutions = [m for m in ResNet(name, width).modules() if isinstance(m, nn.Conv2d)]
+        strided = [c for c in convolutions if c.kernel_size == (1, 1) and c.stride != (1, 1)]
+        assert all(c.in_channels >= 16 for c in strided)
+        assert len(strided) > 0
+
+
+@pytest.mark.parametrize("side", [8, 9])
+def test_a_narrow_shortcut_is_torchs_convolution(side: int) -> None:
+    ours = Shortcut(4, 6, 2).double()
+    theirs = nn.Conv2d(4, 6, 1, 2, bias=False).double()
+    theirs.load_state_dict(ours.state_dict())
+    x = torch.randn(3, 4, side, side, dtype=torch.float64)
+    results = []
+    for layer in (ours, theirs):
+        pixels = x.clone().requires_grad_()
+        out = layer(pixels)
+        out.square().sum().backward()
+        results.append((out, pixels.grad, layer.weight.grad))
+    for a, b in zip(*results, strict=True):
+        assert torch.allclose(a, b, rtol=1e-12, atol=1e-12)
+
+
+def test_the_stem_for_small_images_keeps_their_size() -> None:
+    with torch.device("meta"):
+        small, ordinary = ResNet("resnet18", small=True), ResNet("resnet18")
+        assert nn.Sequential(*list(small)[:3])(torch.empty(1, 3, 32, 32)).shape == (1, 64, 32, 32)
+        assert nn.Sequential(*list(ordinary)[:4])(torch.empty(1, 3, 224, 224)).shape == (
+            1,
+            64,
+            56,
+            56,
+        )
+        assert not any(isinstance(layer, nn.MaxPool2d) for layer in small)
+        kernels = [
+            ImageModel(ImageRecipe(size=size), 1).encoder[0].kernel_size[0] for size in (64, 65)
+        ]
+    assert kernels == [3, 7]
+
+
+@pytest.mark.parametrize(
+    ("preset", "features", "shapes"),
+    [
+        ("adnce", 2048, [(512, 2048), (128, 512)]),
+        ("renyicl-cifar", 512, [(2048, 512), (128, 2048)]),
+        ("renyicl-imagenet", 2048, [(4096, 2048), (256, 4096)]),
+        ("simclr-imagenet", 2048, [(2048, 2048), (128, 2048)]),
+    ],
+)
+def test_heads_are_as_published(preset: str, features: int, shapes: list[tuple[int, int]]) -> None:
+    with torch.device("meta"):
+        net = ImageModel(make_recipe("image", {"preset": preset}), 1)
+    assert net.encoder.features == features
+    assert [tuple(m.weight.shape) for m in net.projector if isinstance(m, nn.Linear)] == shapes
+    kinds = [type(m).__name__ for m in net.projector]
+    assert kinds[:4] == ["Linear", "BatchNorm1d", "ReLU", "Linear"]
+    if preset == "renyicl-imagenet":
+        assert kinds[4:] == ["BatchNorm1d"]
+        assert not net.projector[4].affine
+        assert [tuple(m.weight.shape) for m in net.predictor if isinstance(m, nn.Linear)] == [
+            (4096, 256),
+            (256, 4096),
+        ]
+        assert [m.bias for m in net.modules() if isinstance(m, nn.Linear)] == [None] * 6, (
+            "RenyiCL's builder.py: no layer of a head has a bias"
+        )
+    else:
+        assert kinds[4:] == (["BatchNorm1d"] if preset == "simclr-imagenet" else [])
+        assert isinstance(net.predictor, nn.Identity)
+        assert not hasattr(net, "target")
+
+
+def test_the_stem_of_the_released_codes_is_drawn_as_pytorch_draws_it() -> None:
+    """model.py of DCL, HCL, ADNCE and AttentionNCE puts a new nn.Conv2d in place of the stem.
+
+    Uniform with bound 1 / sqrt(27) at any width; torchvision's draw has std sqrt(2 / (9 * 64)).
+    """
+    for stem_init, std, largest in (
+        ("pytorch", 27**-0.5 / 3**0.5, 27**-0.5),
+        ("kaiming", 0.0589, 1),
+    ):
+        torch.manual_seed(0)
+        first, second = (module for module in list(ResNet("resnet18", 1.0, True, stem_init))[:4:3])
+        assert first.weight.std().item() == pytest.approx(std, rel=0.05)
+        assert first.weight.abs().max().item() <= largest
+        assert second.conv1.weight.std().item() == pytest.approx((2 / (9 * 64)) ** 0.5, rel=0.05)
+
+
+@pytest.mark.parametrize("name", ["resnet18", "resnet50"])
+def test_residual_blocks_may_start_as_their_shortcuts(name: str) -> None:
+    """zero_init_residual=True in RenyiCL's main_renyicl.py: torchvision's, written out."""
+    values = {"encoder": name, "width": 0.125, "projection": (8, 6), "size": 32}
+    net = ImageModel(make_recipe("image", {**values, "zero_init_residual": True}), 1).encoder
+    x = torch.randn(2, 8 * (4 if name == "resnet50" else 1), 4, 4)
+    block = [m for m in net if isinstance(m, BasicBlock | Bottleneck)][1]
+    assert torch.equal(block.eval()(x), x.relu())
+    zeros = [m for m in net.modules() if isinstance(m, nn.BatchNorm2d) and not m.weight.any()]
+    blocks = [m for m in net.modules() if isinstance(m, BasicBlock | Bottleneck)]
+    assert len(zeros) == len(blocks) == (16 if name == "resnet50" else 8)
+    usual = ImageModel(make_recipe("image", values), 1).encoder
+    assert all(m.weight.all() for m in usual.modules() if isinstance(m, nn.BatchNorm2d))
+
+
+def test_a_width_scales_every_layer() -> None:
+    with torch.device("meta"):
+        wide, narrow = ResNet("resnet50"), ResNet("resnet50", 0.25)
+        assert narrow(torch.empty(1, 3, 64, 64)).shape == (1, 512)
+    for a, b in zip(wide.parameters(), narrow.parameters(), strict=True):
+        assert a.shape[0] == 4 * b.shape[0]
+
+
+def gradients(net: ImageModel, views: list[Tensor]) -> list[Tensor]:
+    """Return the gradients of InfoNCE over the whole batch."""
+    net.zero_grad()
+    get_loss("infonce", temperature=0.2)(both_views(*[net(view) for view in views])).backward()
+    return [p.grad for p in net.parameters() if p.grad is not None]
+
+
+def test_chunks_leave_the_gradient_of_the_whole_batch_as_it_is() -> None:
+    """Batch norm uses running statistics here: in training it would take each chunk's own."""
+    views = [torch.randn(12, 3, 8, 8, dtype=torch.float64) for _ in range(2)]
+    whole, parts = (model(batch_size=12, chunk=chunk).double().eval() for chunk in (None, 4))
+    expected, found = gradients(whole, views), gradients(parts, views)
+    assert len(expected) == len(list(whole.parameters()))
+    for a, b in zip(expected, found, strict=True):
+        assert torch.allclose(a, b, rtol=1e-6, atol=1e-12)
+    in_halves = [
+        gradients(whole, [view[rows] for view in views]) for rows in (slice(0, 6), slice(6, 12))
+    ]
+    plain = [(a + b) / 2 for a, b in zip(*in_halves, strict=True)]
+    assert not all(torch.allclose(a, b, rtol=1e-3) for a, b in zip(expected, plain, strict=True)), (
+        "the check can fail"
+    )
+
+
+def test_a_chunk_is_all_that_is_held_for_the_backward_pass() -> None:
+    def held(chunk: int | None) -> int:
+        seen = []
+        net = model(batch_size=16, chunk=chunk)
+        with torch.autograd.graph.saved_tensors_hooks(
+            lambda x: seen.append(x.numel()) or x, lambda x: x
+        ):
+            net(torch.randn(16, 3, 8, 8))
+        return sum(seen)
+
+    assert held(4) < held(None) / 10
+
+
+def test_recomputing_counts_no_statistics_twice() -> None:
+    x = torch.randn(8, 3, 8, 8)
+    once, again = model(batch_size=8, chunk=4), model(batch_size=8, chunk=4)
+    with torch.no_grad():
+        once(x)
+    again(x).sum().backward()
+    for name, buffer in once.named_buffers():
+        if "running" in name:
+            assert torch.equal(buffer, dict(again.named_buffers())[name]), name
+    with statistics_kept(again):
+        pass
+    assert {m.momentum for m in again.modules() if isinstance(m, nn.BatchNorm2d)} == {0.1}
+
+
+def test_bf16_embeds_about_the_same_and_keeps_weights_in_float32() -> None:
+    x = torch.randn(16, 3, 8, 8)
+    full, half = model(), model(precision="bf16")
+    a, b = full(x), half(x)
+    assert b.dtype == torch.bfloat16
+    assert both_views(b, b).anchor.dtype == torch.float32
+    assert 0 < (a - b.float()).norm() / a.norm() < 0.05
+    assert {p.dtype for p in half.parameters()} == {torch.float32}
+    assert half.features(x).dtype == torch.float32
+
+
+def test_channels_are_last_in_memory() -> None:
+    weight = model().encoder[3].conv1.weight
+    assert weight.is_contiguous(memory_format=torch.channels_last)
+    assert not weight.is_contiguous()
+
+
+def test_the_target_follows_all_weights_and_keeps_its_own_statistics() -> None:
+    net = model(steps=2, pairing="query_key", ema=0.9)
+    before = [p.clone() for p in net.target.parameters()]
+    with torch.no_grad():
+        for p in net.online.parameters():
+            p.add_(torch.randn_like(p))
+    net.update_target()
+    m = 1 - 0.1 * (math.cos(0) + 1) / 2
+    for old, online, target in zip(
+        before, net.online.parameters(), net.target.parameters(), strict=True
+    ):
+        assert torch.allclose(target, m * old + (1 - m) * online, atol=1e-6)
+    x = torch.randn(8, 3, 8, 8)
+    key = net.targets(x)
+    assert not key.requires_grad
+    assert net.target[0][1].num_batches_tracked == 1
+    assert net.encoder[1].num_batches_tracked == 0

@@ -1,0 +1,114 @@
+"""Views on an accelerator: the CPU's, without a wait for the device."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from contrastbench.benchmarks.perf.shadow import Counts, counting, shadow
+from contrastbench.domains.image.data.images import Images
+from contrastbench.domains.image.preprocessing import Preprocessing
+from contrastbench.domains.image.views import colour, draws, masked, policies
+from contrastbench.domains.image.views import randaugment as r
+from contrastbench.domains.image.views import transforms as views
+from contrastbench.domains.random import generator
+from made_images import N, picture, rng
+
+shadow()  # before torch's first backward pass, which asks what devices there are
+
+FILL = (0.485, 0.456, 0.406)
+
+
+def nearly(one: Tensor, other: Tensor) -> None:
+    """Whole numbers that agree, but for sums that rounding cuts to a neighbour."""
+    difference = (one - other).abs()
+    assert difference.max() <= 1
+    assert (difference > 0).float().mean() < 1e-3
+
+
+@pytest.mark.parametrize("shape", [(32, 32), (40, 28)])
+@pytest.mark.parametrize("cubic", [False, True])
+@pytest.mark.parametrize("name", [*r.OPERATIONS, "nothing"])
+def test_an_operation_is_the_one_that_is_done_by_groups(
+    name: str, cubic: bool, shape: tuple[int, int]
+) -> None:
+    images, level = picture(*shape).float(), 10 * torch.rand(1, N, generator=rng(3))
+    number = torch.full((1, N), r.NUMBER.get(name, r.NOTHING))
+    sign = torch.where(torch.arange(N) % 2 == 0, 1.0, -1.0)[None]
+    draws = r.Draws(number, level, sign, torch.full((1, N), cubic))
+    found = masked.apply(images.clone(), draws, FILL)
+    nearly(found, r.apply(images.clone(), draws, FILL))
+    assert torch.equal(found, images) == (name == "nothing")
+
+
+def test_layers_one_after_the_other_and_images_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    images, draws = picture().float(), r.draw(3, N, 5.0, rng(2))
+    whole = masked.apply(images.clone(), draws, FILL)
+    nearly(whole, r.apply(images.clone(), draws, FILL))
+    monkeypatch.setattr(masked, "TAPS", 16 * 3 * 32 * 32)
+    nearly(masked.apply(images.clone(), draws, FILL), whole)
+
+
+def test_jitter_in_six_passes_is_jitter_by_turns() -> None:
+    images = picture().float() / 255 * 1.001  # resampling leaves some a little above 1
+    factors, order = draws.draw_jitter(N, 0.8, (0.8, 0.8, 0.8, 0.4), rng())
+    factors[::5, colour.HUE] = 0
+    expected = colour.jitter(images.clone(), factors, order)
+    found = colour.jitter(images.to(shadow()), factors.to(shadow()), order.to(shadow()))
+    assert torch.equal(found.cpu(), expected)
+
+
+def view(policy: policies.Policy, device: torch.device, images: Tensor) -> tuple[Tensor, Counts]:
+    images, draws = images.to(device), generator(device, 0)
+    with counting() as counts:
+        x = views.normalise(views.augment(images, policy, draws), FILL, FILL)
+        x = views.erase_some(x, policy, draws) if policy.erasing else x
+    return x.cpu(), counts
+
+
+POLICIES = {
+    "none": policies.policy("none", 32),
+    "base": replace(policies.policy("base", 32), blur=0.5, solarise=0.2),
+    "hard without erasing": replace(policies.policy("hard", 32), erasing=0.0),
+    "hard": policies.policy("hard", 32),
+}
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("shape", [(32, 32), (40, 56)])
+def test_views_are_the_cpus_without_a_wait(name: str, shape: tuple[int, int]) -> None:
+    policy, images = POLICIES[name], picture(*shape)
+    found, _ = view(policy, shadow(), images)
+    again, counts = view(policy, shadow(), images)
+    assert (counts.host_reads, counts.copies) == (0, 0), (counts.read_at, counts.copied_at)
+    assert torch.equal(found, again)
+    expected, _ = view(policy, torch.device("cpu"), images)
+    if name in ("none", "base"):
+        assert torch.equal(found, expected)
+    elif name != "hard":  # erased boxes have other noise: how many there are is not asked
+        different = ((found - expected).abs() > 1e-6).float().mean()
+        assert different < 1e-2
+
+
+@pytest.mark.parametrize(("kind", "launches"), [("none", 48), ("base", 159), ("hard", 398)])
+def test_equal_views_are_one_batch(kind: policies.Kind, launches: int) -> None:
+    """What two views of a step need, made together."""
+    images, labels = picture().to(shadow()), torch.zeros(N, dtype=torch.long).to(shadow())
+    policy = policies.policy(kind, 32)
+    for _ in range(2):  # constants are there from the first time on
+        with counting() as counts:
+            one, other = Preprocessing(FILL, FILL, 32).views(
+                Images(images, labels), [policy] * 2, generator(shadow(), 0)
+            )
+    assert counts.launches <= launches, counts.launched
+    assert (counts.host_reads, counts.copies) == (0, 0)
+    assert one.shape == other.shape == (N, 3, 32, 32)
+    assert not torch.equal(one.cpu(), other.cpu())
+
+
+def test_a_run_is_of_neighbours_that_are_equal() -> None:
+    one, other = policies.policy("none", 32), policies.policy("none", 16)
+    in_turn = [one, one, other, one]
+    assert policies.together(in_turn, shadow()) == [(one, 2), (other, 1), (one, 1)]
+    assert policies.together(in_turn, torch.device("cpu")) == [(one, 1) for one in in_turn]

@@ -1,0 +1,290 @@
+"""Every image operation against torchvision's with the same parameters, and the draws."""
+
+import inspect
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+pytest.importorskip("torchvision")
+import torchvision.transforms as T
+from torchvision.transforms import functional as F
+
+from contrastbench.domains.image.preprocessing import published
+from contrastbench.domains.image.views import colour, draws, policies, spatial
+from contrastbench.domains.image.views import transforms as views
+from contrastbench.domains.registry import make_recipe
+from made_images import N, picture, rng, same_distribution
+
+EXACT = 2e-6  # float32 in another order of operations
+
+
+def floats() -> Tensor:
+    return picture().float() / 255
+
+
+def spread(low: float, high: float) -> Tensor:
+    """A parameter for each image, both ends among them."""
+    return torch.linspace(low, high, N)
+
+
+def close(ours: Tensor, theirs: list[Tensor], atol: float = EXACT) -> None:
+    torch.testing.assert_close(ours, torch.stack(theirs), rtol=0, atol=atol)
+
+
+COLOURS: dict[str, tuple[Any, Any, tuple[float, float], float]] = {
+    "hue": (
+        colour.hue,
+        F.adjust_hue,
+        (-0.5, 0.5),
+        1e-5,
+    ),  # a division by the chroma amplifies rounding
+    "solarise": (colour.solarise, F.solarize, (0.0, 1.0), 0.0),
+}
+
+
+@pytest.mark.parametrize("name", COLOURS)
+def test_colour_operations_are_torchvisions(name: str) -> None:
+    ours, theirs, (low, high), atol = COLOURS[name]
+    images, parameters = floats(), spread(low, high)
+    close(
+        ours(images, parameters),
+        [theirs(x, p) for x, p in zip(images, parameters.tolist(), strict=True)],
+        atol,
+    )
+
+
+def test_grey_is_torchvisions() -> None:
+    images, chosen = floats(), torch.arange(N) % 2 == 0
+    expected = [F.rgb_to_grayscale(x, 3) if c else x for x, c in zip(images, chosen, strict=True)]
+    close(colour.to_grey(images, chosen), expected)
+    assert torch.equal(colour.to_grey(images, chosen)[1::2], images[1::2])
+
+
+def test_jitter_is_torchvisions_in_every_order() -> None:
+    orders = torch.cartesian_prod(*[torch.arange(4)] * 4)
+    orders = orders[orders.sort(dim=1).values.eq(torch.arange(4)).all(dim=1)]
+    assert len(orders) == N == math.factorial(4)
+    factors, _ = draws.draw_jitter(N, 1.0, (0.8, 0.8, 0.8, 0.4), rng())
+    images, expected = floats(), []
+    steps = [F.adjust_brightness, F.adjust_contrast, F.adjust_saturation, F.adjust_hue]
+    for x, f, order in zip(images, factors.tolist(), orders.tolist(), strict=True):
+        for k in order:
+            x = steps[k](x, f[k])
+        expected.append(x)
+    close(colour.jitter(images.clone(), factors, orders), expected, 2e-5)
+
+
+def test_jitter_leaves_images_that_are_not_chosen_as_they_are() -> None:
+    factors, order = draws.draw_jitter(N, 0.0, (0.4, 0.4, 0.4, 0.1), rng())
+    assert torch.equal(colour.jitter(floats(), factors, order), floats())
+
+
+@pytest.mark.parametrize(
+    ("shape", "size"), [((32, 32), 32), ((40, 56), 24), ((48, 30), 40), ((96, 96), 32)]
+)
+def test_crops_are_torchvisions(shape: tuple[int, int], size: int) -> None:
+    images, flipped = picture(*shape), torch.arange(N) % 2 == 0
+    boxes = draws.draw_crops(N, *shape, (0.05, 1.0), (3 / 4, 4 / 3), rng())
+    expected = []
+    for x, box, flip in zip(images, boxes.int().tolist(), flipped, strict=True):
+        x = F.resized_crop(x.float() / 255, *box, [size, size], antialias=True)
+        expected.append(F.hflip(x) if flip else x)
+    close(spatial.crop(images, boxes, size, flipped), expected, 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "size"), [((32, 32), 32), ((64, 64), 32), ((150, 201), 96), ((77, 40), 32)]
+)
+def test_evaluation_is_torchvisions(shape: tuple[int, int], size: int) -> None:
+    images = picture(*shape, n=3)
+    transform = T.Compose([T.Resize(views.stored_size(size), antialias=True), T.CenterCrop(size)])
+    expected = images.float() / 255 if shape == (size, size) else transform(images.float() / 255)
+    close(views.evaluation(images, size), list(expected), 1e-5)
+
+
+@pytest.mark.parametrize("size", [32, 96])
+def test_blur_is_torchvisions(size: int) -> None:
+    images, sigma = picture(size, size).float() / 255, spread(0.1, 2.0)
+    kernel = 2 * max(1, size // 20) + 1
+    assert spatial.blur(images[:0], sigma[:0]).shape == (0, 3, size, size), (
+        "of a small batch none may be chosen"
+    )
+    close(
+        spatial.blur(images, sigma),
+        [F.gaussian_blur(x, kernel, s) for x, s in zip(images, sigma.tolist(), strict=True)],
+    )
+
+
+def test_erasing_is_torchvisions() -> None:
+    images, boxes = floats(), draws.draw_erased(N, 32, 0.7, rng())
+    noise = torch.rand(images.shape, generator=rng(1))
+    expected = [
+        F.erase(x, t, left, h, w, e[:, t : t + h, left : left + w])
+        for x, e, (t, left, h, w) in zip(images, noise, boxes.int().tolist(), strict=True)
+    ]
+    assert 0 < int((boxes[:, 2] > 0).sum()) < N
+    assert torch.equal(spatial.erase(images, boxes, noise), torch.stack(expected))
+
+
+def test_normalise_is_torchvisions() -> None:
+    mean, std = (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)
+    ours = views.normalise(floats(), mean, std)
+    close(ours, [F.normalize(x, list(mean), list(std)) for x in floats()], 1e-6)
+    assert ours.is_contiguous(memory_format=torch.channels_last)
+
+
+# What is drawn
+
+
+@pytest.mark.parametrize("scale", [(0.08, 1.0), (0.05, 0.2)])
+@pytest.mark.parametrize("shape", [(32, 32), (40, 120)])
+def test_crops_are_drawn_as_torchvisions_are(
+    shape: tuple[int, int], scale: tuple[float, float]
+) -> None:
+    n, image = 4000, torch.empty(3, *shape)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        theirs = torch.tensor(
+            [T.RandomResizedCrop.get_params(image, list(scale), [3 / 4, 4 / 3]) for _ in range(n)]
+        )
+    ours = draws.draw_crops(5 * n, *shape, scale, (3 / 4, 4 / 3), rng())
+    top, left, height, width = ours.unbind(1)
+    assert bool(
+        ((top >= 0) & (left >= 0) & (top + height <= shape[0]) & (left + width <= shape[1])).all()
+    )
+    assert torch.equal(ours, ours.round())
+    same_distribution(ours, theirs.float())
+    same_distribution((height * width)[:, None], theirs[:, 2:3] * theirs[:, 3:].float())
+
+
+def test_crops_of_pictures_of_several_shapes_are_drawn_as_those_of_one() -> None:
+    shapes, n = ((32, 32), (40, 120), (10, 100)), 4000
+    sides = torch.tensor(shapes).repeat(n, 1).float()
+    ours = draws.draw_crops(len(sides), *sides.T, (0.08, 1.0), (3 / 4, 4 / 3), rng())
+    for k, shape in enumerate(shapes):
+        same_distribution(
+            ours[k::3], draws.draw_crops(n, *shape, (0.08, 1.0), (3 / 4, 4 / 3), rng(k))
+        )
+
+
+def test_crops_that_never_fit_are_the_middle() -> None:
+    boxes = draws.draw_crops(50, 10, 100, (0.9, 1.0), (3 / 4, 4 / 3), rng())
+    assert boxes.unique(dim=0).tolist() == [[0, 43, 10, 13]]
+    one = T.RandomResizedCrop.get_params(torch.empty(3, 10, 100), [0.9, 1.0], [3 / 4, 4 / 3])
+    assert list(one) == [0, 43, 10, 13]
+
+
+def test_jitter_is_drawn_uniformly_and_in_any_order() -> None:
+    n = 48_000
+    factors, order = draws.draw_jitter(n, 0.8, (0.4, 0.4, 0.4, 0.1), rng())
+    unchanged = (factors == torch.tensor([1.0, 1.0, 1.0, 0.0])).all(dim=1)
+    assert unchanged.float().mean().item() == pytest.approx(0.2, abs=0.008)
+    drawn = factors[~unchanged]
+    uniform = torch.linspace(0, 1, 10_001)[:, None] * torch.tensor([0.8, 0.8, 0.8, 0.2])
+    same_distribution(drawn, uniform + torch.tensor([0.6, 0.6, 0.6, -0.1]))
+    counts = (order * torch.tensor([64, 16, 4, 1])).sum(dim=1).bincount()
+    assert (counts > 0).sum() == 24
+    assert bool(((counts[counts > 0] - n / 24).abs() < 4.5 * math.sqrt(n / 24)).all())
+
+
+def test_flips_greys_and_blurs_happen_at_their_rates() -> None:
+    n = 20_000
+    for probability in (0.0, 0.2, 0.5, 1.0):
+        share = draws.happens(n, probability, rng(7)).float().mean().item()
+        assert share == pytest.approx(
+            probability, abs=4.5 * math.sqrt(probability * (1 - probability) / n)
+        )
+    same_distribution(
+        draws.uniform(n, 0.1, 2.0, rng(8))[:, None], torch.linspace(0.1, 2.0, 10_001)[:, None]
+    )
+
+
+# Whole views
+
+
+@pytest.mark.parametrize("kind", ["none", "base", "hard"])
+@pytest.mark.parametrize(("shape", "size"), [((8, 8), 32), ((32, 32), 32), ((110, 100), 96)])
+def test_views_have_their_size_and_range_and_depend_on_the_generator_alone(
+    kind: policies.Kind, shape: tuple[int, int], size: int
+) -> None:
+    images = picture(*shape)
+    kept = images.clone()
+    policy = replace(policies.policy(kind, size), solarise=0.3 if kind == "hard" else 0.0)
+    one, again, other = (views.augment(images, policy, rng(seed)) for seed in (1, 1, 2))
+    assert (one.shape, one.dtype) == ((N, 3, size, size), torch.float32)
+    assert one.min() >= -EXACT
+    assert one.max() <= 1 + EXACT
+    assert torch.equal(one, again)
+    assert not torch.equal(one[3:], other[3:])
+    assert torch.equal(images, kept), "images of a resident set are never overwritten"
+
+
+def test_a_view_is_its_operations_one_after_the_other() -> None:
+    """The order and the parameters of `augment`, replayed with torchvision on each image."""
+    images, policy, draw = picture(), policies.policy("base", 32), rng(5)
+    flipped = draws.happens(N, 0.5, draw)
+    boxes = draws.draw_crops(N, 32, 32, (0.08, 1.0), (3 / 4, 4 / 3), draw)
+    factors, order = draws.draw_jitter(N, 0.8, (0.4, 0.4, 0.4, 0.1), draw)
+    grey = draws.happens(N, 0.2, draw)
+    steps = [F.adjust_brightness, F.adjust_contrast, F.adjust_saturation, F.adjust_hue]
+    expected = []
+    for i, image in enumerate(images):
+        x = F.resized_crop(image.float() / 255, *boxes[i].int().tolist(), [32, 32], antialias=True)
+        x = F.hflip(x) if flipped[i] else x
+        for k in order[i].tolist():
+            x = steps[k](x, factors[i, k].item())
+        expected.append(F.rgb_to_grayscale(x, 3) if grey[i] else x)
+    close(views.augment(images, policy, rng(5)), expected, 2e-5)
+
+
+def test_harder_views_have_the_order_of_the_released_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """RenyiCL's main_renyicl.py: jitter, blur, RandAugment, solarisation, greyscale."""
+    seen: list[str] = []
+    for name in views.COLOURS:
+        monkeypatch.setitem(views.COLOURS, name, lambda x, *_, name=name: seen.append(name) or x)
+    hard = replace(policies.policy("hard", 96), solarise=0.2)
+    views.augment(picture(), hard, rng())
+    views.augment(picture(), replace(hard, randaugment=None), rng())
+    assert seen[:5] == ["jitter", "blur", "randaugment", "solarise", "grey"]
+    assert seen[5:] == ["jitter", "grey", "blur", "solarise"]
+
+
+def test_published_views() -> None:
+    small, large, hard = (
+        policies.policy("base", 32),
+        policies.policy("base", 224),
+        policies.policy("hard", 32),
+    )
+    assert (small.jitter, small.strength, small.grey, small.flip) == (
+        0.8,
+        (0.4, 0.4, 0.4, 0.1),
+        0.2,
+        0.5,
+    )
+    assert (small.scale, small.blur, large.blur) == ((0.08, 1.0), 0.0, 0.5)
+    released, cifar = (
+        published(make_recipe("image", {"preset": name})) for name in ("adnce", "renyicl-cifar")
+    )
+    assert released == replace(small, blur=0.5), (
+        "GaussianBlur(kernel_size=int(0.1 * 32)), half of the time"
+    )
+    assert cifar == hard
+    assert (hard.randaugment, hard.erasing) == ((3, 5.0), 0.2), "B.4"
+    assert replace(hard, randaugment=None, erasing=0.0) == small
+    default = inspect.signature(T.RandomResizedCrop).parameters
+    assert small.scale == default["scale"].default
+    assert small.ratio == pytest.approx(default["ratio"].default)
+
+
+def test_local_crops_are_of_small_parts() -> None:
+    ramp = torch.arange(256, dtype=torch.uint8).expand(N, 3, 256, 256)
+    local = replace(policies.policy("none", 24), scale=(0.05, 0.2), flip=0.0)
+    crops = torch.cat([views.augment(ramp, local, rng(seed)) for seed in range(6)])
+    assert tuple(crops.shape) == (6 * N, 3, 24, 24)
+    widths = (crops[:, 0, 0, -1] - crops[:, 0, 0, 0]) * 255 * 24 / 23
+    assert (widths.min() / 256) ** 2 > 0.05 * 3 / 4 * 0.97
+    assert (widths.max() / 256) ** 2 < 0.2 * 4 / 3 * 1.03
