@@ -56,6 +56,14 @@ LOSSES: Mapping[str, str] = {  # name -> "module:Class", the module inside contr
     "jsd": "jsd:JSD",
     "npair": "npair:NPair",
     "dar": "dar:DAR",
+    "align_uniform": "align_uniform:AlignUniform",
+    "dcl_w": "dcl_w:DCLW",
+    "f_micl": "f_micl:FMICL",
+    "spectral": "spectral:Spectral",
+    "circle": "circle:Circle",
+    "multi_similarity": "multi_similarity:MultiSimilarity",
+    "triplet": "triplet:Triplet",
+    "lifted": "lifted:Lifted",
 }
 # of the classes of a supervised training: no other contrast will do, so `all` leaves them out
 SUPERVISED: Mapping[str, str] = {
