@@ -59,10 +59,11 @@ class AlignUniform(ExponentialLoss):
 
     def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
         square = 2 - 2 * scores.pos
-        apart = square > 1e-12  # below, a root's gradient is not finite
-        power = (square.where(apart, 1) ** (self.alpha / 2)).where(apart, 0)
+        together = square <= 1e-12  # where a root's gradient is not finite
+        power = square.masked_fill(together, 1) ** (self.alpha / 2)
         potential = log_sums[0] - scores.count.log()
-        return torch.cat([scores.mean_pos(power).unsqueeze(1), potential], dim=1)
+        align = scores.mean_pos(power.masked_fill(together, 0))
+        return torch.cat([align.unsqueeze(1), potential], dim=1)
 
     def combine(self, terms: Tensor) -> Tensor:
         return terms[:, 0].mean() + self.weight * log_mean(terms[:, 1])

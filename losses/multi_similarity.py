@@ -57,7 +57,7 @@ class MultiSimilarity(ScoreLoss):
         pos, neg = scores.pos, scores.neg
         padding = torch.zeros_like(pos).bool() if scores.padding is None else scores.padding
         hardest = pos.masked_fill(padding, torch.inf).amin(dim=1, keepdim=True)
-        near = (pos < neg.amax(dim=1, keepdim=True) + self.epsilon) & ~padding
-        far = (neg > hardest - self.epsilon) & ~scores.hole
+        near = ~(padding | (pos >= neg.amax(dim=1, keepdim=True) + self.epsilon))
+        far = ~(scores.hole | (neg <= hardest - self.epsilon))
         pulled = log_one_plus_sum(-self.alpha * (pos - self.base).T, near.T) / self.alpha
         return pulled + log_one_plus_sum(self.beta * (neg - self.base).T, far.T) / self.beta

@@ -59,23 +59,24 @@ class Triplet(ScoreLoss):
             nearest = neg.masked_fill(scores.hole, torch.inf).amin(dim=1)
             one = (farthest - nearest + self.margin).relu()
             return torch.stack([one, torch.ones_like(one)], dim=1)
-        of_pos, of_neg = self.counts(scores, padding)
+        of_pos, of_neg = self.counts(scores, pos.detach(), neg.detach(), padding)
         total = (of_pos * (pos + self.margin)).sum(dim=1)
         total = total - (of_neg * neg.masked_fill(scores.hole, 0)).sum(dim=1)
         every = (~padding).sum(dim=1) * scores.count.squeeze(1)
         return torch.stack([total, every if self.mining == "all" else of_pos.sum(dim=1)], dim=1)
 
-    def counts(self, scores: Scores, padding: Tensor) -> tuple[Tensor, Tensor]:
+    def counts(
+        self, scores: Scores, pos: Tensor, neg: Tensor, padding: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """(a, P) and (a, K) the number of triplets above zero that each pair is in.
 
         The sum over triplets needs no more than these, so no tensor has an entry for each triplet.
         """
-        pos, neg = scores.pos.detach(), scores.neg.detach()
-        far, near = distance(neg).masked_fill(scores.hole, torch.inf), distance(pos)
-        most, least = near + self.margin, distance(pos - GAP)
+        far, most = neg.masked_fill(scores.hole, torch.inf), pos + self.margin
         of_pos = below(far, most)
         of_neg = pos.shape[1] - below(most.masked_fill(padding, -torch.inf), far, right=True)
         if self.mining == "semihard":
+            least = distance(scores.pos.detach() - GAP)
             of_pos = of_pos - below(far, least, right=True)
             nearer = below(least.masked_fill(padding, torch.inf), far)
             of_neg = of_neg - (~padding).sum(dim=1, keepdim=True) + nearer
