@@ -15,9 +15,9 @@ class Circle(ScoreLoss):
        \sum_i e^{-\gamma\, [1 + m - s^+_i]_+ (s^+_i - 1 + m)}\Big)
 
     Sun et al., "Circle Loss: A Unified Perspective of Pair Similarity Optimization", CVPR 2020,
-    equations 4 to 8, https://arxiv.org/abs/2002.10857. The paces in brackets are detached, as in
-    the paper's gradients (equation 11). The sums are over all positives and all negatives of an
-    anchor.
+    section 3, https://arxiv.org/abs/2002.10857, with its choice of optima 1 + m and -m and of
+    margins 1 - m and m. The paces in brackets are detached, as in the paper's gradients. The sums
+    are over all positives and all negatives of an anchor.
 
     Args:
         margin: m, the relaxation; the paper's for fine-grained images.

@@ -15,7 +15,7 @@ class DCLW(ExponentialLoss):
     .. math:: -w \frac{s^+}{\tau} + \log \sum_j e^{s_j/\tau}, \qquad
        w = 2 - \frac{e^{s^+/\sigma}}{\mathbb{E}\left[e^{s^+/\sigma}\right]}
 
-    Yeh et al., "Decoupled Contrastive Learning", ECCV 2022, section 3.2,
+    Yeh et al., "Decoupled Contrastive Learning", ECCV 2022, the loss DCLW,
     https://arxiv.org/abs/2110.06848: the negative von Mises-Fisher weight. The mean is over the
     anchors of the batch. A positive whose exponential is more than twice the mean is pushed away.
     Of several positives the mean score is weighed.

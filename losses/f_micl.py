@@ -18,7 +18,8 @@ class FMICL(ScoreLoss):
 
     Lu et al., "f-MICL: Understanding and Generalizing InfoNCE-based Contrastive Learning", TMLR
     2023, https://arxiv.org/abs/2402.10150: the objective with the f-Gaussian similarity. P are
-    positive pairs, Q negative ones, f* is the conjugate of f. No code was released.
+    positive pairs, Q negative ones, f* is the conjugate of f. No code of the authors
+    is known.
 
     .. list-table::
        :header-rows: 1
@@ -96,7 +97,7 @@ class FMICL(ScoreLoss):
         return self.weight * scores.mean_neg(neg).squeeze(1) - scores.mean_pos(pos)
 
     def similarity(self, log_g: Tensor) -> Tensor:
-        """f' of the kernel, from its logarithm."""
+        """Return f' of the kernel, from the kernel's logarithm."""
         if self.f == "kl":
             return 1 + log_g
         if self.f == "js":

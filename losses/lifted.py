@@ -14,7 +14,7 @@ class Lifted(ScoreLoss):
     .. math:: \Big[\log \sum_i e^{d^+_i} + \log \sum_j e^{m - d_j}\Big]_+, \qquad
        d = \lVert z - z' \rVert_2 = \sqrt{2 - 2 s}
 
-    Hermans et al., "In Defense of the Triplet Loss for Person Re-Identification", 2017, equation 9,
+    Hermans et al., "In Defense of the Triplet Loss for Person Re-Identification", 2017, section 2,
     https://arxiv.org/abs/1703.07737, after Song et al., "Deep Metric Learning via Lifted Structured
     Feature Embedding", CVPR 2016, https://arxiv.org/abs/1511.06452, where each positive pair has
     its own term.

@@ -18,8 +18,8 @@ class MultiSimilarity(ScoreLoss):
        J = \{j: s_j > \min_i s^+_i - \epsilon\}
 
     Wang et al., "Multi-Similarity Loss with General Pair Weighting for Deep Metric Learning", CVPR
-    2019, equations 9, 10 and 16, https://arxiv.org/abs/1904.06627. An anchor without hard pairs has
-    a loss of zero and stays in the mean.
+    2019, section 4, https://arxiv.org/abs/1904.06627: mining, then weighting. An anchor without
+    hard pairs has a loss of zero and stays in the mean.
 
     Args:
         alpha: > 0, the scale of positives.

@@ -12,7 +12,7 @@ class Spectral(ScoreLoss):
     .. math:: -2\, s^+ + \mu\, \frac1N \sum_j s_j^2
 
     HaoChen et al., "Provable Guarantees for Self-Supervised Deep Learning with Spectral Contrastive
-    Loss", NeurIPS 2021, equation 6, https://arxiv.org/abs/2106.04156. There embeddings have any
+    Loss", NeurIPS 2021, section 3.2, https://arxiv.org/abs/2106.04156. There embeddings have any
     length. The released code projects those longer than the square root of mu onto that length, and
     divides the loss by mu. Here all embeddings have that length, so this is the code's loss of
     long embeddings.

@@ -15,10 +15,10 @@ class Triplet(ScoreLoss):
 
     .. math:: \left[d^+ - d_j + m\right]_+, \qquad d = \lVert z - z' \rVert_2 = \sqrt{2 - 2 s}
 
-    Hermans et al., "In Defense of the Triplet Loss for Person Re-Identification", 2017, equations 5
-    and 6, https://arxiv.org/abs/1703.07737, after Schroff et al., "FaceNet", CVPR 2015,
+    Hermans et al., "In Defense of the Triplet Loss for Person Re-Identification", 2017, section 2,
+    https://arxiv.org/abs/1703.07737, after Schroff et al., "FaceNet", CVPR 2015,
     https://arxiv.org/abs/1503.03832, which squares the distances. It is the mean over the triplets
-    of the batch that `mining` chooses:
+    of the batch that `mining` chooses, zeros included:
 
     - "all": every anchor with each of its positives and each of its negatives (batch all),
     - "semihard": those of them whose negative is farther than the positive, by less than the

@@ -264,7 +264,7 @@ def dar(contrast: Contrast, form: str = "chain", reduction: str = "mean") -> Ten
 
 
 def square_distance(s: Tensor) -> Tensor:
-    """Of unit vectors, from their cosine."""
+    """Return the squared distance of unit vectors, from their cosine."""
     return 2 - 2 * s
 
 
@@ -312,7 +312,7 @@ def f_micl(contrast: Contrast, f: str, sigma: float, weight: float, k: float) ->
 
 
 def spectral(contrast: Contrast, mu: float) -> Tensor:
-    """Of embeddings whose length is the square root of mu, over mu."""
+    """Embeddings have the square root of mu as their length, and the loss is over mu."""
     near = expectation(contrast, True, lambda s: mu * s)
     return (-2 * near + expectation(contrast, False, lambda s: (mu * s) ** 2)) / mu
 

@@ -75,7 +75,7 @@ def test_every_loss_of_scores_has_weights(name: str) -> None:
 
 
 def test_weighted_decoupled_learning_pushes_the_easiest_positives_away() -> None:
-    """DCLW, section 3.2: a weight is 2 less the exponential over its mean."""
+    """Yeh et al. 2022: a weight is 2 less the exponential over its mean."""
     _, positive = weights(get_loss("dcl_w", sigma=0.5))
     easy = [math.exp(s / 0.5) for s in S]
     close(positive, [2 - x / (sum(easy) / len(easy)) for x in easy])
