@@ -2,7 +2,7 @@
 
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus
+from torch.nn.functional import logsigmoid
 
 from contrastbench.losses.base import ScoreLoss, Scores
 from contrastbench.losses.ranges import Number, declare
@@ -47,4 +47,4 @@ class Circle(ScoreLoss):
         near = -self.gamma * (1 + m - pos.detach()).relu() * (pos - 1 + m)
         far = self.gamma * (neg.detach() + m).relu() * (neg - m)
         log_neg = torch.logsumexp(far.masked_fill(scores.hole, -torch.inf), dim=1)
-        return softplus(scores.log_sum_pos(near).squeeze(1) + log_neg)
+        return -logsigmoid(-scores.log_sum_pos(near).squeeze(1) - log_neg)
