@@ -57,13 +57,13 @@ def section(name: str, target: str) -> str:
 
 
 def weights(loss: ScoreLoss) -> tuple[Tensor, Tensor]:
-    """Scores of negatives, and the gradient of one anchor's loss in each, 1 on average."""
+    """Scores of negatives, and the gradient of one anchor's loss in each, of mean size 1."""
     neg = torch.linspace(-1, 1, 1001, dtype=torch.float64).unsqueeze(0).requires_grad_()
     pos = torch.full((1, 1), POSITIVE, dtype=torch.float64)
     count = torch.full_like(pos, neg.shape[1])
     value = loss.combine(loss.terms(Scores(pos, neg, count, True, True)))
     (gradient,) = torch.autograd.grad(value, neg)
-    return neg.detach()[0], (gradient / gradient.mean())[0]
+    return neg.detach()[0], (gradient / gradient.abs().mean())[0]
 
 
 def drawing(loss: ScoreLoss) -> str:

@@ -60,11 +60,17 @@ class Scores:
             return x.mean(dim=1)
         return x.masked_fill(self.padding, 0).sum(dim=1) / (~self.padding).sum(dim=1)
 
+    def log_sum_pos(self, log_x: Tensor) -> Tensor:
+        """Log of the sum over each anchor's positives, (a, P) -> (a, 1)."""
+        if self.padding is not None:
+            log_x = log_x.masked_fill(self.padding, -math.inf)
+        return torch.logsumexp(log_x, dim=1, keepdim=True)
+
     def log_mean_pos(self, log_x: Tensor) -> Tensor:
         """Log of the mean over each anchor's positives, (a, P) -> (a, 1)."""
+        total = self.log_sum_pos(log_x)
         if self.padding is None:
-            return torch.logsumexp(log_x, dim=1, keepdim=True) - math.log(log_x.shape[1])
-        total = torch.logsumexp(log_x.masked_fill(self.padding, -math.inf), dim=1, keepdim=True)
+            return total - math.log(log_x.shape[1])
         return total - (~self.padding).sum(dim=1, keepdim=True).to(total.dtype).log()
 
     def weights_pos(self, log_x: Tensor) -> Tensor:

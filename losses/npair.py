@@ -67,4 +67,5 @@ def distance(s: Tensor) -> Tensor:
     """Euclidean distance of unit vectors of cosine s; its gradient is zero where they coincide."""
     # a true gradient is infinite there; 1e-12 is below what cosines in float64 can tell apart
     square = 2 - 2 * s
-    return square.where(square > 1e-12, 1).sqrt().where(square > 1e-12, 0)
+    together = square <= 1e-12  # a nan is not, and stays
+    return square.masked_fill(together, 1).sqrt().masked_fill(together, 0)

@@ -56,6 +56,14 @@ LOSSES: Mapping[str, str] = {  # name -> "module:Class", the module inside contr
     "jsd": "jsd:JSD",
     "npair": "npair:NPair",
     "dar": "dar:DAR",
+    "align_uniform": "align_uniform:AlignUniform",
+    "dcl_w": "dcl_w:DCLW",
+    "f_micl": "f_micl:FMICL",
+    "spectral": "spectral:Spectral",
+    "circle": "circle:Circle",
+    "multi_similarity": "multi_similarity:MultiSimilarity",
+    "triplet": "triplet:Triplet",
+    "lifted": "lifted:Lifted",
 }
 # of the classes of a supervised training: no other contrast will do, so `all` leaves them out
 SUPERVISED: Mapping[str, str] = {
@@ -68,7 +76,16 @@ ALIASES: Mapping[str, tuple[str, str]] = {  # name -> its name in LOSSES, a note
         "debiased",
         "the loss 'dcl' is 'debiased' contrastive learning; lightly's DCL is 'decoupled'",
     ),
+    "dclw": ("dcl_w", "the loss 'dclw' is 'dcl_w', weighted decoupled contrastive learning"),
+    "lifted_structure": ("lifted", "the loss 'lifted_structure' is 'lifted', its generalised form"),
+    "ms": ("multi_similarity", "the loss 'ms' is 'multi_similarity'"),
+    "spectral_contrastive": ("spectral", "the loss 'spectral_contrastive' is 'spectral'"),
 }
+NO_LOSSES: Mapping[str, str] = dict.fromkeys(  # name of a method -> why no loss has it
+    ("byol", "simsiam"),
+    "it needs a predictor and a stopped gradient; on images and tables run align_uniform with "
+    "weight=0 and --recipe pairing=query_key, which has both",
+)
 ENTRY_POINTS = "contrastbench.losses"  # each names a class of losses
 
 
@@ -308,6 +325,8 @@ def loss_class(name: str, sources: Sources | None = None) -> Any:
         return class_in_file(*own, sources or Sources())
     if name.endswith(".py"):
         raise lacks_class(Path(name))
+    if name in NO_LOSSES:
+        raise UserError(f"{name} is more than a loss: {NO_LOSSES[name]}")
     known = losses()
     if name not in known:
         raise unknown("loss", name, [*known, *ALIASES])

@@ -6,6 +6,7 @@ from typing import Any
 
 from contrastbench.losses import LOSSES, Contrast
 from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
+from contrastbench.losses.registry import describe
 
 SUM = "infonce + 0.5*dar"
 VARIANTS = ("official_code", "paper")
@@ -76,6 +77,31 @@ PARAMETERS: dict[str, Callable[[Random], dict[str, Any]]] = {
         "form": r.choice(["chain", "star"]),
         "reduction": r.choice(["mean", "sum"]),
     },
+    "align_uniform": lambda r: {
+        "alpha": r.choice([1, 2, r.uniform(0.5, 4)]),
+        "t": r.choice([1, r.uniform(0.3, 4)]),
+        "weight": r.choice([0, 1, r.uniform(0, 3)]),
+    },
+    "dcl_w": lambda r: {"sigma": r.uniform(0.2, 3)},
+    "f_micl": lambda r: {
+        "f": r.choice(["kl", "js", "chi2", "sh", "tsallis", "vlc"]),
+        "sigma": r.choice([1, r.uniform(0.6, 2)]),
+        "weight": r.choice([1, r.uniform(0.2, 10)]),
+        "k": r.choice([2, r.uniform(1.05, 3)]),
+    },
+    "spectral": lambda r: {"mu": r.choice([1, r.uniform(0.1, 10)])},
+    "circle": lambda r: {"margin": r.uniform(0.05, 0.9), "gamma": r.uniform(1, 100)},
+    "multi_similarity": lambda r: {
+        "alpha": r.uniform(0.5, 8),
+        "beta": r.uniform(1, 60),
+        "base": r.uniform(0, 1),
+        "epsilon": r.choice([2, r.uniform(0.05, 1)]),
+    },
+    "triplet": lambda r: {
+        "margin": r.uniform(0.05, 1.5),
+        "mining": r.choice(["all", "semihard", "hard"]),
+    },
+    "lifted": lambda r: {"margin": r.uniform(0.1, 2)},
     SUM: lambda r: {"dar.form": r.choice(["chain", "star"])},
 }
 
@@ -87,7 +113,8 @@ NAMES = [name for name in LOSSES if name in PARAMETERS]
 def random_params(name: str, seed: int) -> dict[str, Any]:
     r = Random(seed)
     params = PARAMETERS[name](r)
-    return params if name == "dar" else {"temperature": r.uniform(0.1, 1), **params}
+    known = {key.rpartition(".")[2] for key in describe(name).params}
+    return {"temperature": r.uniform(0.1, 1), **params} if "temperature" in known else params
 
 
 def random_contrast(seed: int) -> Contrast:

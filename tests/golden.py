@@ -92,6 +92,25 @@ def cpc(batch: Batch, temperature: float, alpha: float) -> complex:
     return sum(terms) / len(terms)
 
 
+def f_micl(batch: Batch, f: str, sigma: float, weight: float, k: float) -> complex:
+    slope, conjugate = {  # f' and f*, of the paper's table of divergences
+        "kl": (lambda u: np.log(u) + 1, lambda t: np.exp(t - 1)),
+        "js": (lambda u: np.log(2) + np.log(u / (1 + u)), lambda t: -np.log(2 - np.exp(t))),
+        "chi2": (lambda u: 2 * (u - 1), lambda t: t**2 / 4 + t),
+        "sh": (lambda u: 1 - u**-0.5, lambda t: t / (1 - t)),
+        "tsallis": (
+            lambda u: k / (k - 1) * u ** (k - 1),
+            lambda t: ((k - 1) / k * t) ** (k / (k - 1)),
+        ),
+        "vlc": (lambda u: 1 - 4 / (u + 1) ** 2, lambda t: 4 - t - 4 * np.sqrt(1 - t)),
+    }[f]
+    terms = []
+    for pos, neg in batch.rows():
+        near, far = ([slope(np.exp((s - 1) / sigma**2)) for s in row] for row in (pos, neg))
+        terms.append(weight * sum(map(conjugate, far)) / len(far) - sum(near) / len(near))
+    return sum(terms) / len(terms)
+
+
 def npair(batch: Batch, temperature: float, similarity: str = "cosine") -> complex:
     terms = []
     for (pos,), neg in batch.rows():
@@ -151,6 +170,7 @@ def learned_proxies(batch: Batch, proxies: np.ndarray, temperature: float) -> co
 ORACLES: dict[str, Callable[..., complex]] = {
     "alpha_cl": alpha_cl,
     "cpc": cpc,
+    "f_micl": f_micl,
     "npair": npair,
     "dar": dar,
     "dasl": dasl,

@@ -263,6 +263,105 @@ def dar(contrast: Contrast, form: str = "chain", reduction: str = "mean") -> Ten
     return torch.stack(norms).sum() / (len(norms) if reduction == "mean" else 1)
 
 
+def square_distance(s: Tensor) -> Tensor:
+    """Return the squared distance of unit vectors, from their cosine."""
+    return 2 - 2 * s
+
+
+def align_uniform(contrast: Contrast, alpha: float, t: float, weight: float) -> Tensor:
+    align = expectation(contrast, True, lambda s: square_distance(s).sqrt() ** alpha)
+    uniform = torch.log(expectation(contrast, False, lambda s: torch.exp(-t * square_distance(s))))
+    return align + weight * uniform
+
+
+def dcl_w(contrast: Contrast, temperature: float, sigma: float) -> Tensor:
+    rows = [(pos.mean(), neg) for pos, neg in anchors(contrast)]
+    easy = [math.exp(pos.item() / sigma) for pos, _ in rows]
+    terms = []
+    for (pos, neg), x in zip(rows, easy, strict=True):
+        w = 2 - x / (sum(easy) / len(easy))
+        terms.append(-w * pos / temperature + torch.log(torch.exp(neg / temperature).sum()))
+    return torch.stack(terms).mean()
+
+
+def f_micl(contrast: Contrast, f: str, sigma: float, weight: float, k: float) -> Tensor:
+    """The similarity is f' of the kernel by autograd, the conjugate u f'(u) - f(u)."""
+
+    def generator(u: Tensor) -> Tensor:
+        return {
+            "kl": lambda: u * torch.log(u),
+            "js": lambda: u * torch.log(u) - (u + 1) * torch.log((u + 1) / 2),
+            "chi2": lambda: (u - 1) ** 2,
+            "sh": lambda: (torch.sqrt(u) - 1) ** 2,
+            "tsallis": lambda: u**k / (k - 1),
+            "vlc": lambda: (u - 1) ** 2 / (u + 1),
+        }[f]()
+
+    def kernel(s: Tensor) -> Tensor:
+        g = torch.exp(-square_distance(s) / (2 * sigma**2))
+        return g if g.requires_grad else g.requires_grad_()
+
+    def slope(u: Tensor) -> Tensor:
+        return torch.autograd.grad(generator(u).sum(), u, create_graph=True)[0]
+
+    def conjugate(u: Tensor) -> Tensor:
+        return u * slope(u) - generator(u)
+
+    similarity = expectation(contrast, True, lambda s: slope(kernel(s)))
+    return weight * expectation(contrast, False, lambda s: conjugate(kernel(s))) - similarity
+
+
+def spectral(contrast: Contrast, mu: float) -> Tensor:
+    """Embeddings have the square root of mu as their length, and the loss is over mu."""
+    near = expectation(contrast, True, lambda s: mu * s)
+    return (-2 * near + expectation(contrast, False, lambda s: (mu * s) ** 2)) / mu
+
+
+def circle(contrast: Contrast, margin: float, gamma: float) -> Tensor:
+    terms = []
+    for pos, neg in anchors(contrast):
+        near = [max(0.0, 1 + margin - s.item()) * (s - (1 - margin)) for s in pos]
+        far = [max(0.0, s.item() + margin) * (s - margin) for s in neg]
+        pairs = [torch.exp(gamma * (b - a)) for a in near for b in far]
+        terms.append(torch.log(1 + torch.stack(pairs).sum()))
+    return torch.stack(terms).mean()
+
+
+def multi_similarity(
+    contrast: Contrast, alpha: float, beta: float, base: float, epsilon: float
+) -> Tensor:
+    terms = []
+    for pos, neg in anchors(contrast):
+        near = [torch.exp(-alpha * (s - base)) for s in pos if s < max(neg) + epsilon]
+        far = [torch.exp(beta * (s - base)) for s in neg if s > min(pos) - epsilon]
+        pulled = torch.log(1 + sum(near, 0 * pos.sum())) / alpha
+        terms.append(pulled + torch.log(1 + sum(far, 0 * neg.sum())) / beta)
+    return torch.stack(terms).mean()
+
+
+def triplet(contrast: Contrast, margin: float, mining: str) -> Tensor:
+    """The mean over chosen triplets, one by one; each has the scores of its pairs."""
+    chosen = []
+    for pos, neg in anchors(contrast):
+        triplets = [(p, n) for p in pos for n in neg]
+        if mining == "hard":
+            triplets = [(min(pos), max(neg))]
+        for p, n in triplets:
+            gap = square_distance(n).sqrt() - square_distance(p).sqrt()
+            if mining != "semihard" or (p - n > 1e-6 and gap < margin):
+                chosen.append((margin - gap).clamp(min=0))
+    return torch.stack(chosen).mean() if chosen else 0 * contrast.anchor.sum()
+
+
+def lifted(contrast: Contrast, margin: float) -> Tensor:
+    terms = []
+    for pos, neg in anchors(contrast):
+        near = torch.exp(square_distance(pos).sqrt()).sum()
+        far = torch.exp(margin - square_distance(neg).sqrt()).sum()
+        terms.append((torch.log(near) + torch.log(far)).clamp(min=0))
+    return torch.stack(terms).mean()
+
+
 ORACLES: dict[str, Oracle] = {
     "infonce": infonce,
     "debiased": debiased,
@@ -283,4 +382,12 @@ ORACLES: dict[str, Oracle] = {
     "jsd": jsd,
     "npair": npair,
     "dar": dar,
+    "align_uniform": align_uniform,
+    "dcl_w": dcl_w,
+    "f_micl": f_micl,
+    "spectral": spectral,
+    "circle": circle,
+    "multi_similarity": multi_similarity,
+    "triplet": triplet,
+    "lifted": lifted,
 }

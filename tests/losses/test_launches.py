@@ -139,3 +139,12 @@ def test_what_only_the_device_knows_makes_the_loss_nan(
     assert loss.cpu().isnan()
     with pytest.raises(UserError):
         get_loss(name)(pairing(*[view.cpu() for view in views], labels=torch.tensor(labels)))
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [("npair", {"similarity": "distance"}), ("triplet", {"mining": "hard"}), ("lifted", {})],
+)
+def test_a_distance_keeps_the_nan_that_stands_for_an_error(name: str, params: dict) -> None:
+    views, labels = on_device(6)[:2], torch.zeros(3, dtype=torch.long)
+    assert get_loss(name, **params)(same_class(*views, labels.to(shadow()))).cpu().isnan()

@@ -8,11 +8,22 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+import torch
+from torch.autograd import grad
+from torch.nn.functional import cosine_similarity
 
-from contrastbench.losses import LOSSES, LossSpec, UserError, both_views, get_loss, registry
+from contrastbench.losses import (
+    LOSSES,
+    LossSpec,
+    UserError,
+    both_views,
+    get_loss,
+    query_key,
+    registry,
+)
 from contrastbench.losses.laws.random_contrasts import random_views
 from contrastbench.losses.own import own_code
-from contrastbench.losses.registry import complete, describe, resolve_alias
+from contrastbench.losses.registry import ALIASES, complete, describe, resolve_alias
 
 USERS_LOSS = """
 from contrastbench.losses.base import ScoreLoss
@@ -119,6 +130,36 @@ def test_alias_says_once_what_it_is() -> None:
     assert len(notes) == 1
     assert describe("dcl") == describe("debiased")
     assert get_loss("dcl + 0.5*dar").name == "debiased + 0.5*dar"
+
+
+@pytest.mark.parametrize("alias", [name for name in ALIASES if name != "dcl"])
+def test_the_fields_other_names_lead_to_our_losses(alias: str) -> None:
+    target, note = ALIASES[alias]
+    resolve_alias.cache_clear()
+    with pytest.warns(UserWarning, match=f"the loss '{alias}' is '{target}'"):
+        assert get_loss(alias).name == target
+    assert target in LOSSES
+    assert f"'{target}'" in note
+
+
+@pytest.mark.parametrize("name", ["byol", "simsiam"])
+@pytest.mark.parametrize("ask", [get_loss, describe, lambda name: LossSpec(name).check()])
+def test_a_method_that_is_more_than_a_loss_says_what_it_needs(
+    ask: Callable[[str], object], name: str
+) -> None:
+    with pytest.raises(UserError, match=f"^{name} is more than a loss: it needs a predictor") as e:
+        ask(name)
+    assert "align_uniform with weight=0" in str(e.value)
+
+
+def test_byols_loss_is_alignment_alone() -> None:
+    """Grill et al. 2020, equation 2: 2 - 2 cosines, with the target's gradient stopped."""
+    online, target, _ = random_views(0, 5, grad=True)
+    loss = get_loss("align_uniform", weight=0)(query_key(online, target.detach()))
+    expected = 2 - 2 * cosine_similarity(online, target.detach()).mean()
+    assert loss.item() == pytest.approx(expected.item(), abs=1e-12)
+    for found, wanted in zip(grad(loss, online), grad(expected, online), strict=True):
+        assert torch.allclose(found, wanted, atol=1e-12)
 
 
 def test_a_users_file_in_a_sum(tmp_path: Path) -> None:

@@ -70,7 +70,16 @@ def test_every_loss_of_scores_has_weights(name: str) -> None:
     assert negative.isfinite().all()
     assert positive.isfinite().all()
     assert negative.abs().mean().item() == pytest.approx(1)
-    assert (positive >= 0).all(), "positives are pulled near"
+    if name != "dcl_w":  # it pushes away those whose exponential is above twice the mean
+        assert (positive >= 0).all(), "positives are pulled near"
+
+
+def test_weighted_decoupled_learning_pushes_the_easiest_positives_away() -> None:
+    """Yeh et al. 2022: a weight is 2 less the exponential over its mean."""
+    _, positive = weights(get_loss("dcl_w", sigma=0.5))
+    easy = [math.exp(s / 0.5) for s in S]
+    close(positive, [2 - x / (sum(easy) / len(easy)) for x in easy])
+    assert min(positive) < 0 < max(positive)
 
 
 def test_weights_are_written_for_each_loss_and_score(bench, tmp_path: Path) -> None:

@@ -1,0 +1,50 @@
+"""The circle loss of metric learning."""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from contrastbench.losses.base import ScoreLoss, Scores
+from contrastbench.losses.ranges import Number, declare
+
+
+class Circle(ScoreLoss):
+    r"""Circle loss: each score is paced by its own distance from its optimum.
+
+    .. math:: \log\Big(1 + \sum_j e^{\gamma\, [s_j + m]_+ (s_j - m)}
+       \sum_i e^{-\gamma\, [1 + m - s^+_i]_+ (s^+_i - 1 + m)}\Big)
+
+    Sun et al., "Circle Loss: A Unified Perspective of Pair Similarity Optimization", CVPR 2020,
+    section 3, https://arxiv.org/abs/2002.10857, with its choice of optima 1 + m and -m and of
+    margins 1 - m and m. The paces in brackets are detached, as in the paper's gradients. The sums
+    are over all positives and all negatives of an anchor.
+
+    Args:
+        margin: m, the relaxation; the paper's for fine-grained images.
+        gamma: > 0, the scale; the paper's for fine-grained images.
+
+    Raises:
+        ValueError: a parameter out of range.
+
+    >>> import torch
+    >>> from contrastbench.losses import both_views, get_loss
+    >>> get_loss("circle", gamma=1.0)(both_views(torch.eye(4), torch.eye(4)))
+    tensor(1.6784)
+    """
+
+    ranges = declare(
+        margin=Number(low=0, high=1, tune=(0.1, 0.5)),
+        gamma=Number(low=0, tune=(4, 256), log=True),
+    )
+
+    def __init__(self, margin: float = 0.4, gamma: float = 80.0) -> None:
+        super().__init__()
+        self.margin = self.checked("margin", margin)
+        self.gamma = self.checked("gamma", gamma)
+
+    def terms(self, scores: Scores) -> Tensor:
+        pos, neg, m = scores.pos, scores.neg.masked_fill(scores.hole, 0), self.margin
+        near = -self.gamma * (1 + m - pos.detach()).relu() * (pos - 1 + m)
+        far = self.gamma * (neg.detach() + m).relu() * (neg - m)
+        log_neg = torch.logsumexp(far.masked_fill(scores.hole, -torch.inf), dim=1)
+        return -logsigmoid(-scores.log_sum_pos(near).squeeze(1) - log_neg)

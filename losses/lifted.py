@@ -1,0 +1,43 @@
+"""The generalised lifted structure loss of metric learning."""
+
+import torch
+from torch import Tensor
+
+from contrastbench.losses.base import ScoreLoss, Scores
+from contrastbench.losses.npair import distance
+from contrastbench.losses.ranges import Number, declare
+
+
+class Lifted(ScoreLoss):
+    r"""Generalised lifted structure: all positives of an anchor against all its negatives.
+
+    .. math:: \Big[\log \sum_i e^{d^+_i} + \log \sum_j e^{m - d_j}\Big]_+, \qquad
+       d = \lVert z - z' \rVert_2 = \sqrt{2 - 2 s}
+
+    Hermans et al., "In Defense of the Triplet Loss for Person Re-Identification", 2017, section 2,
+    https://arxiv.org/abs/1703.07737, after Song et al., "Deep Metric Learning via Lifted Structured
+    Feature Embedding", CVPR 2016, https://arxiv.org/abs/1511.06452, where each positive pair has
+    its own term.
+
+    Args:
+        margin: m > 0, a Euclidean distance of unit vectors.
+
+    Raises:
+        ValueError: margin out of range.
+
+    >>> import torch
+    >>> from contrastbench.losses import both_views, get_loss
+    >>> get_loss("lifted", margin=1.0)(both_views(torch.eye(4), torch.eye(4)))
+    tensor(1.3775)
+    """
+
+    ranges = declare(margin=Number(low=0, tune=(0.25, 2), log=True))
+
+    def __init__(self, margin: float = 1.0) -> None:
+        super().__init__()
+        self.margin = self.checked("margin", margin)
+
+    def terms(self, scores: Scores) -> Tensor:
+        near, far = scores.log_sum_pos(distance(scores.pos)), -distance(scores.neg)
+        log_neg = torch.logsumexp(far.masked_fill(scores.hole, -torch.inf), dim=1)
+        return (near.squeeze(1) + self.margin + log_neg).relu()

@@ -1,0 +1,63 @@
+"""The multi-similarity loss of metric learning."""
+
+import torch
+from torch import Tensor
+
+from contrastbench.losses.base import ScoreLoss, Scores
+from contrastbench.losses.proxy_anchor import log_one_plus_sum
+from contrastbench.losses.ranges import SCORE, Number, declare
+
+
+class MultiSimilarity(ScoreLoss):
+    r"""Multi-similarity: hard pairs are chosen by their scores, then weighed by them.
+
+    .. math:: \frac1\alpha \log\Big(1 + \sum_{i \in I} e^{-\alpha (s^+_i - \lambda)}\Big)
+       + \frac1\beta \log\Big(1 + \sum_{j \in J} e^{\beta (s_j - \lambda)}\Big)
+
+    .. math:: I = \{i: s^+_i < \max_j s_j + \epsilon\}, \qquad
+       J = \{j: s_j > \min_i s^+_i - \epsilon\}
+
+    Wang et al., "Multi-Similarity Loss with General Pair Weighting for Deep Metric Learning", CVPR
+    2019, section 4, https://arxiv.org/abs/1904.06627: mining, then weighting. An anchor without
+    hard pairs has a loss of zero and stays in the mean.
+
+    Args:
+        alpha: > 0, the scale of positives.
+        beta: > 0, the scale of negatives.
+        base: lambda, the score at which pairs weigh alike.
+        epsilon: > 0, how far beyond the hardest pair others are hard too; from 2 on all pairs are.
+
+    Raises:
+        ValueError: a parameter out of range.
+
+    >>> import torch
+    >>> from contrastbench.losses import both_views, get_loss
+    >>> loss = get_loss("multi_similarity", epsilon=2.0, beta=2.0)
+    >>> loss(both_views(torch.eye(4), torch.eye(4)))
+    tensor(0.7393)
+    """
+
+    ranges = declare(
+        alpha=Number(low=0, tune=(1, 8), log=True),
+        beta=Number(low=0, tune=(10, 80), log=True),
+        base=SCORE,
+        epsilon=Number(low=0, tune=(0.05, 1), log=True),
+    )
+
+    def __init__(
+        self, alpha: float = 2.0, beta: float = 50.0, base: float = 0.5, epsilon: float = 0.1
+    ) -> None:
+        super().__init__()
+        self.alpha = self.checked("alpha", alpha)
+        self.beta = self.checked("beta", beta)
+        self.base = self.checked("base", base)
+        self.epsilon = self.checked("epsilon", epsilon)
+
+    def terms(self, scores: Scores) -> Tensor:
+        pos, neg = scores.pos, scores.neg
+        padding = torch.zeros_like(pos).bool() if scores.padding is None else scores.padding
+        hardest = pos.masked_fill(padding, torch.inf).amin(dim=1, keepdim=True)
+        near = ~(padding | (pos >= neg.amax(dim=1, keepdim=True) + self.epsilon))
+        far = ~(scores.hole | (neg <= hardest - self.epsilon))
+        pulled = log_one_plus_sum(-self.alpha * (pos - self.base).T, near.T) / self.alpha
+        return pulled + log_one_plus_sum(self.beta * (neg - self.base).T, far.T) / self.beta
