@@ -1,10 +1,10 @@
 """Write and read trained encoders as folders of safetensors and JSON."""
 
+import importlib
 import json
-from collections.abc import Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -12,11 +12,28 @@ from torch import Tensor, nn
 
 from contrastbench.domains.reading import contents, reading
 from contrastbench.domains.recipe import Recipe
-from contrastbench.domains.registry import domain_class, make_recipe
-from contrastbench.losses.errors import UserError
+from contrastbench.domains.registry import check_needs, declaration
+from contrastbench.losses.errors import UserError, users_code
 
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
 AGAIN = "export it again"
+
+
+class Samples(NamedTuple):
+    """The samples of a data set in its order."""
+
+    data: Any  # as an encoder of the domain embeds them
+    names: list[str] | None = None  # such as those of files
+
+
+class Encoder(Protocol):
+    """A trained encoder that embeds any samples of its kind."""
+
+    def embed(self, data: Any) -> Tensor:
+        """(n, d) float32 on the CPU: an embedding of each sample."""
+
+    def read(self, dataset: str, data_root: Path | None) -> Samples:
+        """Return the samples of a data set, which need no classes."""
 
 
 def write(
@@ -30,7 +47,7 @@ def write(
 
 
 def read(folder: Path, domain: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The weights, and what stands beside them.
+    """Read the weights and the JSON of an exported encoder.
 
     Raises:
         UserError: there are none, they are of another domain, or the folder is damaged.
@@ -41,16 +58,30 @@ def read(folder: Path, domain: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
         )
     with reading(folder, AGAIN):
         config = json.loads(contents(folder / CONFIG))
-        if config["domain"] != domain:
-            other = config["domain"]
+        other = domain_in(config)
+        if other != domain:
             raise UserError(
                 f"{folder} is an encoder of domain {other}, not {domain}: give --domain {other}"
             )
         return load_file(folder / WEIGHTS), config
 
 
+def domain_of(name: str, default: str = "image") -> str:
+    """Return the domain of an exported encoder; the default where there is no such folder."""
+    path = Path(name) / CONFIG
+    if not path.is_file():
+        return default
+    with reading(path.parent, AGAIN):
+        return domain_in(json.loads(contents(path)))
+
+
+def domain_in(config: Mapping[str, Any]) -> str:
+    """Return the domain that a configuration names; that of transformers is of sentences."""
+    return "sentence" if "model_type" in config else str(config["domain"])
+
+
 def seed_of(name: str) -> int:
-    """The seed by which a training drew its parts, as its export says; 0 where nothing says one."""
+    """Return the seed by which a training drew its parts; 0 where the export has none."""
     path = Path(name) / CONFIG
     if not path.is_file():
         return 0
@@ -61,59 +92,34 @@ def seed_of(name: str) -> int:
         return seed
 
 
-def score(
-    name: str,
-    domain: str,
-    changes: Mapping[str, Any],
-    dataset: str,
-    seed: int,
-    data_root: Path | None,
-    device: torch.device,
-) -> dict[str, float]:
-    """The metrics of an encoder on all of a set, as its domain scores those that it trains.
-
-    Args:
-        name: the encoder's folder.
-        domain: whose models have an `encoder`.
-        changes: values over those of the recipe that it was trained with.
-        dataset: as `bench run` takes it.
-        seed: of what the domain draws to score.
-        data_root: a folder that may hold data.
-        device: where it is embedded.
+def open_encoder(
+    name: str, domain: str, data_root: Path | None, device: torch.device
+) -> Encoder:
+    """Open an encoder by the opener of its domain.
 
     Raises:
-        UserError: no such encoder or set, or they do not fit each other.
+        UserError: the domain has none, a library is missing, or the encoder cannot be read.
     """
-    weights, config = read(Path(name), domain)
-    recipe = make_recipe(domain, {**config["recipe"], **changes, "limit": None})
-    opened = domain_class(domain)(dataset, recipe, seed, data_root, device)
-    model = opened.model()
-    check_features(getattr(opened, "inputs", ()), config.get("inputs"), name, dataset)
-    check_fits(model.encoder, weights, name, dataset)
-    model.encoder.load_state_dict(weights)
-    return opened.evaluate(model).metrics
+    opener = declaration(domain).opener
+    if not opener:
+        raise UserError(f"domain {domain} has no encoders that embed: give one of another domain")
+    check_needs(domain)
+    module, _, function = opener.partition(":")
+    with users_code(f"import {opener} of domain {domain}"):
+        found = getattr(importlib.import_module(module), function)
+    return found(name, data_root, device)
 
 
-def check_features(
-    found: Sequence[str], expected: Sequence[str] | None, name: str, dataset: str
-) -> None:
-    """Raise unless a set has the inputs that an encoder was trained on, if these have names."""
-    if expected is not None and list(found) != list(expected):
-        pairs = zip_longest(expected, found, fillvalue="nothing")
-        one, other = next((a, b) for a, b in pairs if a != b)
-        raise UserError(
-            f"{name} does not fit {dataset} ({other} is where it was trained on {one}): score it "
-            "on data with the columns and categories that it was trained on, in their order"
-        )
+def load_weights(encoder: nn.Module, weights: Mapping[str, Tensor], name: str) -> None:
+    """Give a network its exported weights.
 
-
-def check_fits(encoder: nn.Module, weights: Mapping[str, Tensor], name: str, dataset: str) -> None:
-    """Raise unless the weights have the shapes of an encoder of this set."""
+    Raises:
+        UserError: their shapes are not the network's.
+    """
     expected = {key: tuple(x.shape) for key, x in encoder.state_dict().items()}
     found = {key: tuple(x.shape) for key, x in weights.items()}
     for key in {**expected, **found}:
         if expected.get(key) != found.get(key):
-            raise UserError(
-                f"{name} does not fit {dataset} ({key}: {found.get(key)}, not "
-                f"{expected.get(key)}): score it on data with the features that it was trained on"
-            )
+            shapes = f"{key}: {found.get(key)}, not {expected.get(key)}"
+            raise UserError(f"{name} is damaged (weights do not fit, {shapes}): {AGAIN}")
+    encoder.load_state_dict(weights)
