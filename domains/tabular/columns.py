@@ -154,20 +154,23 @@ def by_column(table: Table) -> dict[str, Array]:
 def fit(table: Table, rows: Array) -> Columns:
     """Return the columns of a table with the statistics of some of its rows."""
     words = table.names[table.numeric.shape[1] :]
-    numbers = zip(table.names, fit_numbers(table.numeric[rows]), strict=False)
+    numbers = zip(table.names, fit_numbers(table.numeric, rows), strict=False)
     categories = zip(words, map(fit_categories, table.categorical[rows].T), strict=True)
     return Columns({**dict(numbers), **dict(categories)})
 
 
-def fit_numbers(x: Array) -> Iterator[Numbers]:
+def fit_numbers(x: Array, rows: Array) -> Iterator[Numbers]:
     """Yield the statistics of each column of numbers."""
-    low, high = (extreme.reduce(x, axis=0) for extreme in (np.fmin, np.fmax))  # nan is passed over
+    # nan is passed over
+    low, high = (extreme.reduce(x[rows], axis=0) for extreme in (np.fmin, np.fmax))
     varies = high > low
     fitted: Iterator[tuple[float, ...]] = iter(())
     if varies.any():
+        # columns first: the layout in memory decides the last bit of a mean, which records have
+        seen = x[:, varies][rows]
         with np.errstate(over="ignore", invalid="ignore"):  # what is too large is refused later
-            imputer = SimpleImputer(strategy="median").fit(x[:, varies])
-            scaler = StandardScaler().fit(imputer.transform(x[:, varies]))
+            imputer = SimpleImputer(strategy="median").fit(seen)
+            scaler = StandardScaler().fit(imputer.transform(seen))
         statistics = imputer.statistics_, scaler.mean_, scaler.scale_
         fitted = zip(*(values.tolist() for values in statistics), strict=True)
     for one_varies in varies:
