@@ -77,13 +77,24 @@ def both_ways(graphs: Graphs) -> tuple[Graphs, dict[str, Any]]:
 
 
 def united(items: Sequence[Item]) -> Graphs:
-    """Unite many graphs into one object.
+    """Unite many graphs with a class each into one object.
 
     Raises:
         UserError: fewer than two, or features that do not fit together.
     """
     if len(items) < 2:
         raise UserError(f"{len(items)} graphs: {TWO}")
+    classes = np.array([item.y for item in items], dtype=object)  # a long text takes its own room
+    _, y = np.unique(classes, return_inverse=True)
+    return joined(items, torch.from_numpy(y))
+
+
+def joined(items: Sequence[Item], y: Tensor) -> Graphs:
+    """Return many graphs and their classes as one object.
+
+    Raises:
+        UserError: features do not fit together.
+    """
     widths = {item.x.shape[1] for item in items}
     if len(widths) > 1:
         raise UserError(
@@ -91,11 +102,7 @@ def united(items: Sequence[Item]) -> Graphs:
         )
     ptr = pointers(torch.tensor([len(item.x) for item in items]))
     edges = [item.edges + start for item, start in zip(items, ptr, strict=False)]
-    classes = np.array([item.y for item in items], dtype=object)  # a long text takes its own room
-    _, y = np.unique(classes, return_inverse=True)
-    return union(
-        torch.cat([item.x for item in items]), torch.cat(edges, 1), ptr, torch.from_numpy(y)
-    )
+    return union(torch.cat([item.x for item in items]), torch.cat(edges, 1), ptr, y)
 
 
 def read_folder(what: str, data_root: Path | None) -> Graphs:
@@ -187,6 +194,11 @@ def item(path: Path, graph: Any, number: dict[str, int], y: str) -> Item:
 
 
 def read_pyg(what: str, data_root: Path | None) -> Graphs:
+    """A set of torch-geometric with classes."""
+    return of_data(what, pyg_data(what, data_root))
+
+
+def pyg_data(what: str, data_root: Path | None) -> Iterable[Any]:
     """A set of torch-geometric, which downloads it where it is not in its root."""
     from torch_geometric import datasets
     from torch_geometric.data import Dataset
@@ -200,7 +212,7 @@ def read_pyg(what: str, data_root: Path | None) -> Graphs:
         keywords = {"root": str(root), **keywords}
     with warnings.catch_warnings():  # of what it is going to rename
         warnings.simplefilter("ignore")
-        return of_data(what, made(*arguments, **keywords))
+        return list(made(*arguments, **keywords))
 
 
 def call(text: str) -> tuple[str, list[Any], dict[str, Any]]:
@@ -224,6 +236,11 @@ def call(text: str) -> tuple[str, list[Any], dict[str, Any]]:
 
 
 def read_function(what: str, data_root: Path | None) -> Graphs:
+    """Run a user's own function and return its graphs with their classes."""
+    return of_data(what, function_data(what, data_root))
+
+
+def function_data(what: str, data_root: Path | None) -> Iterable[Any]:
     """Run a user's own function and return its graphs."""
     file, _, function = what.partition(":")
     path = own.find(file, data_root)
@@ -232,7 +249,7 @@ def read_function(what: str, data_root: Path | None) -> Graphs:
         if not callable(known.get(function)):
             made = [name for name, value in known.items() if inspect.isfunction(value)]
             raise unknown(f"function in {path}", function, made)
-        return of_data(what, known[function]())
+        return list(known[function]())
 
 
 def of_data(what: str, graphs: Iterable[Any]) -> Graphs:
@@ -241,20 +258,37 @@ def of_data(what: str, graphs: Iterable[Any]) -> Graphs:
     Raises:
         UserError: one is no such graph, or has no class.
     """
-    return united([item_of(f"{what}: graph {k}", graph) for k, graph in enumerate(graphs)])
+    items = []
+    for k, graph in enumerate(graphs):
+        y = getattr(graph, "y", None)
+        item = item_of(f"{what}: graph {k}", graph)
+        if y is None or torch.as_tensor(y).numel() != 1 or float(y) != int(y):
+            raise UserError(f"{what}: graph {k} has y={y}: give each graph one class, a whole number")
+        items.append(item._replace(y=int(y)))
+    return united(items)
+
+
+def without_classes(what: str, graphs: Sequence[Any]) -> Graphs:
+    """Graphs of torch-geometric's `Data` with `edge_index` and perhaps `x`.
+
+    Raises:
+        UserError: there is none, or one is no such graph.
+    """
+    if not graphs:
+        raise UserError(f"{what} has no graphs: give a list of torch_geometric.data.Data")
+    items = [item_of(f"{what}: graph {k}", graph) for k, graph in enumerate(graphs)]
+    return both_ways(joined(items, torch.zeros(len(items), dtype=torch.long)))[0]
 
 
 def item_of(name: str, graph: Any) -> Item:
-    """The parts of a `Data` that are used."""
-    edges, x, y = (getattr(graph, key, None) for key in ("edge_index", "x", "y"))
+    """The parts of a `Data` that are used, but its class."""
+    edges, x = (getattr(graph, key, None) for key in ("edge_index", "x"))
     nodes = getattr(graph, "num_nodes", None)
     if edges is None or not nodes or edges.dim() != 2 or len(edges) != 2:
         raise UserError(f"{name} is no torch_geometric.data.Data with nodes and an edge_index")
     check_edges(name, edges, nodes)
-    if y is None or torch.as_tensor(y).numel() != 1 or float(y) != int(y):
-        raise UserError(f"{name} has y={y}: give each graph one class, a whole number")
     x = torch.zeros(nodes, 0) if x is None else features_of(name, x, nodes)
-    return Item(edges.long(), x, int(y))
+    return Item(edges.long(), x, None)
 
 
 def check_edges(name: str, edges: Tensor, nodes: int) -> None:
@@ -279,6 +313,10 @@ def features_of(name: str, x: Any, nodes: int) -> Tensor:
     return x
 
 
+DATA: dict[str, Callable[[str, Path | None], Iterable[Any]]] = {
+    "pyg": pyg_data,
+    own.PYTHON: function_data,
+}
 READERS: dict[str, Callable[[str, Path | None], Graphs]] = {
     "folder": read_folder,
     "pyg": read_pyg,

@@ -512,4 +512,5 @@ DECLARATION = Declaration(
     sources=SOURCES,
     protocols=PROTOCOLS,
     scorer="contrastbench.domains.image.protocols:score",
+    opener="contrastbench.domains.image.encoders:open_encoder",
 )

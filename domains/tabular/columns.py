@@ -102,8 +102,8 @@ class Columns:
         lacking = [name for name in self.used if name not in table]
         if lacking:
             raise UserError(
-                f"the table lacks {counted(lacking)} that the encoder was trained on: "
-                "add them, empty where they are unknown"
+                f"it lacks {counted(lacking)} of the training: add what is missing, empty where "
+                "it is unknown"
             )
         blocks = [column.encode(name, table[name]) for name, column in self.used.items()]
         with np.errstate(over="ignore"):

@@ -53,8 +53,10 @@ class Encoder:
 
     def inputs(self, table: Mapping[str, Array], what: str) -> Array:
         """(rows, inputs) of a table by column; categories that are new are named."""
-        with reading(what, "repair it", "cannot be embedded"):
+        try:
             x = self.columns.encode(table)
+        except UserError as error:
+            raise UserError(f"{what} does not fit {self.name}: {error}") from None
         for name, words in self.columns.unseen(table).items():
             shown = ", ".join(map(repr, list(dict.fromkeys(words))[:SHOWN]))
             tell(f"{what}: {len(words)} rows of column {name} have unknown categories: {shown}")
