@@ -187,7 +187,11 @@ def trained_probe(recipe: ImageRecipe) -> Probe:
 
 
 def split(
-    images: Split, share: float, seed: int, limit: int | None = None
+    images: Split,
+    share: float,
+    seed: int,
+    limit: int | None = None,
+    fix: str = "give another --recipe validation",
 ) -> tuple[Split, Split | None]:
     """The rest, and a stratified share drawn by the seed; `limit` keeps so many of all.
 
@@ -203,16 +207,15 @@ def split(
     halves = [member.tensor_split([round(share * len(member))]) for member in members]
     out, kept = (torch.cat(part) for part in zip(*halves, strict=True))
     if len(out) == 0:
-        raise UserError(
-            f"{share} of {len(rows)} images leaves classes empty: give another --recipe validation"
-        )
+        raise UserError(f"{share} of {len(rows)} images leaves classes empty: {fix}")
     return images.select(kept.to(images.labels.device)), images.select(out.to(images.labels.device))
 
 
-def check_fits_classifiers(dataset: str, data: ImageSet) -> None:
+def check_fits_classifiers(
+    dataset: str, data: ImageSet, fix: str = "--recipe probe=retrieval, or preset=metric"
+) -> None:
     """Raise if no test image is of a class that a classifier could have seen."""
     if not bool(torch.isin(data.test.labels, data.train.labels).any()):
         raise UserError(
-            f"{dataset} tests other classes than it trains, which no classifier has seen: "
-            "--recipe probe=retrieval, or preset=metric"
+            f"{dataset} tests other classes than it trains, which no classifier has seen: {fix}"
         )
