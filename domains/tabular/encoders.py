@@ -59,7 +59,7 @@ class Encoder:
             raise UserError(f"{what} does not fit {self.name}: {error}") from None
         for name, words in self.columns.unseen(table).items():
             shown = ", ".join(map(repr, list(dict.fromkeys(words))[:SHOWN]))
-            tell(f"{what}: {len(words)} rows of column {name} have unknown categories: {shown}")
+            tell(f"{what}: column {name} has unknown categories in {len(words)} rows: {shown}")
         return x
 
     def table(self, data: Any) -> Mapping[str, Array]:
