@@ -92,9 +92,7 @@ def seed_of(name: str) -> int:
         return seed
 
 
-def open_encoder(
-    name: str, domain: str, data_root: Path | None, device: torch.device
-) -> Encoder:
+def open_encoder(name: str, domain: str, data_root: Path | None, device: torch.device) -> Encoder:
     """Open an encoder by the opener of its domain.
 
     Raises:

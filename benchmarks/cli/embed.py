@@ -27,7 +27,7 @@ def embed(
     data_root: opt.DataRoot = None,
     device: opt.Device = "auto",
 ) -> None:
-    """Embed a data set with an encoder, and write a row for each sample.
+    """Embed a data set, and write one row for each sample.
 
     Samples need no classes. Rows stand in the order of the data; images of a folder in that of
     their names.

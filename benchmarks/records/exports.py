@@ -36,6 +36,7 @@ def describe(folder: Path, record: Record) -> None:
         command=command(record, Path(folder.name)),
         data=SAMPLES.get(record["domain"], "data"),
         name=folder.name,
+        key=record["key"][:16],
     )
     (folder / CARD).write_text(text, encoding="utf-8")
 
@@ -61,7 +62,7 @@ import contrastbench as cb
 embeddings = cb.encoder("{name}").embed({data})
 ```
 
-This command trains it again. `cell.json` has all settings and the hash of the data.
+Its record is `{key}-seed{seed}`, and this command trains it again. `cell.json` has all settings and the hash of the data.
 
 ```bash
 {command}

@@ -456,7 +456,7 @@ class Training:
         }
         store.canonical(outcome)  # what no record can hold, such as NaN, is a failure of this cell
         if folder:
-            exports.describe(folder, {**self.cell.identity, **outcome})
+            exports.describe(folder, {**self.cell.identity, "key": self.cell.key, **outcome})
         return outcome
 
 

@@ -146,7 +146,7 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
             )
 
     def export(self, model: Model, folder: Path) -> None:
-        """Write the encoder."""
+        """Write the trained encoder, without its projection."""
         weights = model.encoder.state_dict()
         exported.write(folder, "graph", self.recipe, weights, seed=self.seed)
 

@@ -88,7 +88,9 @@ def of_array(data: Any, size: int) -> Iterator[Tensor]:
     pixels = as_pixels(data)
     for part in pixels.split(ROWS):
         if max(part.shape[2:]) > max(KEPT, size):
-            yield from of_images([Image.fromarray(x) for x in part.permute(0, 2, 3, 1).numpy()], size)
+            yield from of_images(
+                [Image.fromarray(x) for x in part.permute(0, 2, 3, 1).numpy()], size
+            )
         else:
             yield evaluation(part, size)
 

@@ -120,7 +120,9 @@ def test_torchvision_knows_every_weight_of_a_resnet(size: int, tmp_path: Path) -
         there = {k: x.shape for k, x in models.get_model(name).state_dict().items()}
         here = {k: x.shape for k, x in load_file(tmp_path / name / "model.safetensors").items()}
         assert here.keys() == there.keys() - {"fc.weight", "fc.bias"}
-        assert {k for k in here if here[k] != there[k]} == ({"conv1.weight"} if size == 16 else set())
+        assert {k for k in here if here[k] != there[k]} == (
+            {"conv1.weight"} if size == 16 else set()
+        )
 
 
 @pytest.mark.usefixtures("here")
@@ -296,7 +298,9 @@ def test_a_folder_of_an_older_version_is_read_or_says_what_to_do(
     _, model = export(tmp_path / "other", "image", "digits")
     old = {k: x.contiguous() for k, x in model.state_dict().items() if k.startswith("encoder.")}
     save_file(old, tmp_path / "image-encoder" / "model.safetensors")
-    found, expected = (cb.encoder(tmp_path / k).embed("pictures") for k in ("image-encoder", "other"))
+    found, expected = (
+        cb.encoder(tmp_path / k).embed("pictures") for k in ("image-encoder", "other")
+    )
     assert np.array_equal(found, expected)
     assert "conv1.weight" in load_file(tmp_path / "other" / "model.safetensors")
     config = tmp_path / "table-encoder" / "config.json"

@@ -15,7 +15,7 @@ from contrastbench.domains.base import Exports
 from contrastbench.domains.image import DECLARATION, fine_tuning, protocols
 from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.domains.image.encoders import open_encoder
-from contrastbench.domains.registry import declaration, make_recipe
+from contrastbench.domains.registry import declaration, domain_class, make_recipe
 from contrastbench.domains.scoring.few_shot import few_shot
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
@@ -78,8 +78,16 @@ def test_an_encoder_scores_again_as_its_record_says(
     assert code == 0, err
     assert json.loads(out)["metrics"] == record["metrics"]
     assert json.loads(out)["seed"] == 1, "the training's"
-    code, _, err = bench("score", "--encoder", folder, "--by", "knn")
+    code, out, err = bench("score", "--encoder", folder, "--by", about.protocols[0])
+    assert code == 0, err
+    assert json.loads(out)["dataset"] == dataset, "the training's"
+    assert json.loads(out)["metrics"] == record["metrics"]
+    code, _, err = bench("score", "--encoder", folder, "--by", "knn", "--domain", "image")
     assert (code, f"is an encoder of domain {domain}, not image" in err) == (2, True), err
+    page = (Path(folder) / "README.md").read_text()
+    assert f"# {domain} encoder: infonce on {dataset}\n" in page
+    assert f"| accuracy | {record['metrics']['accuracy']:.2f} |" in page
+    assert f"`{record['key'][:16]}-seed1`" in page
     if domain == "tabular":
         code, _, err = bench(*again[:-1], other, "--by", "linear")
         assert (code, "iris does not fit " in err) == (2, True), err
@@ -119,8 +127,13 @@ def test_an_encoder_of_ones_own_table_scores_it_under_another_name(tmp_path: Pat
     code, turned, err = bench(*again, f"csv:{tmp_path}/turned.csv")
     assert code == 0, err
     assert json.loads(turned)["metrics"] == json.loads(one)["metrics"]
-    code, _, err = bench("score", "--encoder", folder, "--by", "knn", "--target", "kind")
+    code, _, err = bench("score", "--encoder", "x", "--by", "knn", "--target", "kind")
     assert (code, "domain image has no target column" in err) == (2, True)
+    scaled = [f"{k % 7 * 12},{k % 5},{'xy'[k % 2]}" for k in range(60)]
+    (tmp_path / "own.csv").write_text("\n".join(["a,b,kind", *scaled]))
+    code, months, err = bench(*again, f"csv:{tmp_path}/own.csv")
+    assert code == 0, err
+    assert json.loads(months)["metrics"] != json.loads(one)["metrics"], "another unit"
 
 
 def test_fine_tuning_trains_encoder_and_head_at_their_rates(
@@ -169,6 +182,26 @@ def test_an_export_is_of_an_older_record_of_its_cell_too() -> None:
     assert (
         "--loss FILE.py:Mine --seeds 0 --set margin=0.1 --results ELSEWHERE --export there" in said
     )
+
+
+def test_the_fix_of_an_error_is_an_option_that_scoring_has(tmp_path: Path, bench) -> None:
+    """Scoring has no recipe, so it may not name one."""
+    made_images = pytest.importorskip("made_images")
+    exported(tmp_path / "image")
+    few = made_images.folder(tmp_path / "few", count=2, side=8)
+    graphs = "import torch\nfrom torch_geometric.data import Data\n\ndef few():\n    "
+    graphs += "edge = torch.tensor([[0], [1]])\n    "
+    graphs += "return [Data(edge_index=edge, y=k % 2, num_nodes=2) for k in range(12)]\n"
+    (tmp_path / "few.py").write_text(graphs)
+    graph = domain_class("graph")("motifs", make_recipe("graph", {}), 0, None, CPU)
+    graph.export(graph.model(), tmp_path / "graph")
+    for folder, by, dataset, message in (
+        ("image", "linear", f"folder:{few}", "leaves classes empty: use more images"),
+        ("graph", "svm", "few.py:few", "class 0 has 6 members, fewer than the 10 folds; use more"),
+    ):
+        words = ("--encoder", str(tmp_path / folder), "--by", by, "--dataset", dataset)
+        code, _, err = bench("score", *words)
+        assert (code, message in err, "--recipe" in err) == (2, True, False), err
 
 
 def test_what_cannot_be_scored_is_one_line(tmp_path: Path, bench) -> None:
