@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    *("__version__", "compare", "encoder", "get_loss", "list_losses", "records", "run", "table"),
+    "__version__",
+    "compare",
+    "encoder",
+    "get_loss",
+    "list_losses",
+    "records",
+    "run",
+    "table",
 ]
 
 _MODULES = {

@@ -1,7 +1,6 @@
 """The command `bench score`: score any encoder by a protocol of its domain."""
 
 import importlib
-from pathlib import Path
 from typing import Annotated
 
 import typer

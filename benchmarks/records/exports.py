@@ -50,7 +50,8 @@ SAMPLES = {  # as a reader of the page has them
 PAGE = """\
 # {domain} encoder: {loss} on {dataset}
 
-contrastbench trained this encoder with the loss `{loss}` on `{dataset}`, seed {seed}. The protocol is `{protocol}`.
+contrastbench trained this encoder with the loss `{loss}` on `{dataset}`, seed {seed}.
+The protocol is `{protocol}`.
 
 | metric | value |
 | --- | --- |
@@ -62,7 +63,8 @@ import contrastbench as cb
 embeddings = cb.encoder("{name}").embed({data})
 ```
 
-Its record is `{key}-seed{seed}`, and this command trains it again. `cell.json` has all settings and the hash of the data.
+Its record is `{key}-seed{seed}`, and this command trains it again. `cell.json` has all
+settings and the hash of the data.
 
 ```bash
 {command}

@@ -263,9 +263,8 @@ def of_data(what: str, graphs: Iterable[Any]) -> Graphs:
         y = getattr(graph, "y", None)
         item = item_of(f"{what}: graph {k}", graph)
         if y is None or torch.as_tensor(y).numel() != 1 or float(y) != int(y):
-            raise UserError(
-                f"{what}: graph {k} has y={y}: give each graph one class, a whole number"
-            )
+            fix = "give each graph one class, a whole number"
+            raise UserError(f"{what}: graph {k} has y={y}: {fix}")
         items.append(item._replace(y=int(y)))
     return united(items)
 

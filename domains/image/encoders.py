@@ -32,7 +32,7 @@ class Encoder:
 
     model: Model
     preprocessing: Preprocessing
-    device: torch.device = torch.device("cpu")
+    device: torch.device
 
     def embed(self, data: Any) -> Tensor:
         """(n, features) float32 on the CPU: what a probe sees of each picture.

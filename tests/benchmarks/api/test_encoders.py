@@ -13,12 +13,13 @@ import torch
 pytest.importorskip("PIL")
 pytest.importorskip("torch_geometric")
 pytest.importorskip("transformers")
-pd = pytest.importorskip("pandas")
+pytest.importorskip("pandas")
+import pandas as pd
 from PIL import Image
 from torch_geometric.data import Batch, Data
 
 import contrastbench as cb
-from contrastbench.domains.registry import declaration, domain_class, make_recipe
+from contrastbench.domains.registry import domain_class, make_recipe
 from contrastbench.losses import UserError
 
 PAGE = (Path(__file__).parents[3] / "docs" / "embedding.md").read_text()

@@ -10,7 +10,8 @@ import torch
 pytest.importorskip("PIL")
 pytest.importorskip("torch_geometric")
 pytest.importorskip("transformers")
-pd = pytest.importorskip("pandas")
+pytest.importorskip("pandas")
+import pandas as pd
 
 import contrastbench as cb
 import made_images
