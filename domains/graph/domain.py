@@ -51,6 +51,7 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
     ) -> None:
         super().__init__(dataset, recipe, seed, data_root, device)
         graphs, self.sha256, self.data_notes = load(dataset, data_root)
+        self.labels = graphs.labels
         if not is_known(dataset):
             found = counts(graphs)
             told = ", ".join(f"{count} {what}" for what, count in found.items())
@@ -148,7 +149,8 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
     def export(self, model: Model, folder: Path) -> None:
         """Write the trained encoder, without its projection."""
         weights = model.encoder.state_dict()
-        exported.write(folder, "graph", self.recipe, weights, seed=self.seed)
+        about = {"seed": self.seed, "labels": list(self.labels)}
+        exported.write(folder, "graph", self.recipe, weights, **about)
 
     def evaluate(self, model: Model) -> Evaluation:
         """Stratified k-fold accuracy of the recipe's SVM on the embeddings."""

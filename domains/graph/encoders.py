@@ -1,6 +1,6 @@
 """Trained encoders of graphs as folders, ready to embed and to be scored."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from contrastbench.domains.graph.views import add_loops
 from contrastbench.domains.reading import reading
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.svm import check_folds
-from contrastbench.losses.errors import UserError
+from contrastbench.losses.errors import UserError, tell
 
 SVMS = {"svm": "rbf", "linear-svm": "linear"}
 
@@ -30,6 +30,7 @@ class Encoder:
     name: str
     network: GIN
     recipe: GraphRecipe
+    labels: tuple[str, ...]  # of nodes, where the training's data named them
     device: torch.device
 
     def embed(self, data: Any) -> Tensor:
@@ -62,7 +63,26 @@ class Encoder:
             source, what = parsed
             with owned.opened(source, dataset):
                 return Samples(list(own.DATA[source.kind](what, data_root)))
-        return Samples(own.load(dataset, data_root)[0])
+        if parsed and parsed[0].kind == "folder":
+            with owned.opened(parsed[0], dataset):
+                graphs, names = own.folder_of_any(parsed[1], data_root)
+            return Samples(self.relabelled(graphs, dataset), names)
+        return Samples(self.relabelled(own.load(dataset, data_root)[0], dataset))
+
+    def relabelled(self, graphs: Graphs, what: str) -> Graphs:
+        """Return graphs whose named labels stand in the columns of the training.
+
+        A folder has columns for the labels that are in it. Nodes of unknown labels have zeros.
+        """
+        if graphs.labels == self.labels or not (graphs.labels and self.labels):
+            return graphs
+        place = {label: k for k, label in enumerate(graphs.labels)}
+        unknown = [label for label in graphs.labels if label not in self.labels]
+        if unknown:
+            tell(f"{what}: node labels that {self.name} does not know: {', '.join(unknown)}")
+        none = graphs.x.new_zeros(len(graphs.x))
+        columns = [graphs.x[:, place[k]] if k in place else none for k in self.labels]
+        return replace(graphs, x=torch.stack(columns, dim=1), labels=self.labels)
 
 
 def listed(data: Any) -> list[Any]:
@@ -84,7 +104,8 @@ def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Enc
         features = weights["mlps.0.0.weight"].shape[1]
         network = GIN(features, recipe.hidden, recipe.layers)
         exported.load_weights(network, weights, name)
-    return Encoder(name, network.to(device).eval(), recipe, device)
+        labels = tuple(map(str, config.get("labels", ())))  # exports of older versions have none
+    return Encoder(name, network.to(device).eval(), recipe, labels, device)
 
 
 def score(
@@ -97,7 +118,7 @@ def score(
 ) -> dict[str, float]:
     """Return the metrics of an exported encoder by the SVM of that name."""
     opened = open_encoder(encoder, data_root, device)
-    graphs = permuted(own.load(dataset, data_root)[0], seed)
+    graphs = permuted(opened.relabelled(own.load(dataset, data_root)[0], dataset), seed)
     check_folds(graphs.y.numpy(), opened.recipe.folds, "use more data")
     embeddings = Labelled(opened.of_graphs(graphs, dataset), graphs.y)
     return evaluation(embeddings, SVMS[by], opened.recipe.folds, seed).metrics

@@ -11,6 +11,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +30,7 @@ from contrastbench.losses.errors import UserError, unknown, users_code
 from contrastbench.losses.source import Sources
 
 LABELS = "labels.csv"  # beside graph files: the name of each with its class
+GRAPH_FILES = (".graphml", ".csv", ".tsv", ".edges", ".txt")
 DELIMITERS = {".csv": ",", ".tsv": "\t"}  # of edge lists; others have blanks
 TWO = "give at least two, as negatives of each other"
 Loaded = tuple[Graphs, str, dict[str, Any]]  # graphs, the sha256 of their content, notes
@@ -72,6 +74,7 @@ def both_ways(graphs: Graphs) -> tuple[Graphs, dict[str, Any]]:
     """Edges in both directions, and how many were added."""
     edges = torch.cat([graphs.edge_index, graphs.edge_index.flip(0)], dim=1)
     whole = union(graphs.x, edges, graphs.node_ptr, graphs.y)
+    whole = replace(whole, labels=graphs.labels)
     added = whole.edge_index.shape[1] - graphs.edge_index.shape[1]
     return whole, {"edges added in the other direction": added} if added else {}
 
@@ -120,11 +123,12 @@ def read_folder(what: str, data_root: Path | None) -> Graphs:
     if not (folder / LABELS).is_file():
         fix = f"neither NAME_graph_indicator.txt nor {LABELS} with FILE,CLASS in each line"
         raise UserError(f"{folder} has {fix}")
-    return read_files(folder)
+    rows = classes_in(folder)
+    return united_files(folder, [file for file, _ in rows], [y for _, y in rows])
 
 
-def read_files(folder: Path) -> Graphs:
-    """The files that the file of classes names."""
+def classes_in(folder: Path) -> list[list[str]]:
+    """The lines of the file of classes: a file and its class each."""
     lines = contents(folder / LABELS).decode("utf-8-sig").splitlines()
     rows = [[field.strip() for field in row] for row in csv.reader(lines) if row]
     if rows and not Path(rows[0][0]).suffix and not (folder / rows[0][0]).is_file():
@@ -134,14 +138,35 @@ def read_files(folder: Path) -> Graphs:
         raise UserError(f"{folder / LABELS}: {','.join(wrong)!r} is not FILE,CLASS")
     if len(rows) < 2:
         raise UserError(f"{folder / LABELS} names {len(rows)} graphs: {TWO}")
-    found = [read_file(own.find(str(folder / file), None)) for file, _ in rows]
+    return rows
+
+
+def united_files(folder: Path, names: Sequence[str], classes: Sequence[str]) -> Graphs:
+    """Return the graphs of files with their classes."""
+    found = [read_file(own.find(str(folder / name), None)) for name in names]
     kinds = sorted({label for graph in found for _, label in graph.nodes(data="label")} - {None})
     nodes = sum(map(len, found))
     if len(kinds) * nodes > MAX_FEATURES:
         raise UserError(f"{folder}: {nodes} nodes have {len(kinds)} labels, which are too many")
     number = {kind: k for k, kind in enumerate(kinds)}
-    named = zip(found, rows, strict=True)
-    return united([item(folder / file, graph, number, y) for graph, (file, y) in named])
+    named = zip(names, found, classes, strict=True)
+    items = [item(folder / name, graph, number, y) for name, graph, y in named]
+    _, y = np.unique(np.array(classes, dtype=object), return_inverse=True)
+    return replace(joined(items, torch.from_numpy(y)), labels=tuple(kinds))
+
+
+def folder_of_any(what: str, data_root: Path | None) -> tuple[Graphs, list[str] | None]:
+    """Return the graphs of a folder and the names of their files, with or without classes."""
+    folder = own.find(what, data_root, Path.is_dir)
+    if any(folder.glob("*_graph_indicator.txt")):
+        return both_ways(read_folder(what, data_root))[0], None
+    if (folder / LABELS).is_file():
+        names = [file for file, _ in classes_in(folder)]
+    else:
+        names = [name for name in own.files_below(folder) if Path(name).suffix in GRAPH_FILES]
+    if not names:
+        raise UserError(f"{folder} has no {', '.join(GRAPH_FILES)} files: give a folder with some")
+    return both_ways(united_files(folder, names, [""] * len(names)))[0], names
 
 
 def read_file(path: Path) -> Any:

@@ -135,3 +135,30 @@ def test_a_mistake_is_one_line(
         assert not Path("x.npy").exists()
     code, _, err = bench("embed", "--encoder", str(folder), "--output", "x.npy")
     assert (code, "does not say what it was trained on: give --dataset" in err) == (2, True)
+
+
+def molecules(folder: Path, *graphs: str) -> None:
+    """A file for each path of nodes with these labels, such as "CNO"."""
+    networkx = pytest.importorskip("networkx")
+    folder.mkdir()
+    for k, labels in enumerate(graphs):
+        graph = networkx.path_graph(len(labels))
+        networkx.set_node_attributes(graph, dict(enumerate(labels)), "label")
+        networkx.write_graphml(graph, folder / f"{k}.graphml")
+
+
+def test_a_node_label_has_its_column_whatever_labels_a_folder_has(tmp_path: Path, bench) -> None:
+    words = ["CNO", "CCN", "OOC", "NNN", "CO", "NC"] * 4
+    molecules(tmp_path / "mine", *words)
+    rows = [f"{k}.graphml,{k % 2}" for k in range(len(words))]
+    (tmp_path / "mine" / "labels.csv").write_text("\n".join(rows))
+    molecules(tmp_path / "new", "NNN", "CS")
+    folder = export(tmp_path / "e", "graph", "folder:mine")
+    for dataset in ("mine", "new"):
+        words = ("--dataset", f"folder:{dataset}", "--output", f"{dataset}.npy")
+        code, _, err = bench("embed", "--encoder", str(folder), *words)
+        assert code == 0, err
+    assert err == f"folder:new: node labels that {folder} does not know: S\n"
+    mine, new = np.load("mine.npy"), np.load("new.npy")
+    assert (len(mine), len(new)) == (24, 2)
+    assert new[0] == pytest.approx(mine[3], rel=1e-5), "nitrogen alone, in both folders"
