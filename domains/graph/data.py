@@ -90,9 +90,10 @@ class Graphs:
 
     def to(self, device: torch.device) -> "Graphs":
         """The same graphs on a device."""
-        return Graphs(
-            *(t.to(device) for t in (self.x, self.edge_index, self.node_ptr, self.edge_ptr, self.y))
+        x, edges, nodes, ends, y = (
+            t.to(device) for t in (self.x, self.edge_index, self.node_ptr, self.edge_ptr, self.y)
         )
+        return Graphs(x, edges, nodes, ends, y, self.labels)
 
     @cached_property
     def graph_of_node(self) -> Tensor:

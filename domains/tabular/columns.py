@@ -132,8 +132,8 @@ class Columns:
 def of_json(about: Mapping[str, Any]) -> Column:
     """Return a column from its JSON."""
     if "categories" in about:
-        return Categories(tuple(about["categories"]), tuple(about["rare"]))
-    return Numbers(**about)
+        return Categories(*(tuple(map(str, about[key])) for key in ("categories", "rare")))
+    return Numbers(*(float(about[key]) for key in ("median", "mean", "std")))
 
 
 def counted(names: list[str]) -> str:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from contrastbench.domains import exported
 from contrastbench.domains import own as owned
+from contrastbench.domains.declaration import TestPart
 from contrastbench.domains.exported import AGAIN, Samples
 from contrastbench.domains.reading import needing, reading
 from contrastbench.domains.tabular import DATASETS, SOURCES, TabularRecipe, own
@@ -67,16 +68,15 @@ class Encoder:
         if isinstance(data, Mapping):
             return data
         if isinstance(data, str | Path):
-            return self.of_frame(self.of_file(Path(data)))
+            return self.of_frame(self.of_file(Path(data), Path(data).suffix == ".parquet"))
         if hasattr(data, "columns"):
             return self.of_frame(data)
         return self.of_array(np.asarray(data))
 
-    def of_file(self, path: Path) -> "pandas.DataFrame":
+    def of_file(self, path: Path, parquet: bool) -> "pandas.DataFrame":
         """Read a CSV or Parquet file."""
         with reading(path, "repair or replace it", own.NO_TABLE), needing("tabular", path.name):
             owned.find(str(path), None)
-            parquet = path.suffix == ".parquet"
             return own.read_parquet(path) if parquet else own.read_csv(path, self.words)
 
     @property
@@ -116,7 +116,8 @@ class Encoder:
             import pandas as pd
 
             if source.kind in ("csv", "parquet"):
-                parts = [self.of_file(path) for path in owned.files(what, data_root)]
+                parquet = source.kind == "parquet"
+                parts = [self.of_file(path, parquet) for path in owned.files(what, data_root)]
             else:
                 parts = list(own.READERS[source.kind](what, data_root).parts.values())
             return Samples(pd.concat(parts, ignore_index=True))
@@ -164,5 +165,5 @@ def score(
         name: part.to(device)
         for name, part in zip(rows._fields, labelled(x, table, rows), strict=True)
     }
-    test_part = "redrawn" if table.starts is None else "fixed"
+    test_part: TestPart = "redrawn" if table.starts is None else "fixed"
     return evaluation(opened.network, parts, by, seed, test_part).metrics

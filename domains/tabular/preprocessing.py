@@ -107,10 +107,14 @@ def labelled(x: Array, table: Table, parts: Parts) -> tuple[Labelled, ...]:
 def notes_on(table: Table, columns: Columns, fitted_on: Array) -> dict[str, Any]:
     """Return what was left out or filled in."""
     idle = [name for name in columns.by_name if name not in columns.used]
-    filled = dict(zip(table.names, (~np.isnan(table.numeric[fitted_on])).any(axis=0), strict=False))
+    missing = np.isnan(table.numeric)
+    filled = {
+        name: not column[fitted_on].all()
+        for name, column in zip(table.names, missing.T, strict=False)
+    }
     return {
         **table.notes,
-        "missing numbers": int(np.isnan(table.numeric).sum()),
+        "missing numbers": int(missing.sum()),
         "constant columns": [name for name in idle if filled.get(name, True)],
         "empty columns": [name for name in idle if not filled.get(name, True)],
         "unseen categories": {

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -310,3 +311,29 @@ def test_a_folder_of_an_older_version_is_read_or_says_what_to_do(
     config.write_text(json.dumps(about))
     with pytest.raises(UserError, match="lacks the statistics of its columns: export it again"):
         cb.encoder(tmp_path / "table-encoder")
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "change"),
+    [
+        ("graph-encoder", "config.json", {"recipe": {"hidden": 9}}),
+        ("graph-encoder", "config.json", {"recipe": {"hidden": "x"}}),
+        ("graph-encoder", "config.json", {"labels": 3}),
+        ("table-encoder", "config.json", {"columns": []}),
+        ("table-encoder", "config.json", {"columns": {"age": 3}}),
+        ("table-encoder", "config.json", {"columns": {"age": {"median": "x"}}}),
+        ("table-encoder", "config.json", {"columns": {"a": {"median": 0, "mean": 0, "std": 1}}}),
+        ("image-encoder", "config.json", {"mean": 3}),
+        ("image-encoder", "config.json", {"domain": 3}),
+        ("sentence-encoder", "1_Pooling/config.json", []),
+    ],
+)
+def test_a_damaged_folder_is_one_line(
+    name: str, file: str, change: Any, tmp_path: Path, here: Path
+) -> None:
+    folder = shutil.copytree(here / name, tmp_path / name)
+    about = json.loads((folder / file).read_text()) | change if change else []
+    (folder / file).write_text(json.dumps(about))
+    with pytest.raises(UserError, match=r"export it again|unknown domain '3'") as error:
+        cb.encoder(folder)
+    assert "\n" not in str(error.value)
