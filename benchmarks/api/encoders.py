@@ -27,7 +27,7 @@ class Encoder:
         A sample has the same embedding, whatever stands beside it.
 
         Args:
-            data: image: an array or tensor of pictures, a list of PIL images, a file or a folder.
+            data: image: an array or tensor of pictures, a list of PIL images or files, or a folder.
                 sentence: a list of strings. graph: a list of torch_geometric's `Data`.
                 tabular: a data frame, an array, or the path of a CSV or Parquet file.
 

@@ -14,6 +14,7 @@ from contrastbench.domains.image.evaluation import ROWS
 from contrastbench.domains.image.files import KEPT
 from contrastbench.domains.image.views import evaluation, stored_size
 from contrastbench.domains.own import files_below
+from contrastbench.domains.reading import contents
 from contrastbench.losses.errors import UserError
 
 COLOURS = (1, 3)
@@ -24,26 +25,26 @@ def pictures(data: Any, size: int) -> Iterator[Tensor]:
     """Yield batches of (n, 3, size, size) pictures in [0, 1].
 
     Args:
-        data: an array or tensor of pictures, a list of PIL images, an image file or a folder.
+        data: an array or tensor of pictures, a list of PIL images or of image files, or a folder.
         size: pixels a side that the network sees.
 
     Raises:
         UserError: there is no picture, or one cannot be read.
     """
     if isinstance(data, str | Path):
-        return of_files(Path(data), size)
+        return of_files([str(Path(data) / name) for name in image_files(Path(data))], size)
     if isinstance(data, Sequence) and data and isinstance(data[0], Image.Image):
         return of_images(data, size)
+    if isinstance(data, Sequence) and data and isinstance(data[0], str | Path):
+        return of_files([str(path) for path in data], size)
     return of_array(data, size)
 
 
-def of_files(path: Path, size: int) -> Iterator[Tensor]:
-    """Yield the pictures of a folder by name, or of one file."""
-    root, names = (path.parent, [path.name]) if path.is_file() else (path, image_files(path))
-    read = decode.folder_reader(root)
+def of_files(names: Sequence[str], size: int) -> Iterator[Tensor]:
+    """Yield the pictures of image files."""
 
     def work(name: str) -> Tensor:
-        return of_image(decode.open_rgb(str(root / name), read(name)), size)
+        return of_image(decode.open_rgb(name, contents(Path(name))), size)
 
     tensors: list[Tensor] = []
     for tensor in decode.in_threads(work, names, "embedding images"):
@@ -62,7 +63,7 @@ def image_files(root: Path) -> list[str]:
         UserError: there is no such folder, or no image in it.
     """
     if not root.is_dir():
-        raise UserError(f"no folder or image file {root}: give the path of one")
+        raise UserError(f"no folder {root}: give that of image files, or a list of the files")
     names = [name for name in files_below(root) if Path(name).suffix.lower() in decode.SUFFIXES]
     if not names:
         raise UserError(f"{root} has no image files: give a folder with some")
@@ -95,13 +96,18 @@ def of_array(data: Any, size: int) -> Iterator[Tensor]:
             yield evaluation(part, size)
 
 
+def of_numpy(array: "np.ndarray[Any, Any]") -> Tensor:
+    """Return an array as a tensor; one of no numbers has no pictures."""
+    return torch.from_numpy(array) if array.dtype.kind in "biuf" else torch.empty(0)
+
+
 def as_pixels(data: Any) -> Tensor:
     """(N, 3, height, width) uint8 of an array of pictures.
 
     Raises:
         UserError: it has another shape, or floats outside of [0, 1].
     """
-    x = data.detach().cpu() if isinstance(data, Tensor) else torch.from_numpy(np.array(data))
+    x = data.detach().cpu() if isinstance(data, Tensor) else of_numpy(np.array(data))
     if x.ndim != 4 or not len(x) or not {x.shape[1], x.shape[3]} & {*COLOURS}:
         raise UserError(f"an array of shape {tuple(x.shape)} holds no pictures: give {SHAPES}")
     if x.is_floating_point():

@@ -76,7 +76,8 @@ class Encoder:
     def of_file(self, path: Path, parquet: bool) -> "pandas.DataFrame":
         """Read a CSV or Parquet file."""
         with reading(path, "repair or replace it", own.NO_TABLE), needing("tabular", path.name):
-            owned.find(str(path), None)
+            if not path.is_file():
+                raise UserError(f"no file {path}: give the path of a CSV or Parquet file")
             return own.read_parquet(path) if parquet else own.read_csv(path, self.words)
 
     @property
@@ -104,6 +105,8 @@ class Encoder:
                 f"an array of shape {rows.shape} does not have the {len(known)} columns "
                 f"that the encoder was trained on: give {', '.join(known)}"
             )
+        if rows.dtype.kind not in "biuf":
+            rows = np.array([["" if x is None else str(x) for x in row] for row in rows], object)
         return dict(zip(known, rows.T, strict=True))
 
     def read(self, dataset: str, data_root: Path | None) -> Samples:
@@ -156,9 +159,9 @@ def score(
     of one's own has that one's, or names its column of classes.
     """
     opened = open_encoder(encoder, data_root, device)
-    known = dataset in DATASETS
-    target = target or (None if known else opened.recipe.target)
-    table, _ = load(dataset, target, data_root, None if known else opened.recipe.split)
+    target = target or (None if dataset in DATASETS else opened.recipe.target)
+    parts_in = column_of_parts(opened.recipe.split, dataset, data_root)
+    table, _ = load(dataset, target, data_root, parts_in)
     rows = split(table, seed)
     x = opened.inputs(by_column(table), dataset)
     parts = {
@@ -167,3 +170,14 @@ def score(
     }
     test_part: TestPart = "redrawn" if table.starts is None else "fixed"
     return evaluation(opened.network, parts, by, seed, test_part).metrics
+
+
+def column_of_parts(split: str | None, dataset: str, data_root: Path | None) -> str | None:
+    """Return the training's column of parts, if this table has it and no parts of its own."""
+    parsed = owned.parse(dataset, SOURCES) if split else None
+    if parsed is None:
+        return None
+    source, what = parsed
+    with owned.opened(source, dataset, own.NO_TABLE):
+        parts = own.READERS[source.kind](what, data_root).parts
+        return split if "" in parts and split in parts[""] else None

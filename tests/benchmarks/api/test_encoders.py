@@ -205,7 +205,7 @@ def test_pictures_are_one_in_every_form() -> None:
     for row, array in zip(files, arrays, strict=True):
         for form in (array, array.transpose(0, 3, 1, 2), torch.from_numpy(array.copy()) / 255):
             assert encoder.embed(form)[0] == pytest.approx(row, abs=1e-5)
-    assert encoder.embed("pictures/cat.png")[0] == pytest.approx(files[0], abs=1e-5)
+    assert np.array_equal(encoder.embed([Path("pictures/cat.png"), "pictures/dog.png"]), files)
     grey = np.zeros((2, 1, 16, 16), np.uint8)
     assert np.array_equal(encoder.embed(grey), encoder.embed(grey.repeat(3, 1)))
 
@@ -225,6 +225,12 @@ def test_tables_are_one_in_every_form(tmp_path: Path) -> None:
     rows = wine.read("wine").data
     array = np.stack(list(rows.values()), axis=1)
     assert np.array_equal(wine.embed(array), wine.embed(rows))
+    assert np.array_equal(wine.embed(array.astype(str)), wine.embed(rows))
+    for wrong in (array[:, 1:], array[0], None):
+        with pytest.raises(UserError, match="does not have the 13 columns that the encoder was"):
+            wine.embed(wrong)
+    with pytest.raises(UserError, match="column alcohol has 'x', but the encoder was trained on"):
+        wine.embed([["x"] * 13])
 
 
 @pytest.mark.usefixtures("here")
@@ -260,7 +266,12 @@ FAULTS = [
     ("table-encoder", {"age": ["old"], "city": ["Bern"]}, "column age has 'old', but the encoder"),
     ("table-encoder", {"age": [np.inf], "city": ["Bern"]}, "column age has infinite values"),
     ("table-encoder", {"age": [1e308], "city": ["Bern"]}, "numbers are too large for float32"),
-    ("image-encoder", "no-folder", "no folder or image file no-folder"),
+    ("image-encoder", "no-folder", "no folder no-folder: give that of image files"),
+    ("image-encoder", ["no.png"], "cannot read no.png"),
+    ("image-encoder", ["people.csv"], "people.csv is no image"),
+    ("image-encoder", [None], r"an array of shape \(0,\) holds no pictures"),
+    ("table-encoder", "no.csv", "no file no.csv: give the path of a CSV or Parquet file"),
+    ("table-encoder", None, r"has columns of words \(city\): give a DataFrame"),
     ("image-encoder", "table-encoder", "table-encoder has no image files"),
     ("image-encoder", np.zeros((4, 16, 16), np.uint8), r"\(4, 16, 16\) holds no pictures: give"),
     ("image-encoder", np.full((1, 3, 8, 8), 2.0), "floats lie from 2 to 2: give uint8, or"),
