@@ -1,19 +1,22 @@
-"""Write and read trained encoders as folders of safetensors and JSON."""
+"""Write and read trained encoders as folders of safetensors and JSON.
+
+Importing it imports no torch: what a folder says of itself is known before that.
+"""
 
 import importlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
-
-import torch
-from safetensors.torch import load_file, save_file
-from torch import Tensor, nn
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from contrastbench.domains.reading import contents, reading
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import check_needs, declaration
 from contrastbench.losses.errors import UserError, users_code
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
 
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
 AGAIN = "export it again"
@@ -29,7 +32,7 @@ class Samples(NamedTuple):
 class Encoder(Protocol):
     """A trained encoder that embeds any samples of its kind."""
 
-    def embed(self, data: Any) -> Tensor:
+    def embed(self, data: Any) -> "Tensor":
         """(n, d) float32 on the CPU: an embedding of each sample."""
 
     def read(self, dataset: str, data_root: Path | None) -> Samples:
@@ -37,21 +40,25 @@ class Encoder(Protocol):
 
 
 def write(
-    folder: Path, domain: str, recipe: Recipe, weights: Mapping[str, Tensor], **more: Any
+    folder: Path, domain: str, recipe: Recipe, weights: "Mapping[str, Tensor]", **more: Any
 ) -> None:
     """Write an encoder's weights, with its domain, recipe and other values as JSON."""
+    from safetensors.torch import save_file
+
     config = {"domain": domain, "recipe": recipe.model_dump(mode="json"), **more}
     folder.mkdir(parents=True, exist_ok=True)
     save_file({key: x.cpu().contiguous() for key, x in weights.items()}, folder / WEIGHTS)
     (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
-def read(folder: Path, domain: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def read(folder: Path, domain: str) -> "tuple[dict[str, Tensor], dict[str, Any]]":
     """Read the weights and the JSON of an exported encoder.
 
     Raises:
         UserError: there are none, they are of another domain, or the folder is damaged.
     """
+    from safetensors.torch import load_file
+
     if not (folder / CONFIG).is_file():
         raise UserError(
             f"{folder} holds no exported encoder: give a folder that bench run --export wrote"
@@ -92,7 +99,7 @@ def seed_of(name: str) -> int:
         return seed
 
 
-def open_encoder(name: str, domain: str, data_root: Path | None, device: torch.device) -> Encoder:
+def open_encoder(name: str, domain: str, data_root: Path | None, device: "torch.device") -> Encoder:
     """Open an encoder by the opener of its domain.
 
     Raises:
@@ -108,7 +115,7 @@ def open_encoder(name: str, domain: str, data_root: Path | None, device: torch.d
     return found(name, data_root, device)
 
 
-def load_weights(encoder: nn.Module, weights: Mapping[str, Tensor], name: str) -> None:
+def load_weights(encoder: "nn.Module", weights: "Mapping[str, Tensor]", name: str) -> None:
     """Give a network its exported weights.
 
     Raises:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contrastbench.benchmarks.running.options import check_data_root
+from contrastbench.domains import exported
 
 if TYPE_CHECKING:
     from numpy import float32
@@ -56,9 +57,8 @@ def encoder(
     """
     root = None if data_root is None else Path(data_root)
     check_data_root(root)
-    from contrastbench.benchmarks.running.devices import open_device
-    from contrastbench.domains import exported
-
     domain = exported.domain_of(str(folder))
+    from contrastbench.benchmarks.running.devices import open_device
+
     opened = exported.open_encoder(str(folder), domain, root, open_device(device))
     return Encoder(domain, opened)

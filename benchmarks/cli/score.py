@@ -11,6 +11,7 @@ from contrastbench.benchmarks.cli.output import give
 from contrastbench.benchmarks.records import exports
 from contrastbench.benchmarks.records.seeds import SEEDS
 from contrastbench.benchmarks.running.options import check_data_root
+from contrastbench.domains import exported
 from contrastbench.domains.registry import check_dataset, check_needs, declaration
 from contrastbench.losses.errors import UserError, unknown
 
@@ -48,15 +49,13 @@ def score(
     """
     check_data_root(data_root)
     folder = exports.folder_of(encoder)
-    with loading():
-        from contrastbench.benchmarks.running.devices import open_device
-        from contrastbench.domains import exported
-
     domain = domain or exported.domain_of(folder)
     dataset = dataset or exports.dataset_of(folder) or declaration(domain).default
     check(domain, dataset, by, target)
     module, _, function = declaration(domain).scorer.partition(":")
     with loading():
+        from contrastbench.benchmarks.running.devices import open_device
+
         scorer = getattr(importlib.import_module(module), function)
     seed = exported.seed_of(folder) if seed is None else seed
     further = {} if target is None else {"target": target}

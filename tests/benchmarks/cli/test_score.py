@@ -2,6 +2,8 @@
 
 import json
 import shlex
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -291,3 +293,20 @@ def test_a_record_stands_for_the_encoder_that_was_exported_of_its_cell(
         2,
         "bench: the record no.json does not exist: give a path that bench run has printed",
     )
+
+
+def test_a_mistake_is_named_before_torch_is_imported(tmp_path: Path) -> None:
+    exported(tmp_path / "encoder")
+    code = (
+        "import sys; from contrastbench.benchmarks.cli import embed, score\n"
+        "for call in (lambda: score.score(encoder='encoder', by='knm'),\n"
+        "             lambda: embed.embed(encoder='encoder', output=embed.Path('x.csv'))):\n"
+        "    try: call()\n"
+        "    except Exception as error: print(error, 'torch' in sys.modules)"
+    )
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+    first, second = done.stdout.splitlines()
+    assert first.startswith("unknown protocol 'knm'")
+    assert first.endswith("False")
+    assert second.endswith("False")
