@@ -14,6 +14,7 @@ from contrastbench.losses.errors import UserError
 
 MAX_CATEGORIES = 100  # of a column; the rarest share the last input
 TRUTH = {"True": 1.0, "False": 0.0}
+NUMBERS_OF_TRUTH = {"1": "True", "0": "False"}
 
 
 @dataclass(frozen=True)
@@ -60,13 +61,20 @@ class Categories:
     def encode(self, name: str, column: Array) -> Array:
         """(rows, width) zeros, and a one for each row's category."""
         place = {category: k for k, category in enumerate(self.categories)}
-        numbers = np.array([place.get(word, len(place)) for word in as_words(column)], dtype=int)
+        numbers = np.array([place.get(word, len(place)) for word in self.words(column)], dtype=int)
         return np.eye(len(place) + 1, dtype=np.float32)[numbers][:, : self.width]
 
     def unseen(self, column: Array) -> list[str]:
         """Return the words that are no category, a word for each row that has one."""
         known = {*self.categories, *self.rare}
-        return [word for word in as_words(column) if word not in known]
+        return [word for word in self.words(column) if word not in known]
+
+    def words(self, column: Array) -> list[str]:
+        """Return a column as words; True and False without a hole beside them are numbers."""
+        words = as_words(column)
+        if column.dtype != object and TRUTH.keys() & {*self.categories}:
+            return [NUMBERS_OF_TRUTH.get(word, word) for word in words]
+        return words
 
 
 Column = Numbers | Categories

@@ -58,7 +58,8 @@ class Encoder:
             x = self.columns.encode(table)
         except UserError as error:
             raise UserError(f"{what} does not fit {self.name}: {error}") from None
-        for name, words in self.columns.unseen(table).items():
+        unseen = self.columns.unseen({name: table[name] for name in self.columns.used})
+        for name, words in unseen.items():
             shown = ", ".join(map(repr, list(dict.fromkeys(words))[:SHOWN]))
             tell(f"{what}: column {name} has unknown categories in {len(words)} rows: {shown}")
         return x
@@ -66,7 +67,7 @@ class Encoder:
     def table(self, data: Any) -> Mapping[str, Array]:
         """Return data by column."""
         if isinstance(data, Mapping):
-            return data
+            return {str(name): as_column(column) for name, column in data.items()}
         if isinstance(data, str | Path):
             return self.of_frame(self.of_file(Path(data), Path(data).suffix == ".parquet"))
         if hasattr(data, "columns"):
@@ -105,9 +106,7 @@ class Encoder:
                 f"an array of shape {rows.shape} does not have the {len(known)} columns "
                 f"that the encoder was trained on: give {', '.join(known)}"
             )
-        if rows.dtype.kind not in "biuf":
-            rows = np.array([["" if x is None else str(x) for x in row] for row in rows], object)
-        return dict(zip(known, rows.T, strict=True))
+        return dict(zip(known, map(as_column, rows.T), strict=True))
 
     def read(self, dataset: str, data_root: Path | None) -> Samples:
         """Return the rows of a table, in their order and whether they have a class or not."""
@@ -124,6 +123,15 @@ class Encoder:
             else:
                 parts = list(own.READERS[source.kind](what, data_root).parts.values())
             return Samples(pd.concat(parts, ignore_index=True))
+
+
+def as_column(values: Any) -> Array:
+    """Return values as an array of numbers, or of words; None and nan are missing ones."""
+    column = np.asarray(values)
+    if column.dtype.kind in "biuf":
+        return column
+    values = list(values)  # an array of NumPy's would have made words of nan
+    return np.array(["" if x is None or x != x else str(x) for x in values], dtype=object)
 
 
 def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Encoder:

@@ -90,10 +90,10 @@ def plain(column: "pandas.Series") -> "pandas.Series":
 
 def as_array(column: "pandas.Series") -> Array:
     """Return a column as floats with nan, or as words with "", where a value is missing."""
-    from pandas.api.types import is_numeric_dtype
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
     column = plain(column)
-    if is_numeric_dtype(column):
+    if is_numeric_dtype(column) and not is_bool_dtype(column):
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     words = column.astype(object).where(column.notna(), "").astype(str)
     return words.to_numpy(dtype=object)

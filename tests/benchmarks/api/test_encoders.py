@@ -218,6 +218,9 @@ def test_tables_are_one_in_every_form(tmp_path: Path) -> None:
     assert np.array_equal(encoder.embed(frame), expected)
     assert np.array_equal(encoder.embed(tmp_path / "people.parquet"), expected)
     assert np.array_equal(encoder.embed(frame[["city", "age"]]), expected)
+    lists = {"age": frame.age.tolist(), "city": frame.city.where(frame.city.notna(), None).tolist()}
+    assert np.array_equal(encoder.embed(lists), expected)
+    assert encoder.embed(frame[:0]).shape == (0, expected.shape[1])
     with pytest.raises(UserError, match=r"has columns of words \(city\): give a DataFrame"):
         encoder.embed(np.zeros((2, 2)))
     export(tmp_path / "wine", "tabular", "wine", target=None)

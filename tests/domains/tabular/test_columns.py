@@ -82,6 +82,18 @@ def test_a_column_of_another_kind_is_read_as_the_training_had_it() -> None:
     assert np.array_equal(columns.encode(truth), columns.encode(numbers))
 
 
+def test_truth_is_the_same_with_and_without_a_hole() -> None:
+    """pandas reads True and False beside a hole as words, and else as numbers."""
+    made = table()
+    made.categorical[:, 0] = np.array(["True", "False", "", "True"] * 100)
+    columns, values = fit(made, np.arange(400)), by_column(made)
+    some = np.arange(400) % 4 < 2
+    whole = {name: column[some] for name, column in values.items()}
+    numbers = whole | {"few": np.array([1.0, 0.0] * 100)}
+    assert np.array_equal(columns.encode(numbers), columns.encode(whole))
+    assert columns.unseen(numbers) == {}
+
+
 def test_what_was_constant_is_not_asked_for() -> None:
     made = table()
     columns, values = fit(made, FIT), by_column(made)
