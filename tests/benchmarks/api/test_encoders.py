@@ -75,6 +75,10 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name, side in (("cat", 20), ("dog", 150)):
             pixels = np.random.default_rng(side).integers(256, size=(side, side + 4, 3))
             Image.fromarray(pixels.astype(np.uint8)).save(f"pictures/{name}.png")
+        for k in range(16):
+            pixels = np.random.default_rng(k).integers(256, size=(100 + k, 120, 3))
+            Path(f"photos/{'ab'[k % 2]}").mkdir(parents=True, exist_ok=True)
+            Image.fromarray(pixels.astype(np.uint8)).save(f"photos/{'ab'[k % 2]}/{k}.png")
         for name, (domain, dataset) in FOLDERS.items():
             export(folder / name, domain, dataset)
     return folder
@@ -179,6 +183,7 @@ def test_a_sample_alone_has_its_embedding_among_others(folder: str) -> None:
         ("graph", "motifs", {}),
         ("image", "digits", {"width": 0.125}),
         ("image", "digits", METRIC),
+        ("image", "folder:photos", {"width": 0.125, "batch_size": 4}),
         ("tabular", "csv:people.csv", {}),
     ],
 )
