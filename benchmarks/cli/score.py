@@ -68,7 +68,8 @@ def check(domain: str, dataset: str, by: str, target: str | None) -> None:
     """Raise for a protocol, a data set or an option that the domain does not have."""
     about = declaration(domain)
     if not about.protocols:
-        raise UserError(f"domain {domain} cannot score other encoders: use bench run")
+        own = " --loss none --recipe encoder=FOLDER" * ("encoder" in about.recipe.model_fields)
+        raise UserError(f"domain {domain} cannot score other encoders: use bench run{own}")
     if by not in about.protocols:
         raise unknown("protocol", by, about.protocols)
     check_dataset(domain, dataset)

@@ -233,7 +233,10 @@ def test_what_cannot_be_scored_is_one_line(tmp_path: Path, bench) -> None:
     exported(folder)
     for words, message in (
         (("--by", "knm"), "unknown protocol 'knm': did you mean 'knn'"),
-        (("--by", "knn", "--domain", "sentence"), "domain sentence cannot score other encoders"),
+        (
+            ("--by", "knn", "--domain", "sentence"),
+            "domain sentence cannot score other encoders: use bench run --loss none --recipe enc",
+        ),
     ):
         code, _, err = bench("score", "--encoder", str(folder), *words)
         assert (code, message in err) == (2, True), err
