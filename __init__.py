@@ -1,6 +1,7 @@
 """Contrastive losses, unchanged, on images, sentences, graphs and tables of numbers.
 
 `cb.run` trains and scores, `cb.records` reads what was found, `cb.table` and `cb.compare` show it.
+`cb.encoder` opens an exported encoder, which embeds your own data.
 Nothing is imported before it is used.
 """
 
@@ -9,15 +10,26 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from contrastbench.benchmarks.api.cells import run
+    from contrastbench.benchmarks.api.encoders import encoder
     from contrastbench.benchmarks.api.frames import compare, records, table
     from contrastbench.losses.registry import get_loss, list_losses
 
     __version__: str
 
-__all__ = ["__version__", "compare", "get_loss", "list_losses", "records", "run", "table"]
+__all__ = [
+    "__version__",
+    "compare",
+    "encoder",
+    "get_loss",
+    "list_losses",
+    "records",
+    "run",
+    "table",
+]
 
 _MODULES = {
     "run": "benchmarks.api.cells",
+    "encoder": "benchmarks.api.encoders",
     **dict.fromkeys(["compare", "records", "table"], "benchmarks.api.frames"),
     **dict.fromkeys(["get_loss", "list_losses"], "losses.registry"),
 }

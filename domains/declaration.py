@@ -102,3 +102,4 @@ class Declaration:
     sources: tuple[Source, ...] = ()  # what users bring themselves
     protocols: tuple[str, ...] = ()  # by which `bench score` scores any encoder
     scorer: str = ""  # "module:function" of encoder, dataset, protocol, seed, data root and device
+    opener: str = ""  # "module:function" of an encoder's name, data root and device

@@ -1,56 +1,94 @@
-"""Write and read trained encoders as folders of safetensors and JSON."""
+"""Write and read trained encoders as folders of safetensors and JSON.
 
+Importing it imports no torch: what a folder says of itself is known before that.
+"""
+
+import importlib
 import json
-from collections.abc import Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import torch
-from safetensors.torch import load_file, save_file
-from torch import Tensor, nn
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from contrastbench.domains.reading import contents, reading
 from contrastbench.domains.recipe import Recipe
-from contrastbench.domains.registry import domain_class, make_recipe
-from contrastbench.losses.errors import UserError
+from contrastbench.domains.registry import check_needs, declaration
+from contrastbench.losses.errors import UserError, users_code
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
 
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
 AGAIN = "export it again"
 
 
+class Samples(NamedTuple):
+    """The samples of a data set in its order."""
+
+    data: Any  # as an encoder of the domain embeds them
+    names: list[str] | None = None  # such as those of files
+
+
+class Encoder(Protocol):
+    """A trained encoder that embeds any samples of its kind."""
+
+    def embed(self, data: Any) -> "Tensor":
+        """(n, d) float32 on the CPU: an embedding of each sample."""
+
+    def read(self, dataset: str, data_root: Path | None) -> Samples:
+        """Return the samples of a data set, which need no classes."""
+
+
 def write(
-    folder: Path, domain: str, recipe: Recipe, weights: Mapping[str, Tensor], **more: Any
+    folder: Path, domain: str, recipe: Recipe, weights: "Mapping[str, Tensor]", **more: Any
 ) -> None:
     """Write an encoder's weights, with its domain, recipe and other values as JSON."""
+    from safetensors.torch import save_file
+
     config = {"domain": domain, "recipe": recipe.model_dump(mode="json"), **more}
     folder.mkdir(parents=True, exist_ok=True)
     save_file({key: x.cpu().contiguous() for key, x in weights.items()}, folder / WEIGHTS)
     (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
-def read(folder: Path, domain: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The weights, and what stands beside them.
+def read(folder: Path, domain: str) -> "tuple[dict[str, Tensor], dict[str, Any]]":
+    """Read the weights and the JSON of an exported encoder.
 
     Raises:
         UserError: there are none, they are of another domain, or the folder is damaged.
     """
+    from safetensors.torch import load_file
+
     if not (folder / CONFIG).is_file():
         raise UserError(
             f"{folder} holds no exported encoder: give a folder that bench run --export wrote"
         )
     with reading(folder, AGAIN):
         config = json.loads(contents(folder / CONFIG))
-        if config["domain"] != domain:
-            other = config["domain"]
+        other = domain_in(config)
+        if other != domain:
             raise UserError(
                 f"{folder} is an encoder of domain {other}, not {domain}: give --domain {other}"
             )
         return load_file(folder / WEIGHTS), config
 
 
+def domain_of(name: str, default: str = "image") -> str:
+    """Return the domain of an exported encoder; the default where there is no such folder."""
+    path = Path(name) / CONFIG
+    if not path.is_file():
+        return default
+    with reading(path.parent, AGAIN):
+        return domain_in(json.loads(contents(path)))
+
+
+def domain_in(config: Mapping[str, Any]) -> str:
+    """Return the domain that a configuration names; that of transformers is of sentences."""
+    return "sentence" if "model_type" in config else str(config["domain"])
+
+
 def seed_of(name: str) -> int:
-    """The seed by which a training drew its parts, as its export says; 0 where nothing says one."""
+    """Return the seed by which a training drew its parts; 0 where the export has none."""
     path = Path(name) / CONFIG
     if not path.is_file():
         return 0
@@ -61,59 +99,32 @@ def seed_of(name: str) -> int:
         return seed
 
 
-def score(
-    name: str,
-    domain: str,
-    changes: Mapping[str, Any],
-    dataset: str,
-    seed: int,
-    data_root: Path | None,
-    device: torch.device,
-) -> dict[str, float]:
-    """The metrics of an encoder on all of a set, as its domain scores those that it trains.
-
-    Args:
-        name: the encoder's folder.
-        domain: whose models have an `encoder`.
-        changes: values over those of the recipe that it was trained with.
-        dataset: as `bench run` takes it.
-        seed: of what the domain draws to score.
-        data_root: a folder that may hold data.
-        device: where it is embedded.
+def open_encoder(name: str, domain: str, data_root: Path | None, device: "torch.device") -> Encoder:
+    """Open an encoder by the opener of its domain.
 
     Raises:
-        UserError: no such encoder or set, or they do not fit each other.
+        UserError: the domain has none, a library is missing, or the encoder cannot be read.
     """
-    weights, config = read(Path(name), domain)
-    recipe = make_recipe(domain, {**config["recipe"], **changes, "limit": None})
-    opened = domain_class(domain)(dataset, recipe, seed, data_root, device)
-    model = opened.model()
-    check_features(getattr(opened, "inputs", ()), config.get("inputs"), name, dataset)
-    check_fits(model.encoder, weights, name, dataset)
-    model.encoder.load_state_dict(weights)
-    return opened.evaluate(model).metrics
+    opener = declaration(domain).opener
+    if not opener:
+        raise UserError(f"domain {domain} has no encoders that embed: give one of another domain")
+    check_needs(domain)
+    module, _, function = opener.partition(":")
+    with users_code(f"import {opener} of domain {domain}"):
+        found = getattr(importlib.import_module(module), function)
+    return found(name, data_root, device)
 
 
-def check_features(
-    found: Sequence[str], expected: Sequence[str] | None, name: str, dataset: str
-) -> None:
-    """Raise unless a set has the inputs that an encoder was trained on, if these have names."""
-    if expected is not None and list(found) != list(expected):
-        pairs = zip_longest(expected, found, fillvalue="nothing")
-        one, other = next((a, b) for a, b in pairs if a != b)
-        raise UserError(
-            f"{name} does not fit {dataset} ({other} is where it was trained on {one}): score it "
-            "on data with the columns and categories that it was trained on, in their order"
-        )
+def load_weights(encoder: "nn.Module", weights: "Mapping[str, Tensor]", name: str) -> None:
+    """Give a network its exported weights.
 
-
-def check_fits(encoder: nn.Module, weights: Mapping[str, Tensor], name: str, dataset: str) -> None:
-    """Raise unless the weights have the shapes of an encoder of this set."""
+    Raises:
+        UserError: their shapes are not the network's.
+    """
     expected = {key: tuple(x.shape) for key, x in encoder.state_dict().items()}
     found = {key: tuple(x.shape) for key, x in weights.items()}
     for key in {**expected, **found}:
         if expected.get(key) != found.get(key):
-            raise UserError(
-                f"{name} does not fit {dataset} ({key}: {found.get(key)}, not "
-                f"{expected.get(key)}): score it on data with the features that it was trained on"
-            )
+            shapes = f"{key}: {found.get(key)}, not {expected.get(key)}"
+            raise UserError(f"{name} is damaged (weights do not fit, {shapes}): {AGAIN}")
+    encoder.load_state_dict(weights)

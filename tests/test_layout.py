@@ -97,8 +97,8 @@ FLOORS = {  # rooms and modules of a folder, the lowest first: each imports from
         *("graph", "image", "sentence", "tabular", "__init__"),
     ),
     "domains/image": (
-        *("views", "data", "probes", "recipe", "__init__", "preprocessing", "sampling"),
-        *("networks", "scoring", "domain"),
+        *("views", "data", "probes", "recipe", "__init__", "preprocessing", "pictures"),
+        *("sampling", "networks", "scoring", "domain"),
     ),
     "benchmarks": (
         *("records", "running", "tables", "sweeps", "comparison", "report", "analyses", "perf"),

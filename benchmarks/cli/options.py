@@ -6,6 +6,15 @@ from typing import Annotated
 import typer
 
 Domain = Annotated[str, typer.Option(help="Domain: graph, image, sentence, tabular or a plugin's.")]
+Encoder = Annotated[
+    str,
+    typer.Option(
+        help="Folder that --export wrote, its record, or a name such as torchvision:resnet50."
+    ),
+]
+OwnDataset = Annotated[
+    str | None, typer.Option("--dataset", help="Data set; default: the one of its training.")
+]
 Dataset = Annotated[str | None, typer.Option(help="Data set; default: the domain's embedded one.")]
 Set = Annotated[
     list[str] | None,

@@ -1,7 +1,6 @@
 """The command `bench score`: score any encoder by a protocol of its domain."""
 
 import importlib
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,20 +11,18 @@ from contrastbench.benchmarks.cli.output import give
 from contrastbench.benchmarks.records import exports
 from contrastbench.benchmarks.records.seeds import SEEDS
 from contrastbench.benchmarks.running.options import check_data_root
+from contrastbench.domains import exported
 from contrastbench.domains.registry import check_dataset, check_needs, declaration
 from contrastbench.losses.errors import UserError, unknown
 
 
 def score(
-    encoder: Annotated[
-        str,
-        typer.Option(
-            help="Folder that --export wrote, its record, or a name such as torchvision:resnet50."
-        ),
-    ],
+    encoder: opt.Encoder,
     by: Annotated[str, typer.Option(help="Protocol of the domain, such as transfer for images.")],
-    domain: opt.Domain = "image",
-    dataset: opt.Dataset = None,
+    domain: Annotated[
+        str | None, typer.Option(help="Domain; default: the encoder's, image for a name.")
+    ] = None,
+    dataset: opt.OwnDataset = None,
     seed: Annotated[
         int | None,
         typer.Option(
@@ -42,33 +39,40 @@ def score(
     """Score an encoder on a data set, and print the result as JSON.
 
     The encoder is yours, torchvision:NAME, or pretrainedmodels:bn_inception. The default seed is
-    the seed of its training, whose test part it has not seen.
+    the seed of its training, whose test part it has not seen. Every protocol needs classes; rows
+    without a class are left out.
 
     Images: linear, knn, transfer, few-shot, few-shot-all, retrieval, semi-supervised.
     Graphs: svm, linear-svm. Tables: linear, plain, pseudo_inverse, logistic, boosting.
 
     Example: bench score --encoder torchvision:resnet50 --dataset CUB --by retrieval
     """
+    check_data_root(data_root)
+    folder = exports.folder_of(encoder)
+    domain = domain or exported.domain_of(folder)
+    dataset = dataset or exports.dataset_of(folder) or declaration(domain).default
+    check(domain, dataset, by, target)
+    module, _, function = declaration(domain).scorer.partition(":")
+    with loading():
+        from contrastbench.benchmarks.running.devices import open_device
+
+        scorer = getattr(importlib.import_module(module), function)
+    seed = exported.seed_of(folder) if seed is None else seed
+    further = {} if target is None else {"target": target}
+    metrics = scorer(folder, dataset, by, seed, data_root, open_device(device), **further)
+    about_it = {"domain": domain, "encoder": encoder, "dataset": dataset, "by": by, "seed": seed}
+    give({**about_it, "metrics": metrics})
+
+
+def check(domain: str, dataset: str, by: str, target: str | None) -> None:
+    """Raise for a protocol, a data set or an option that the domain does not have."""
     about = declaration(domain)
     if not about.protocols:
-        raise UserError(f"domain {domain} cannot score other encoders: use bench run")
+        own = " --loss none --recipe encoder=FOLDER" * ("encoder" in about.recipe.model_fields)
+        raise UserError(f"domain {domain} cannot score other encoders: use bench run{own}")
     if by not in about.protocols:
         raise unknown("protocol", by, about.protocols)
-    dataset = dataset or about.default
     check_dataset(domain, dataset)
     if target is not None and "target" not in about.recipe.model_fields:
         raise UserError(f"domain {domain} has no target column: leave --target out")
     check_needs(domain)
-    check_data_root(data_root)
-    opened = str(exports.of_record(Path(encoder))) if encoder.endswith(".json") else encoder
-    with loading():
-        from contrastbench.benchmarks.running.devices import open_device
-        from contrastbench.domains import exported
-
-        module, _, function = about.scorer.partition(":")
-        scorer = getattr(importlib.import_module(module), function)
-    seed = exported.seed_of(opened) if seed is None else seed
-    further = {} if target is None else {"target": target}
-    metrics = scorer(opened, dataset, by, seed, data_root, open_device(device), **further)
-    about_it = {"domain": domain, "encoder": encoder, "dataset": dataset, "by": by, "seed": seed}
-    give({**about_it, "metrics": metrics})

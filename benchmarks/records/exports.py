@@ -1,4 +1,4 @@
-"""Find exported encoders by the record of their cell, since records hold no weights."""
+"""Describe exported encoders, and find them by the record of their cell, which holds no weights."""
 
 import json
 import shlex
@@ -14,6 +14,7 @@ from contrastbench.losses.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
 CELL = "cell.json"  # in an export: what it is of
+CARD = "README.md"  # beside it, for people
 DEPTH = 5  # folders of a record: of its loss, dataset and domain, runs/, and that of the results
 FOLDER = "encoders"  # beside runs/: where the exports of records are looked for
 IDENTITY = ("domain", "dataset", "loss", "loss_code", "protocol", "data_hash", "seed")
@@ -22,6 +23,67 @@ IDENTITY = ("domain", "dataset", "loss", "loss_code", "protocol", "data_hash", "
 def note(folder: Path, identity: Record) -> None:
     """Write into an export which cell it comes from."""
     (folder / CELL).write_text(store.canonical(identity) + "\n", encoding="utf-8")
+
+
+def describe(folder: Path, record: Record) -> None:
+    """Write a page on an export, made from the record of its cell, unless it has one."""
+    if (folder / CARD).exists():
+        return
+    rows = [f"| {name} | {value:.2f} |" for name, value in record["metrics"].items()]
+    text = PAGE.format(
+        **{key: record[key] for key in ("domain", "dataset", "loss", "seed", "protocol")},
+        metrics="\n".join(rows),
+        command=command(record, Path(folder.name)),
+        data=SAMPLES.get(record["domain"], "data"),
+        name=folder.name,
+        key=record["key"][:16],
+    )
+    (folder / CARD).write_text(text, encoding="utf-8")
+
+
+SAMPLES = {  # as a reader of the page has them
+    "graph": "graphs",
+    "image": '"pictures"',
+    "sentence": '["a sentence", "another one"]',
+    "tabular": '"rows.csv"',
+}
+PAGE = """\
+# {domain} encoder: {loss} on {dataset}
+
+contrastbench trained this encoder with the loss `{loss}` on `{dataset}`, seed {seed}.
+The protocol is `{protocol}`.
+
+| metric | value |
+| --- | --- |
+{metrics}
+
+```python
+import contrastbench as cb
+
+embeddings = cb.encoder("{name}").embed({data})
+```
+
+Its record is `{key}-seed{seed}`, and this command trains it again. `cell.json` has all
+settings and the hash of the data.
+
+```bash
+{command}
+```
+"""
+
+
+def folder_of(encoder: str) -> str:
+    """Return the folder of an encoder, which a record may stand for."""
+    return str(of_record(Path(encoder))) if encoder.endswith(".json") else encoder
+
+
+def dataset_of(folder: str) -> str | None:
+    """Return the data set that an encoder was trained on, if its export says so."""
+    cell = Path(folder) / CELL
+    if not cell.is_file():
+        return None
+    with one_line(cell, "export it again"):
+        return str(json.loads(contents(cell))["dataset"])
 
 
 def of_record(path: Path) -> Path:

@@ -441,9 +441,10 @@ class Training:
         trained = time.perf_counter()
         evaluation = ranks.from_first(lambda: self.domain.evaluate(model))
         end = time.perf_counter()
-        if self.options.export and isinstance(self.domain, Exports) and ranks.is_first():
-            self.domain.export(model, self.options.export)
-            exports.note(self.options.export, self.cell.identity)
+        folder = self.options.export if ranks.is_first() else None
+        if folder and isinstance(self.domain, Exports):
+            self.domain.export(model, folder)
+            exports.note(folder, self.cell.identity)
         seconds = {"seconds_training": trained - start, "seconds_evaluation": end - trained}
         notes = in_lines({**self.scored_data, **self.domain.notes(trained=self.loss is not None)})
         outcome = {
@@ -454,6 +455,8 @@ class Training:
             "peak_memory_mib": peak.mib,
         }
         store.canonical(outcome)  # what no record can hold, such as NaN, is a failure of this cell
+        if folder:
+            exports.describe(folder, {**self.cell.identity, "key": self.cell.key, **outcome})
         return outcome
 
 

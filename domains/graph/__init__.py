@@ -341,6 +341,7 @@ DECLARATION = Declaration(
     tiny={"epochs": 2, "limit": 90, "folds": 3},
     extra="contrastbench[graph]",
     protocols=("svm", "linear-svm"),
-    scorer="contrastbench.domains.graph.domain:score",
+    scorer="contrastbench.domains.graph.encoders:score",
+    opener="contrastbench.domains.graph.encoders:open_encoder",
     sources=SOURCES,
 )

@@ -3,7 +3,7 @@
 import hashlib
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -45,6 +45,7 @@ class Graphs:
     node_ptr: Tensor  # (graphs + 1,) where each graph's nodes begin
     edge_ptr: Tensor  # (graphs + 1,) where each graph's edges begin
     y: Tensor  # (graphs,) classes 0, 1, ...
+    labels: tuple[str, ...] = ()  # what the columns of x stand for, where a reader names them
 
     def __len__(self) -> int:
         return len(self.y)
@@ -89,9 +90,10 @@ class Graphs:
 
     def to(self, device: torch.device) -> "Graphs":
         """The same graphs on a device."""
-        return Graphs(
-            *(t.to(device) for t in (self.x, self.edge_index, self.node_ptr, self.edge_ptr, self.y))
+        x, edges, nodes, ends, y = (
+            t.to(device) for t in (self.x, self.edge_index, self.node_ptr, self.edge_ptr, self.y)
         )
+        return Graphs(x, edges, nodes, ends, y, self.labels)
 
     @cached_property
     def graph_of_node(self) -> Tensor:
@@ -258,7 +260,13 @@ def parse_tu(name: str, read: RawReader, declared: Dataset | None) -> Graphs:
         torch.from_numpy(y.reshape(-1)),
     )
     check_sizes(name, graphs, declared)
-    return graphs
+    return replace(graphs, labels=label_names(labels) if declared is None else ())
+
+
+def label_names(labels: Array | None) -> tuple[str, ...]:
+    """Return what the columns of `node_features` stand for, as COLUMN:LABEL."""
+    columns = enumerate(() if labels is None else labels.T)
+    return tuple(f"{k}:{v}" for k, c in columns for v in range(int(c.min()), int(c.max()) + 1))
 
 
 def node_features(name: str, labels: Array | None, nodes: int) -> Tensor:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
 from contrastbench.domains import exported
@@ -29,7 +29,6 @@ from contrastbench.losses.contrast import Contrast, other_view, part_of, same_cl
 from contrastbench.losses.distributed import alone
 from contrastbench.losses.errors import UserError, tell
 
-SVMS = {"svm": "rbf", "linear-svm": "linear"}
 Model = GraphModel | InfoGraph | Counts
 # views are made for so many edges at once: small sets in one pass, large ones in bounded memory
 CHUNK_EDGES = 2**22
@@ -53,13 +52,13 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
     ) -> None:
         super().__init__(dataset, recipe, seed, data_root, device)
         graphs, self.sha256, self.data_notes = load(dataset, data_root)
+        self.labels = graphs.labels
         if not is_known(dataset):
             found = counts(graphs)
             told = ", ".join(f"{count} {what}" for what, count in found.items())
             tell(f"{dataset}: {told}, sha256 {self.sha256[:16]}")
             self.data_notes = found | self.data_notes
-        order = torch.randperm(len(graphs), generator=generator(torch.device("cpu"), seed))
-        graphs = with_features(graphs.select(order[: recipe.limit]), recipe.features)
+        graphs = with_features(permuted(graphs, seed, recipe.limit), recipe.features)
         check_folds(graphs.y.numpy(), recipe.folds)
         nodes = graphs.node_ptr.diff()
         if recipe.pairing == "part_of" and not bool(nodes.all()):
@@ -137,12 +136,9 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
         """The class of each graph."""
         return batch[0].y
 
-    @torch.no_grad()
     def embeddings(self, model: Model) -> Labelled:
         """The embeddings of all graphs, before the projection."""
-        encoder = model.encoder.eval()
-        x = torch.cat([encoder(part) for part in self.graphs.split(self.recipe.batch_size)])
-        return Labelled(x, self.graphs.y)
+        return Labelled(embed(model.encoder, self.graphs, self.recipe.batch_size), self.graphs.y)
 
     def check_export(self) -> None:
         """Raise UserError unless there is a network."""
@@ -152,26 +148,45 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
             )
 
     def export(self, model: Model, folder: Path) -> None:
-        """Write the encoder for `bench score`."""
+        """Write the trained encoder, without its projection."""
         weights = model.encoder.state_dict()
-        exported.write(folder, "graph", self.recipe, weights, seed=self.seed)
+        about = {"seed": self.seed, "labels": list(self.labels)}
+        exported.write(folder, "graph", self.recipe, weights, **about)
 
     def evaluate(self, model: Model) -> Evaluation:
         """Stratified k-fold accuracy of the recipe's SVM on the embeddings."""
-        x, y = self.embeddings(model)
-        score = svm_folds if self.recipe.svm == "rbf" else linear_folds
-        scores = score(x.cpu().numpy(), y.cpu().numpy(), self.recipe.folds, self.seed)
-        return Evaluation(
-            {"accuracy": scores.mean, "accuracy_std_over_folds": scores.std},
-            "accuracy",
-            # the folds turn, every graph is in some training part: choices are nested, by `inner`
-            validation=sum(scores.inner) / len(scores.inner),
-            folds=scores.accuracy,
-            inner=scores.inner,
-            samples={"train": len(self.graphs)},
-            test_part="folds",
-            details={"folds_ddof": 0, "folds_n": self.recipe.folds, "C": scores.c},
-        )
+        return evaluation(self.embeddings(model), self.recipe.svm, self.recipe.folds, self.seed)
+
+
+@torch.no_grad()
+def embed(encoder: nn.Module, graphs: Graphs, batch_size: int) -> Tensor:
+    """(graphs, d) embeddings, before the projection."""
+    encoder.eval()
+    return torch.cat([encoder(part) for part in graphs.split(batch_size)])
+
+
+def evaluation(embeddings: Labelled, svm: str, folds: int, seed: int) -> Evaluation:
+    """Stratified k-fold accuracy of an SVM on embeddings."""
+    x, y = embeddings
+    score = svm_folds if svm == "rbf" else linear_folds
+    scores = score(x.cpu().numpy(), y.cpu().numpy(), folds, seed)
+    return Evaluation(
+        {"accuracy": scores.mean, "accuracy_std_over_folds": scores.std},
+        "accuracy",
+        # the folds turn, every graph is in some training part: choices are nested, by `inner`
+        validation=sum(scores.inner) / len(scores.inner),
+        folds=scores.accuracy,
+        inner=scores.inner,
+        samples={"train": len(y)},
+        test_part="folds",
+        details={"folds_ddof": 0, "folds_n": folds, "C": scores.c},
+    )
+
+
+def permuted(graphs: Graphs, seed: int, limit: int | None = None) -> Graphs:
+    """Return the graphs in the order of a seed, or the first of them."""
+    order = torch.randperm(len(graphs), generator=generator(torch.device("cpu"), seed))
+    return graphs.select(order[:limit])
 
 
 def is_known(name: str) -> bool:
@@ -182,19 +197,6 @@ def is_known(name: str) -> bool:
     """
     known = DATASETS.get(name)
     return known is not None and (not known.url or len(known.sizes) == 3)
-
-
-def score(
-    encoder: str,
-    dataset: str,
-    by: str,
-    seed: int,
-    data_root: Path | None,
-    device: torch.device,
-) -> dict[str, float]:
-    """The metrics of an encoder that was written, by the SVM of that name; see `exported.score`."""
-    svm = {"svm": SVMS[by]}
-    return exported.score(encoder, "graph", svm, dataset, seed, data_root, device)
 
 
 def with_features(graphs: Graphs, features: str) -> Graphs:

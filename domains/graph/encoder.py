@@ -70,6 +70,7 @@ class GIN(nn.Module):
 
     def __init__(self, features: int, hidden: int = 32, layers: int = 3) -> None:
         super().__init__()
+        self.features = features
         widths = [features] + [hidden] * layers
         self.mlps = nn.ModuleList(mlp(a, b, b) for a, b in pairwise(widths))
         self.norms = nn.ModuleList(BatchNorm1d(hidden) for _ in range(layers))

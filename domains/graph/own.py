@@ -11,6 +11,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +30,7 @@ from contrastbench.losses.errors import UserError, unknown, users_code
 from contrastbench.losses.source import Sources
 
 LABELS = "labels.csv"  # beside graph files: the name of each with its class
+GRAPH_FILES = (".graphml", ".csv", ".tsv", ".edges", ".txt")
 DELIMITERS = {".csv": ",", ".tsv": "\t"}  # of edge lists; others have blanks
 TWO = "give at least two, as negatives of each other"
 Loaded = tuple[Graphs, str, dict[str, Any]]  # graphs, the sha256 of their content, notes
@@ -72,18 +74,30 @@ def both_ways(graphs: Graphs) -> tuple[Graphs, dict[str, Any]]:
     """Edges in both directions, and how many were added."""
     edges = torch.cat([graphs.edge_index, graphs.edge_index.flip(0)], dim=1)
     whole = union(graphs.x, edges, graphs.node_ptr, graphs.y)
+    whole = replace(whole, labels=graphs.labels)
     added = whole.edge_index.shape[1] - graphs.edge_index.shape[1]
     return whole, {"edges added in the other direction": added} if added else {}
 
 
 def united(items: Sequence[Item]) -> Graphs:
-    """Unite many graphs into one object.
+    """Unite many graphs with a class each into one object.
 
     Raises:
         UserError: fewer than two, or features that do not fit together.
     """
     if len(items) < 2:
         raise UserError(f"{len(items)} graphs: {TWO}")
+    classes = np.array([item.y for item in items], dtype=object)  # a long text takes its own room
+    _, y = np.unique(classes, return_inverse=True)
+    return joined(items, torch.from_numpy(y))
+
+
+def joined(items: Sequence[Item], y: Tensor) -> Graphs:
+    """Return many graphs and their classes as one object.
+
+    Raises:
+        UserError: features do not fit together.
+    """
     widths = {item.x.shape[1] for item in items}
     if len(widths) > 1:
         raise UserError(
@@ -91,11 +105,7 @@ def united(items: Sequence[Item]) -> Graphs:
         )
     ptr = pointers(torch.tensor([len(item.x) for item in items]))
     edges = [item.edges + start for item, start in zip(items, ptr, strict=False)]
-    classes = np.array([item.y for item in items], dtype=object)  # a long text takes its own room
-    _, y = np.unique(classes, return_inverse=True)
-    return union(
-        torch.cat([item.x for item in items]), torch.cat(edges, 1), ptr, torch.from_numpy(y)
-    )
+    return union(torch.cat([item.x for item in items]), torch.cat(edges, 1), ptr, y)
 
 
 def read_folder(what: str, data_root: Path | None) -> Graphs:
@@ -113,11 +123,12 @@ def read_folder(what: str, data_root: Path | None) -> Graphs:
     if not (folder / LABELS).is_file():
         fix = f"neither NAME_graph_indicator.txt nor {LABELS} with FILE,CLASS in each line"
         raise UserError(f"{folder} has {fix}")
-    return read_files(folder)
+    rows = classes_in(folder)
+    return united_files(folder, [file for file, _ in rows], [y for _, y in rows])
 
 
-def read_files(folder: Path) -> Graphs:
-    """The files that the file of classes names."""
+def classes_in(folder: Path) -> list[list[str]]:
+    """The lines of the file of classes: a file and its class each."""
     lines = contents(folder / LABELS).decode("utf-8-sig").splitlines()
     rows = [[field.strip() for field in row] for row in csv.reader(lines) if row]
     if rows and not Path(rows[0][0]).suffix and not (folder / rows[0][0]).is_file():
@@ -127,14 +138,35 @@ def read_files(folder: Path) -> Graphs:
         raise UserError(f"{folder / LABELS}: {','.join(wrong)!r} is not FILE,CLASS")
     if len(rows) < 2:
         raise UserError(f"{folder / LABELS} names {len(rows)} graphs: {TWO}")
-    found = [read_file(own.find(str(folder / file), None)) for file, _ in rows]
+    return rows
+
+
+def united_files(folder: Path, names: Sequence[str], classes: Sequence[str]) -> Graphs:
+    """Return the graphs of files with their classes."""
+    found = [read_file(own.find(str(folder / name), None)) for name in names]
     kinds = sorted({label for graph in found for _, label in graph.nodes(data="label")} - {None})
     nodes = sum(map(len, found))
     if len(kinds) * nodes > MAX_FEATURES:
         raise UserError(f"{folder}: {nodes} nodes have {len(kinds)} labels, which are too many")
     number = {kind: k for k, kind in enumerate(kinds)}
-    named = zip(found, rows, strict=True)
-    return united([item(folder / file, graph, number, y) for graph, (file, y) in named])
+    named = zip(names, found, classes, strict=True)
+    items = [item(folder / name, graph, number, y) for name, graph, y in named]
+    _, y = np.unique(np.array(classes, dtype=object), return_inverse=True)
+    return replace(joined(items, torch.from_numpy(y)), labels=tuple(kinds))
+
+
+def folder_of_any(what: str, data_root: Path | None) -> tuple[Graphs, list[str] | None]:
+    """Return the graphs of a folder and the names of their files, with or without classes."""
+    folder = own.find(what, data_root, Path.is_dir)
+    if any(folder.glob("*_graph_indicator.txt")):
+        return both_ways(read_folder(what, data_root))[0], None
+    if (folder / LABELS).is_file():
+        names = [file for file, _ in classes_in(folder)]
+    else:
+        names = [name for name in own.files_below(folder) if Path(name).suffix in GRAPH_FILES]
+    if not names:
+        raise UserError(f"{folder} has no {', '.join(GRAPH_FILES)} files: give a folder with some")
+    return both_ways(united_files(folder, names, [""] * len(names)))[0], names
 
 
 def read_file(path: Path) -> Any:
@@ -187,6 +219,11 @@ def item(path: Path, graph: Any, number: dict[str, int], y: str) -> Item:
 
 
 def read_pyg(what: str, data_root: Path | None) -> Graphs:
+    """A set of torch-geometric with classes."""
+    return of_data(what, pyg_data(what, data_root))
+
+
+def pyg_data(what: str, data_root: Path | None) -> Iterable[Any]:
     """A set of torch-geometric, which downloads it where it is not in its root."""
     from torch_geometric import datasets
     from torch_geometric.data import Dataset
@@ -200,7 +237,7 @@ def read_pyg(what: str, data_root: Path | None) -> Graphs:
         keywords = {"root": str(root), **keywords}
     with warnings.catch_warnings():  # of what it is going to rename
         warnings.simplefilter("ignore")
-        return of_data(what, made(*arguments, **keywords))
+        return list(made(*arguments, **keywords))
 
 
 def call(text: str) -> tuple[str, list[Any], dict[str, Any]]:
@@ -224,6 +261,11 @@ def call(text: str) -> tuple[str, list[Any], dict[str, Any]]:
 
 
 def read_function(what: str, data_root: Path | None) -> Graphs:
+    """Run a user's own function and return its graphs with their classes."""
+    return of_data(what, function_data(what, data_root))
+
+
+def function_data(what: str, data_root: Path | None) -> Iterable[Any]:
     """Run a user's own function and return its graphs."""
     file, _, function = what.partition(":")
     path = own.find(file, data_root)
@@ -232,7 +274,7 @@ def read_function(what: str, data_root: Path | None) -> Graphs:
         if not callable(known.get(function)):
             made = [name for name, value in known.items() if inspect.isfunction(value)]
             raise unknown(f"function in {path}", function, made)
-        return of_data(what, known[function]())
+        return list(known[function]())
 
 
 def of_data(what: str, graphs: Iterable[Any]) -> Graphs:
@@ -241,20 +283,38 @@ def of_data(what: str, graphs: Iterable[Any]) -> Graphs:
     Raises:
         UserError: one is no such graph, or has no class.
     """
-    return united([item_of(f"{what}: graph {k}", graph) for k, graph in enumerate(graphs)])
+    items = []
+    for k, graph in enumerate(graphs):
+        y = getattr(graph, "y", None)
+        item = item_of(f"{what}: graph {k}", graph)
+        if y is None or torch.as_tensor(y).numel() != 1 or float(y) != int(y):
+            fix = "give each graph one class, a whole number"
+            raise UserError(f"{what}: graph {k} has y={y}: {fix}")
+        items.append(item._replace(y=int(y)))
+    return united(items)
+
+
+def without_classes(what: str, graphs: Sequence[Any]) -> Graphs:
+    """Graphs of torch-geometric's `Data` with `edge_index` and perhaps `x`.
+
+    Raises:
+        UserError: there is none, or one is no such graph.
+    """
+    if not graphs:
+        raise UserError(f"{what} has no graphs: give a list of torch_geometric.data.Data")
+    items = [item_of(f"{what}: graph {k}", graph) for k, graph in enumerate(graphs)]
+    return both_ways(joined(items, torch.zeros(len(items), dtype=torch.long)))[0]
 
 
 def item_of(name: str, graph: Any) -> Item:
-    """The parts of a `Data` that are used."""
-    edges, x, y = (getattr(graph, key, None) for key in ("edge_index", "x", "y"))
+    """The parts of a `Data` that are used, but its class."""
+    edges, x = (getattr(graph, key, None) for key in ("edge_index", "x"))
     nodes = getattr(graph, "num_nodes", None)
     if edges is None or not nodes or edges.dim() != 2 or len(edges) != 2:
         raise UserError(f"{name} is no torch_geometric.data.Data with nodes and an edge_index")
     check_edges(name, edges, nodes)
-    if y is None or torch.as_tensor(y).numel() != 1 or float(y) != int(y):
-        raise UserError(f"{name} has y={y}: give each graph one class, a whole number")
     x = torch.zeros(nodes, 0) if x is None else features_of(name, x, nodes)
-    return Item(edges.long(), x, int(y))
+    return Item(edges.long(), x, None)
 
 
 def check_edges(name: str, edges: Tensor, nodes: int) -> None:
@@ -279,6 +339,10 @@ def features_of(name: str, x: Any, nodes: int) -> Tensor:
     return x
 
 
+DATA: dict[str, Callable[[str, Path | None], Iterable[Any]]] = {
+    "pyg": pyg_data,
+    own.PYTHON: function_data,
+}
 READERS: dict[str, Callable[[str, Path | None], Graphs]] = {
     "folder": read_folder,
     "pyg": read_pyg,

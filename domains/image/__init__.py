@@ -22,4 +22,5 @@ DECLARATION = Declaration(
     sources=SOURCES,
     protocols=PROTOCOLS,
     scorer="contrastbench.domains.image.scoring.protocols:score",
+    opener="contrastbench.domains.image.networks.encoders:open_encoder",
 )

@@ -222,7 +222,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
     def evaluate(self, model: Model) -> Evaluation:
         """The score by the recipe's probe, and on whatever else the encoder is scored."""
         own = self.retrieval(model) if self.recipe.probe == "retrieval" else self.probe(model)
-        opened, metrics = Encoder(model, self.preprocessing), dict(own.metrics)
+        opened, metrics = Encoder(model, self.preprocessing, self.device), dict(own.metrics)
         for entry, (by, dataset) in self.further.items():
             found = scored(opened, dataset, by, self.seed, self.data_root, self.device)
             metrics |= {f"{entry}.{name}": value for name, value in found.items()}

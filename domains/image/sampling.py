@@ -111,7 +111,11 @@ def check_batch(images: int, recipe: ImageRecipe) -> None:
 
 
 def split(
-    images: Split, share: float, seed: int, limit: int | None = None
+    images: Split,
+    share: float,
+    seed: int,
+    limit: int | None = None,
+    fix: str = "give another --recipe validation",
 ) -> tuple[Split, Split | None]:
     """The rest, and a stratified share drawn by the seed; `limit` keeps so many of all.
 
@@ -127,7 +131,5 @@ def split(
     halves = [member.tensor_split([round(share * len(member))]) for member in members]
     out, kept = (torch.cat(part) for part in zip(*halves, strict=True))
     if len(out) == 0:
-        raise UserError(
-            f"{share} of {len(rows)} images leaves classes empty: give another --recipe validation"
-        )
+        raise UserError(f"{share} of {len(rows)} images leaves classes empty: {fix}")
     return images.select(kept.to(images.labels.device)), images.select(out.to(images.labels.device))

@@ -68,7 +68,7 @@ def best_head(
     if not bool(heads[best].weight.isfinite().all()):
         raise UserError(
             f"the linear classifier diverged at learning rate {RATES[best]:g}, the best of "
-            "its three: --recipe probe=linear, which scales the embeddings"
+            "its three: use the classifier linear, which scales the embeddings"
         )
     return Classifier(candidates[best].predict, {"lr": RATES[best], "validation_by_lr": scores})
 

@@ -43,16 +43,14 @@ class FoldScores:
         return float(np.std(self.accuracy))
 
 
-def check_folds(y: Array, folds: int) -> None:
+def check_folds(y: Array, folds: int, fix: str = "use more data or fewer --recipe folds") -> None:
     """Raise unless each class has enough members for the outer and inner folds."""
     classes, counts = np.unique(y, return_counts=True)
     if len(classes) < 2:
         raise UserError("all samples have one class, so nothing can be classified: use other data")
     smallest = f"class {classes[counts.argmin()]} has {counts.min()} members"
     if counts.min() < folds:
-        raise UserError(
-            f"{smallest}, fewer than the {folds} folds; use more data or fewer --recipe folds"
-        )
+        raise UserError(f"{smallest}, fewer than the {folds} folds; {fix}")
     training = counts - np.ceil(counts / folds)
     if training.min() < 2 or training.max() < INNER_FOLDS:
         raise UserError(

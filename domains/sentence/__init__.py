@@ -188,4 +188,5 @@ DECLARATION = Declaration(
     needs=("huggingface_hub", "tokenizers", "transformers"),
     corpora=CORPORA,
     sources=SOURCES,
+    opener="contrastbench.domains.sentence.encoders:open_encoder",
 )

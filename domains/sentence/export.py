@@ -11,6 +11,7 @@ from contrastbench.domains.sentence.encoder import Head, SentenceModel
 from contrastbench.losses.errors import UserError
 
 MODULE = "sentence_transformers.models.{}"  # the name that its old and new versions know
+POOLING_CONFIG, MEAN = "1_Pooling/config.json", "pooling_mode_mean_tokens"
 POOLING = {"avg": "mean_tokens", "cls": "cls_token", "cls_before_pooler": "cls_token"}
 
 
@@ -58,7 +59,7 @@ def export(model: SentenceModel, checkpoint: Checkpoint, folder: Path) -> None:
         for mode in ("cls_token", "mean_tokens")
     }
     width = model.encoder.config.hidden_size
-    write(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": width, **modes})
+    write(folder / POOLING_CONFIG, {"word_embedding_dimension": width, **modes})
     if head:
         write_dense(head, width, folder / "2_Dense")
 

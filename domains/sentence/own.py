@@ -123,7 +123,17 @@ def corpus(what: str, data_root: Path | None) -> tuple[list[str], int, str]:
     """Lines of the hub's training part, as `corpus_sentences` gives those of a file."""
     with own.opened(SOURCES[-1], f"hf:{what}"):
         part = next(iter(hub.parts(what, data_root).values()))
-        name = next((name for name in TEXTS if name in part.column_names), None)
-        if name is None:
-            raise UserError(f"hf:{what} has no column text or sentence to train on")
+        name = text_column(what, part)
         return sentences_of(f"hf:{what}", [str(text or "") for text in part[name]])
+
+
+def text_column(what: str, part: "datasets.Dataset") -> str:
+    """Return the name of the column of sentences.
+
+    Raises:
+        UserError: there is none.
+    """
+    name = next((name for name in TEXTS if name in part.column_names), None)
+    if name is None:
+        raise UserError(f"hf:{what} has no column text or sentence to train on")
+    return name

@@ -232,6 +232,7 @@ DECLARATION = Declaration(
     tiny={"epochs": 2, "limit": 300, "batch_size": 64, "widths": (32, 32), "projection": (32, 16)},
     extra="contrastbench[tabular]",
     protocols=("linear", "plain", "pseudo_inverse", "logistic", "boosting"),
-    scorer="contrastbench.domains.tabular.domain:score",
+    scorer="contrastbench.domains.tabular.encoders:score",
+    opener="contrastbench.domains.tabular.encoders:open_encoder",
     sources=SOURCES,
 )

@@ -17,9 +17,9 @@ from contrastbench.domains.scoring.classifiers import Classifier, Labelled, accu
 from contrastbench.domains.scoring.linear import linear, plain
 from contrastbench.domains.scoring.logistic import logistic
 from contrastbench.domains.scoring.pseudo_inverse import pseudo_inverse
-from contrastbench.domains.tabular import DATASETS, TabularRecipe
+from contrastbench.domains.tabular import TabularRecipe
 from contrastbench.domains.tabular.data import load
-from contrastbench.domains.tabular.encoder import TabularModel
+from contrastbench.domains.tabular.encoder import CHUNK, TabularModel, embed
 from contrastbench.domains.tabular.preprocessing import prepare, split
 from contrastbench.domains.tabular.views import Features, two_views
 from contrastbench.losses.contrast import Contrast, both_views, query_key, same_class
@@ -34,7 +34,6 @@ CLASSIFIERS: dict[str, Callable[[Labelled, Labelled, int], Classifier]] = {
     "boosting": boosting,
 }
 LINEAR = ("linear", "pseudo_inverse", "logistic")
-CHUNK = 4096  # rows embedded at once
 
 
 class Batch(NamedTuple):
@@ -70,7 +69,7 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         )
         self.pretraining = pretraining_rows(self.train, self.validation, recipe)
         self.features = Features(data.feature_of.to(device), int(data.feature_of[-1]) + 1)
-        self.inputs, self.table_notes = data.inputs, data.notes
+        self.columns, self.table_notes = data.columns, data.notes
         self.test_part: TestPart = "redrawn" if table.starts is None else "fixed"
         check_rows(len(self.pretraining.y), self.features.number, recipe)
         if self.table_notes:
@@ -146,7 +145,7 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
 
     def embeddings(self, model: Model) -> Labelled:
         """The test rows' embeddings, before the projection."""
-        return embed(model.encoder.eval(), self.test)
+        return Labelled(embed(model.encoder.eval(), self.test.x), self.test.y)
 
     def check_export(self) -> None:
         """Raise UserError unless there is a network."""
@@ -156,54 +155,41 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
             )
 
     def export(self, model: Model, folder: Path) -> None:
-        """Write the encoder for `bench score`."""
-        about = {"seed": self.seed, "inputs": self.inputs}
+        """Write the encoder with the statistics of its columns."""
+        about = {"seed": self.seed, "columns": self.columns.as_json()}
         exported.write(folder, "tabular", self.recipe, model.encoder.state_dict(), **about)
 
     def evaluate(self, model: Model) -> Evaluation:
         """Percent on the test rows of classifiers fitted on the training rows' embeddings."""
-        encoder = model.encoder.eval()
-        train, validation = (embed(encoder, rows) for rows in (self.train, self.validation))
-        probe = self.recipe.probe
-        names = (probe,) if probe == "boosting" else dict.fromkeys((*LINEAR, probe))
-        fitted = {name: CLASSIFIERS[name](train, validation, self.seed) for name in names}
-        scores = accuracies_on(encoder, self.test, fitted)
-        held = {name: accuracy(classifier, validation) for name, classifier in fitted.items()}
         parts = {"train": self.train, "validation": self.validation, "test": self.test}
-        return Evaluation(
-            {"accuracy": scores[probe], **scores},
-            "accuracy",
-            validation=held[probe],
-            samples={name: len(part.y) for name, part in parts.items()},
-            test_part=self.test_part,
-            details={
-                "largest_class": 100 * self.test.y.bincount().max().item() / len(self.test.y),
-                "validation_accuracy": held,
-                "classifiers": {name: classifier.details for name, classifier in fitted.items()},
-            },
-        )
+        return evaluation(model.encoder, parts, self.recipe.probe, self.seed, self.test_part)
 
 
-def score(
-    encoder: str,
-    dataset: str,
-    by: str,
-    seed: int,
-    data_root: Path | None,
-    device: torch.device,
-    target: str | None = None,
-) -> dict[str, float]:
-    """The metrics of an encoder that was written, by that classifier; see `exported.score`.
-
-    A declared set has its own classes and parts, whatever the encoder's table had; another table
-    of one's own has that one's, or names its column of classes.
-    """
-    changes: dict[str, Any] = {"probe": by}
-    if dataset in DATASETS:
-        changes |= {"target": None, "split": None}
-    if target is not None:
-        changes["target"] = target
-    return exported.score(encoder, "tabular", changes, dataset, seed, data_root, device)
+def evaluation(
+    encoder: nn.Module, parts: dict[str, Labelled], probe: str, seed: int, test_part: TestPart
+) -> Evaluation:
+    """Percent on the test rows of classifiers fitted on the training rows' embeddings."""
+    encoder.eval()
+    train, validation = (
+        Labelled(embed(encoder, parts[name].x), parts[name].y) for name in ("train", "validation")
+    )
+    names = (probe,) if probe == "boosting" else dict.fromkeys((*LINEAR, probe))
+    fitted = {name: CLASSIFIERS[name](train, validation, seed) for name in names}
+    scores = accuracies_on(encoder, parts["test"], fitted)
+    held = {name: accuracy(classifier, validation) for name, classifier in fitted.items()}
+    y = parts["test"].y
+    return Evaluation(
+        {"accuracy": scores[probe], **scores},
+        "accuracy",
+        validation=held[probe],
+        samples={name: len(part.y) for name, part in parts.items()},
+        test_part=test_part,
+        details={
+            "largest_class": 100 * y.bincount().max().item() / len(y),
+            "validation_accuracy": held,
+            "classifiers": {name: classifier.details for name, classifier in fitted.items()},
+        },
+    )
 
 
 def pretraining_rows(train: Labelled, validation: Labelled, recipe: TabularRecipe) -> Labelled:
@@ -227,26 +213,13 @@ def check_rows(rows: int, features: int, recipe: TabularRecipe) -> None:
         )
 
 
-@torch.no_grad()
-def embed(encoder: nn.Module, rows: Labelled) -> Labelled:
-    """Return the embeddings of the rows.
-
-    Raises:
-        UserError: they are not finite.
-    """
-    x = torch.cat([encoder(chunk) for chunk in rows.x.split(CHUNK)])
-    if not bool(x.isfinite().all()):
-        raise UserError("embeddings are not finite: the encoder diverged")
-    return Labelled(x, rows.y)
-
-
 def accuracies_on(
     encoder: nn.Module, rows: Labelled, fitted: dict[str, Classifier]
 ) -> dict[str, float]:
     """Percent of rows that each classifier gets right; embeddings are never all in memory."""
     right = dict.fromkeys(fitted, 0)
     for x, y in zip(rows.x.split(CHUNK), rows.y.split(CHUNK), strict=True):
-        embedded = embed(encoder, Labelled(x, y)).x
+        embedded = embed(encoder, x)
         for name, classifier in fitted.items():
             right[name] += int((classifier.predict(embedded) == y).sum())
     return {name: 100 * count / len(rows.y) for name, count in right.items()}

@@ -3,10 +3,14 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
+import torch
 from torch import Tensor, nn
 
 from contrastbench.domains.model import ContrastiveModel, head, layer
 from contrastbench.domains.tabular import TabularRecipe
+from contrastbench.losses.errors import UserError
+
+CHUNK = 4096  # rows embedded at once
 
 
 class Maxout(nn.Module):
@@ -48,3 +52,16 @@ class TabularModel(ContrastiveModel):
         moco = recipe.pairing == "query_key"
         predictor = head(outputs, hidden, outputs, norm) if moco and recipe.predictor else None
         super().__init__(encoder, projector, predictor, recipe.ema if moco else None, steps)
+
+
+@torch.no_grad()
+def embed(encoder: nn.Module, x: Tensor) -> Tensor:
+    """(n, d) embeddings of the rows.
+
+    Raises:
+        UserError: they are not finite.
+    """
+    z = torch.cat([encoder(chunk) for chunk in x.split(CHUNK)])
+    if not bool(z.isfinite().all()):
+        raise UserError("embeddings are not finite: the encoder diverged")
+    return z

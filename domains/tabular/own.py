@@ -5,7 +5,7 @@ part: a second file, a column that says which row is whose, or the splits of the
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import accumulate
@@ -156,10 +156,14 @@ def read_files(
     return frames
 
 
-def read_csv(path: Path) -> "pandas.DataFrame":
+def read_csv(path: Path, words: Collection[str] = ()) -> "pandas.DataFrame":
     """A CSV file with a header, .tsv with tabs; empty fields, NA and ? are missing.
 
     Among numbers also NaN, null and the like, which among words may be words.
+
+    Args:
+        path: the file.
+        words: columns that are words even where all of them look like numbers.
 
     Raises:
         UserError: two columns have one name, or rows have more fields than the header.
@@ -171,10 +175,11 @@ def read_csv(path: Path) -> "pandas.DataFrame":
     read = partial(pd.read_csv, path, sep=separator, keep_default_na=False, skipinitialspace=True)
     header = read(header=None, nrows=1, dtype=str).iloc[0]
     check_doubles(path, filter(None, header))  # pandas would rename the second
-    frame = read(na_values=["", "NA", "?"], low_memory=False)
+    texts = dict.fromkeys(words, str)
+    frame = read(na_values=["", "NA", "?"], low_memory=False, dtype=texts)
     if not isinstance(frame.index, pd.RangeIndex):
         raise UserError(f"{path}: rows have more fields than the header has names: name them all")
-    return frame.apply(as_numbers)
+    return frame.apply(lambda column: column if column.name in texts else as_numbers(column))
 
 
 def as_numbers(column: "pandas.Series") -> "pandas.Series":

@@ -5,17 +5,13 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
-from sklearn.impute import SimpleImputer
 from sklearn.model_selection import train_test_split
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from torch import Tensor
 
 from contrastbench.domains.scoring.classifiers import Labelled
+from contrastbench.domains.tabular.columns import Columns, by_column, fit
 from contrastbench.domains.tabular.table import Array, Table
 from contrastbench.losses.errors import UserError
-
-MAX_CATEGORIES = 100  # of a column; the rarest share the last
 
 
 class Parts(NamedTuple):
@@ -33,9 +29,13 @@ class Prepared:
     train: Labelled  # x is (rows, inputs)
     validation: Labelled
     test: Labelled
-    feature_of: Tensor  # (inputs,) the table's column that each comes from, numbered without gaps
-    inputs: tuple[str, ...]  # what each is: a column, or a category of one
+    columns: Columns  # with the statistics that they were encoded by
     notes: dict[str, Any]  # what was left out or filled in
+
+    @property
+    def feature_of(self) -> Tensor:
+        """(inputs,) the column that each comes from, numbered without gaps."""
+        return torch.tensor(self.columns.feature_of)
 
 
 def split(table: Table, seed: int, limit: int | None = None) -> Parts:
@@ -87,71 +87,37 @@ def prepare(
         UserError: no column varies, or values are too large for float32.
     """
     count = {"train": 1, "train+validation": 2, "paper": 3}[statistics]
-    blocks, inputs, notes = encode(table, np.concatenate(parts[:count]))
-    notes = {**table.notes, "missing numbers": int(np.isnan(table.numeric).sum()), **notes}
-    if not blocks:
+    fitted_on = np.concatenate(parts[:count])
+    columns, values = fit(table, fitted_on), by_column(table)
+    if not columns.used:
         raise UserError(
             "every column is constant over the training rows: add a feature that varies"
         )
-    with np.errstate(over="ignore"):
-        x = np.concatenate(blocks, axis=1, dtype=np.float32, casting="same_kind")
-    if not np.isfinite(x).all():
-        raise UserError(
-            "numbers are too large for float32 after scaling: rescale the table's columns"
-        )
-    features = np.repeat(np.arange(len(blocks)), [block.shape[1] for block in blocks])
-    train, validation, test = (
-        Labelled(torch.from_numpy(x[p]), torch.from_numpy(table.y[p]).long()) for p in parts
-    )
-    told = {name: value for name, value in notes.items() if value}
-    return Prepared(train, validation, test, torch.from_numpy(features), tuple(inputs), told)
+    train, validation, test = labelled(columns.encode(values), table, parts)
+    notes = {name: value for name, value in notes_on(table, columns, fitted_on).items() if value}
+    return Prepared(train, validation, test, columns, notes)
 
 
-def encode(table: Table, fit: Array) -> tuple[list[Array], list[str], dict[str, Any]]:
-    """One block of inputs for each column that varies, the inputs' names, notes on the others."""
-    # nan is passed over
-    low, high = (extreme.reduce(table.numeric[fit], axis=0) for extreme in (np.fmin, np.fmax))
-    varies = high > low
-    names = np.array(table.names, dtype=object)
-    numbers, words = names[: len(varies)], names[len(varies) :]
-    constant, empty = list(numbers[high == low]), list(numbers[np.isnan(high)])
-    blocks = (
-        list(np.split(scale(table.numeric[:, varies], fit), varies.sum(), axis=1))
-        if varies.any()
-        else []
-    )
-    inputs, unseen = list(numbers[varies]), dict[str, int]()
-    for name, column in zip(words, table.categorical.T, strict=True):
-        block, categories, count = one_hot(column, fit)
-        if block.shape[1] > 1:
-            blocks.append(block)
-            inputs += [f"{name}={category}" for category in categories]
-        else:
-            constant.append(name)
-        unseen |= {name: count} if count else {}
-    notes = {"constant columns": constant, "empty columns": empty, "unseen categories": unseen}
-    return blocks, inputs, notes
+def labelled(x: Array, table: Table, parts: Parts) -> tuple[Labelled, ...]:
+    """Return the inputs and classes of each part."""
+    y = torch.from_numpy(table.y).long()
+    return tuple(Labelled(torch.from_numpy(x[part]), y[part]) for part in parts)
 
 
-def scale(x: Array, fit: Array) -> Array:
-    """Numbers scaled to mean 0 and variance 1 of the rows to fit on; missing: the median."""
-    with np.errstate(over="ignore", invalid="ignore"):  # what is too large is refused afterwards
-        return (
-            make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
-            .fit(x[fit])
-            .transform(x)
-        )
-
-
-def one_hot(column: Array, fit: Array) -> tuple[Array, list[str], int]:
-    """(rows, categories), these, and how many rows have a category that was not fitted on."""
-    encoder = OneHotEncoder(
-        handle_unknown="infrequent_if_exist",
-        max_categories=MAX_CATEGORIES,
-        sparse_output=False,
-        dtype=np.float32,
-    ).fit(column[fit, None])
-    known = set(encoder.categories_[0])
-    unseen = sum(value not in known for value in column)
-    categories = [name.removeprefix("_") for name in encoder.get_feature_names_out([""])]
-    return encoder.transform(column[:, None]), categories, unseen
+def notes_on(table: Table, columns: Columns, fitted_on: Array) -> dict[str, Any]:
+    """Return what was left out or filled in."""
+    idle = [name for name in columns.by_name if name not in columns.used]
+    missing = np.isnan(table.numeric)
+    filled = {
+        name: not column[fitted_on].all()
+        for name, column in zip(table.names, missing.T, strict=False)
+    }
+    return {
+        **table.notes,
+        "missing numbers": int(missing.sum()),
+        "constant columns": [name for name in idle if filled.get(name, True)],
+        "empty columns": [name for name in idle if not filled.get(name, True)],
+        "unseen categories": {
+            name: len(words) for name, words in columns.unseen(by_column(table)).items()
+        },
+    }

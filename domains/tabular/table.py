@@ -88,6 +88,17 @@ def plain(column: "pandas.Series") -> "pandas.Series":
     return column.astype(float) if numbers and column.dtype == object else column
 
 
+def as_array(column: "pandas.Series") -> Array:
+    """Return a column as floats with nan, or as words with "", where a value is missing."""
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+    column = plain(column)
+    if is_numeric_dtype(column) and not is_bool_dtype(column):
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    words = column.astype(object).where(column.notna(), "").astype(str)
+    return words.to_numpy(dtype=object)
+
+
 def check_table(path: object, table: Table) -> None:
     """Raise unless there is something to learn from and to classify."""
     if not table.names:

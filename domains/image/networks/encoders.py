@@ -1,19 +1,30 @@
 """Trained encoders as folders, ours and those of ImageNet, ready to be scored."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
+from torch import Tensor, nn
+from torchvision.models.resnet import BasicBlock, Bottleneck
 
-from contrastbench.domains.exported import AGAIN, CONFIG, read, write
-from contrastbench.domains.image.data.images import IMAGENET_MEAN, IMAGENET_STD
+from contrastbench.domains import own
+from contrastbench.domains.exported import AGAIN, CONFIG, Samples, read, write
+from contrastbench.domains.image.data.datasets import SOURCES
+from contrastbench.domains.image.data.images import IMAGENET_MEAN, IMAGENET_STD, ImageSet, Split
+from contrastbench.domains.image.data.load import load
 from contrastbench.domains.image.networks.model import ImageModel
+from contrastbench.domains.image.networks.resnet import ResNet
+from contrastbench.domains.image.pictures import image_files, pictures
 from contrastbench.domains.image.preprocessing import Model, Preprocessing
 from contrastbench.domains.image.recipe import KEPT, ImageRecipe
+from contrastbench.domains.image.views.transforms import normalise
 from contrastbench.domains.reading import reading
 from contrastbench.losses.errors import UserError
 
 SIZE = 224  # pixels a side that those of ImageNet see
+ENCODER, PROJECTOR = "encoder.", "projector."
 
 
 @dataclass(frozen=True)
@@ -22,15 +33,86 @@ class Encoder:
 
     model: Model
     preprocessing: Preprocessing
+    device: torch.device
+
+    def embed(self, data: Any) -> Tensor:
+        """(n, features) float32 on the CPU: what a probe sees of each picture.
+
+        Args:
+            data: an array or tensor of pictures, a list of PIL images or of files, or a folder.
+
+        Raises:
+            UserError: there is no picture, or one cannot be read.
+        """
+        if isinstance(data, ImageSet):
+            parts = [self.preprocessing.features(self.model, part).x for part in every(data)]
+            return torch.cat(parts).cpu()
+        return torch.cat([self.features(part) for part in pictures(data, self.preprocessing.size)])
+
+    @torch.no_grad()
+    def features(self, pixels: Tensor) -> Tensor:
+        """(n, features) of pictures in [0, 1] that have the network's size."""
+        seen = self.preprocessing
+        z = self.model.eval().features(normalise(pixels.to(self.device), seen.mean, seen.std))
+        if not bool(z.isfinite().all()):
+            raise UserError("embeddings are not finite: the encoder diverged")
+        return z.cpu()
+
+    def read(self, dataset: str, data_root: Path | None) -> Samples:
+        """Return the pictures of a folder by name, or those of another set, training ones first."""
+        parsed = own.parse(dataset, SOURCES)
+        if parsed and parsed[0].kind == "folder":
+            root = own.find(parsed[1], data_root, Path.is_dir)
+            return Samples(root, image_files(root))
+        return Samples(load(dataset, self.preprocessing.size, data_root, self.device)[0])
+
+
+def every(images: ImageSet) -> list[Split]:
+    """Return the parts of a set that have pictures."""
+    return [part for part in (images.train, images.unlabelled, images.test) if part is not None]
 
 
 def export(
     model: ImageModel, recipe: ImageRecipe, preprocessing: Preprocessing, folder: Path
 ) -> None:
-    """Write what is scored: its weights, and the recipe and the normalisation as JSON."""
-    parts = ("encoder.", "projector.") if recipe.embeds else ("encoder.",)
-    weights = {k: v for k, v in model.state_dict().items() if k.startswith(parts)}
-    write(folder, "image", recipe, weights, mean=preprocessing.mean, std=preprocessing.std)
+    """Write what is scored: its weights, and the recipe and the normalisation as JSON.
+
+    A ResNet's weights have torchvision's names.
+    """
+    weights = {k.removeprefix(ENCODER): x for k, x in model.state_dict().items() if seen(k, recipe)}
+    names = torchvision_names(model.encoder)
+    theirs = {renamed(key, names): x for key, x in weights.items()}
+    write(folder, "image", recipe, theirs, mean=preprocessing.mean, std=preprocessing.std)
+
+
+def seen(key: str, recipe: ImageRecipe) -> bool:
+    """Return whether a weight is of what is scored."""
+    return key.startswith((ENCODER, PROJECTOR) if recipe.embeds else ENCODER)
+
+
+def torchvision_names(encoder: nn.Module) -> dict[str, str]:
+    """Return torchvision's names of a ResNet's layers by ours; none of another network."""
+    if not isinstance(encoder, ResNet):
+        return {}
+    names, stage, number = {"0": "conv1", "1": "bn1"}, 1, 0
+    for key, layer in encoder.named_children():
+        if isinstance(layer, BasicBlock | Bottleneck):
+            if number and layer.stride > 1:
+                stage, number = stage + 1, 0
+            names[key], number = f"layer{stage}.{number}", number + 1
+    return names
+
+
+def renamed(key: str, names: Mapping[str, str]) -> str:
+    """Return the name of a weight with another name of its layer, if it has one.
+
+    >>> renamed("3.conv1.weight", {"3": "layer1.0"}), renamed("projector.0.bias", {})
+    ('layer1.0.conv1.weight', 'projector.0.bias')
+    """
+    return next(
+        (name + key.removeprefix(own) for own, name in names.items() if key.startswith(f"{own}.")),
+        key,
+    )
 
 
 def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Encoder:
@@ -41,8 +123,8 @@ def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Enc
     """
     if name.startswith(KEPT):
         recipe = ImageRecipe.of("image", {"encoder": name, "width": 1.0, "size": SIZE})
-        seen = Preprocessing(IMAGENET_MEAN, IMAGENET_STD, SIZE)
-        return Encoder(ImageModel(recipe, 0, data_root).to(device), seen)
+        preprocessing = Preprocessing(IMAGENET_MEAN, IMAGENET_STD, SIZE)
+        return Encoder(ImageModel(recipe, 0, data_root).to(device), preprocessing, device)
     if not (Path(name) / CONFIG).is_file():
         raise UserError(
             f"{name} holds no exported encoder: give a folder that bench run --export wrote, or "
@@ -58,11 +140,20 @@ def exported(folder: Path, device: torch.device) -> Encoder:
         recipe = ImageRecipe(**config["recipe"])
         drawn = recipe.model_copy(update={"encoder": recipe.pretrained or recipe.encoder})
         model = ImageModel(drawn, 0)
-        result = model.load_state_dict(weights, strict=False)
-        scored = ("encoder.", "projector.") if recipe.embeds else ("encoder.",)
-        missing = [key for key in result.missing_keys if key.startswith(scored)]
+        result = model.load_state_dict(own_names(weights, model.encoder), strict=False)
+        missing = [key for key in result.missing_keys if seen(key, recipe)]
         if missing or result.unexpected_keys:
             raise ValueError(f"weights do not fit: {[*missing, *result.unexpected_keys][0]}")
         size = recipe.test_size or recipe.size
-        seen = Preprocessing(tuple(config["mean"]), tuple(config["std"]), size)
-    return Encoder(model.to(device), seen)
+        preprocessing = Preprocessing(tuple(config["mean"]), tuple(config["std"]), size)
+    return Encoder(model.to(device), preprocessing, device)
+
+
+def own_names(weights: Mapping[str, Tensor], encoder: nn.Module) -> dict[str, Tensor]:
+    """Return weights by the names of our model; the exports of older versions have them."""
+    ours = {theirs: own for own, theirs in torchvision_names(encoder).items()}
+    prefixes = (ENCODER, PROJECTOR)
+    return {
+        key if key.startswith(prefixes) else ENCODER + renamed(key, ours): x
+        for key, x in weights.items()
+    }

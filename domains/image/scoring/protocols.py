@@ -123,7 +123,8 @@ def scored(
 def parts(images: ImageSet, share: float, seed: int) -> list[Split]:
     """The images to fit on, and those to choose by: the authors' own, or drawn by the seed."""
     if not images.validation:
-        return [part for part in split(images.train, share, seed) if part is not None]
+        two = split(images.train, share, seed, fix="use more images of each class")
+        return [part for part in two if part is not None]
     rows = torch.arange(len(images.train), device=images.train.labels.device)
     cut = len(rows) - images.validation
     return [images.train.select(rows[:cut]), images.train.select(rows[cut:])]
@@ -135,13 +136,14 @@ def check_classes(dataset: str, images: ImageSet, by: str) -> None:
         if by != TRANSFER:
             raise UserError(f"images of {dataset} have several classes: --by {TRANSFER}")
     elif by not in (*OF_TEST, OF_ALL):
-        check_fits_classifiers(dataset, images)
+        check_fits_classifiers(dataset, images, "--by retrieval")
 
 
-def check_fits_classifiers(dataset: str, data: ImageSet) -> None:
+def check_fits_classifiers(
+    dataset: str, data: ImageSet, fix: str = "--recipe probe=retrieval, or preset=metric"
+) -> None:
     """Raise if no test image is of a class that a classifier could have seen."""
     if not bool(torch.isin(data.test.labels, data.train.labels).any()):
         raise UserError(
-            f"{dataset} tests other classes than it trains, which no classifier has seen: "
-            "--recipe probe=retrieval, or preset=metric"
+            f"{dataset} tests other classes than it trains, which no classifier has seen: {fix}"
         )

@@ -2,6 +2,8 @@
 
 import json
 import shlex
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from contrastbench.domains.image import DECLARATION
 from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.domains.image.networks.encoders import open_encoder
 from contrastbench.domains.image.scoring import fine_tuning, protocols
-from contrastbench.domains.registry import declaration, make_recipe
+from contrastbench.domains.registry import declaration, domain_class, make_recipe
 from contrastbench.domains.scoring.few_shot import few_shot
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
@@ -79,12 +81,20 @@ def test_an_encoder_scores_again_as_its_record_says(
     assert code == 0, err
     assert json.loads(out)["metrics"] == record["metrics"]
     assert json.loads(out)["seed"] == 1, "the training's"
-    code, _, err = bench("score", "--encoder", folder, "--by", "knn")
+    code, out, err = bench("score", "--encoder", folder, "--by", about.protocols[0])
+    assert code == 0, err
+    assert json.loads(out)["dataset"] == dataset, "the training's"
+    assert json.loads(out)["metrics"] == record["metrics"]
+    code, _, err = bench("score", "--encoder", folder, "--by", "knn", "--domain", "image")
     assert (code, f"is an encoder of domain {domain}, not image" in err) == (2, True), err
+    page = (Path(folder) / "README.md").read_text()
+    assert f"# {domain} encoder: infonce on {dataset}\n" in page
+    assert f"| accuracy | {record['metrics']['accuracy']:.2f} |" in page
+    assert f"`{record['key'][:16]}-seed1`" in page
     if domain == "tabular":
         code, _, err = bench(*again[:-1], other, "--by", "linear")
-        assert (code, "does not fit iris (sepal length" in err) == (2, True), err
-        assert "is where it was trained on alcohol" in err
+        assert (code, "iris does not fit " in err) == (2, True), err
+        assert "it lacks 13 columns (alcohol, malic_acid, ash, " in err
         code, out, err = bench(*again, "--by", about.protocols[0], "--seed", "0")
         assert (code, json.loads(out)["seed"]) == (0, 0), err
 
@@ -104,7 +114,8 @@ def test_an_encoder_of_ones_own_table_scores_it_under_another_name(tmp_path: Pat
     rows = [f"{k % 7},{k % 5},{'xy'[k % 2]}" for k in range(60)]
     (tmp_path / "own.csv").write_text("\n".join(["a,b,kind", *rows]))
     (tmp_path / "named.csv").write_text("\n".join(["a,b,class", *rows]))
-    (tmp_path / "turned.csv").write_text("\n".join(["b,a,kind", *rows]))
+    turned = [f"{k % 5},{k % 7},{'xy'[k % 2]}" for k in range(60)]
+    (tmp_path / "turned.csv").write_text("\n".join(["b,a,kind", *turned]))
     folder = str(tmp_path / "encoder")
     words = ("run", "--domain", "tabular", "--dataset", f"csv:{tmp_path}/own.csv", "--tiny")
     words += ("--target", "kind", "--loss", "infonce", "--results", str(tmp_path))
@@ -116,12 +127,38 @@ def test_an_encoder_of_ones_own_table_scores_it_under_another_name(tmp_path: Pat
     code, other, err = bench(*again, f"csv:{tmp_path}/named.csv", "--target", "class")
     assert code == 0, err
     assert json.loads(one)["metrics"] == json.loads(other)["metrics"]
-    code, _, err = bench(*again, f"csv:{tmp_path}/turned.csv")
-    assert (code, "does not fit csv:" in err, "b is where it was trained on a" in err) == (
-        *(2, True, True),
-    )
-    code, _, err = bench("score", "--encoder", folder, "--by", "knn", "--target", "kind")
+    code, turned, err = bench(*again, f"csv:{tmp_path}/turned.csv")
+    assert code == 0, err
+    assert json.loads(turned)["metrics"] == json.loads(one)["metrics"]
+    code, _, err = bench("score", "--encoder", "x", "--by", "knn", "--target", "kind")
     assert (code, "domain image has no target column" in err) == (2, True)
+    scaled = [f"{k % 7 * 12},{k % 5},{'xy'[k % 2]}" for k in range(60)]
+    (tmp_path / "own.csv").write_text("\n".join(["a,b,kind", *scaled]))
+    code, months, err = bench(*again, f"csv:{tmp_path}/own.csv")
+    assert code == 0, err
+    assert json.loads(months)["metrics"] != json.loads(one)["metrics"], "another unit"
+
+
+def test_other_tables_need_no_column_of_parts(tmp_path: Path, bench) -> None:
+    pytest.importorskip("pandas")
+    names = [*["train"] * 40, *["test"] * 20]
+    rows = [f"{k % 7},{k % 5},{'xy'[k % 2]}" for k in range(60)]
+    parts = [f"{row},{part}" for row, part in zip(rows, names, strict=True)]
+    (tmp_path / "own.csv").write_text("\n".join(["a,b,kind,part", *parts]))
+    (tmp_path / "train.csv").write_text("\n".join(["a,b,kind", *rows[:40]]))
+    (tmp_path / "test.csv").write_text("\n".join(["a,b,kind", *rows[40:]]))
+    words = ("run", "--domain", "tabular", "--dataset", "csv:own.csv", "--target", "kind", "--tiny")
+    words += ("--loss", "none", "--recipe", "batch_size=16", "--recipe", "split=part")
+    code, _, err = bench(*words, "--export", "e")
+    assert code == 0, err
+    again = ("score", "--encoder", "e", "--by", "pseudo_inverse")
+    code, own, err = bench(*again)
+    assert code == 0, err
+    code, two, err = bench(*again, "--dataset", "csv:train.csv,test.csv")
+    assert code == 0, err
+    assert json.loads(two)["metrics"] == json.loads(own)["metrics"], "the same rows and parts"
+    code, _, err = bench(*again, "--dataset", "csv:train.csv")
+    assert code == 0, err
 
 
 def test_fine_tuning_trains_encoder_and_head_at_their_rates(
@@ -172,12 +209,35 @@ def test_an_export_is_of_an_older_record_of_its_cell_too() -> None:
     )
 
 
+def test_the_fix_of_an_error_is_an_option_that_scoring_has(tmp_path: Path, bench) -> None:
+    """Scoring has no recipe, so it may not name one."""
+    made_images = pytest.importorskip("made_images")
+    exported(tmp_path / "image")
+    few = made_images.folder(tmp_path / "few", count=2, side=8)
+    graphs = "import torch\nfrom torch_geometric.data import Data\n\ndef few():\n    "
+    graphs += "edge = torch.tensor([[0], [1]])\n    "
+    graphs += "return [Data(edge_index=edge, y=k % 2, num_nodes=2) for k in range(12)]\n"
+    (tmp_path / "few.py").write_text(graphs)
+    graph = domain_class("graph")("motifs", make_recipe("graph", {}), 0, None, CPU)
+    graph.export(graph.model(), tmp_path / "graph")
+    for folder, by, dataset, message in (
+        ("image", "linear", f"folder:{few}", "leaves classes empty: use more images"),
+        ("graph", "svm", "few.py:few", "class 0 has 6 members, fewer than the 10 folds; use more"),
+    ):
+        words = ("--encoder", str(tmp_path / folder), "--by", by, "--dataset", dataset)
+        code, _, err = bench("score", *words)
+        assert (code, message in err, "--recipe" in err) == (2, True, False), err
+
+
 def test_what_cannot_be_scored_is_one_line(tmp_path: Path, bench) -> None:
     folder = tmp_path / "encoder"
     exported(folder)
     for words, message in (
         (("--by", "knm"), "unknown protocol 'knm': did you mean 'knn'"),
-        (("--by", "knn", "--domain", "sentence"), "domain sentence cannot score other encoders"),
+        (
+            ("--by", "knn", "--domain", "sentence"),
+            "domain sentence cannot score other encoders: use bench run --loss none --recipe enc",
+        ),
     ):
         code, _, err = bench("score", "--encoder", str(folder), *words)
         assert (code, message in err) == (2, True), err
@@ -237,3 +297,20 @@ def test_a_record_stands_for_the_encoder_that_was_exported_of_its_cell(
         2,
         "bench: the record no.json does not exist: give a path that bench run has printed",
     )
+
+
+def test_a_mistake_is_named_before_torch_is_imported(tmp_path: Path) -> None:
+    exported(tmp_path / "encoder")
+    code = (
+        "import sys; from contrastbench.benchmarks.cli import embed, score\n"
+        "for call in (lambda: score.score(encoder='encoder', by='knm'),\n"
+        "             lambda: embed.embed(encoder='encoder', output=embed.Path('x.csv'))):\n"
+        "    try: call()\n"
+        "    except Exception as error: print(error, 'torch' in sys.modules)"
+    )
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+    first, second = done.stdout.splitlines()
+    assert first.startswith("unknown protocol 'knm'")
+    assert first.endswith("False")
+    assert second.endswith("False")

@@ -29,6 +29,7 @@ from contrastbench.benchmarks.running.domain_laws import interrupt
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import make_loss, open_domain
 from contrastbench.benchmarks.running.training import AnyDomain, History, Look, train
+from contrastbench.domains import exported
 from contrastbench.domains.base import Evaluation
 from contrastbench.domains.image.probes import PROBES
 from contrastbench.domains.registry import declaration
@@ -255,6 +256,21 @@ def test_an_exported_encoder_has_the_bytes_of_the_cpus(pooler: str, tmp_path: Pa
     ours, theirs = (contents(tmp_path / device.type) for device in (SHADOW, CPU))
     assert len(theirs) > 5
     assert ours == theirs
+
+
+@pytest.mark.parametrize("domain", TINY)
+def test_an_exported_encoder_embeds_on_the_device(domain: str, tmp_path: Path) -> None:
+    ready, _ = opened(domain, "infonce", {}, CPU)
+    ready.export(ready.model(), tmp_path / "encoder")
+    given = {"image": torch.rand(3, 3, 8, 8), "sentence": ["kaba", "babace ban"]}
+    found = []
+    for device in (SHADOW, CPU):
+        encoder = exported.open_encoder(str(tmp_path / "encoder"), domain, None, device)
+        read = () if domain in given else encoder.read(declaration(domain).default, None).data
+        found.append(encoder.embed(given.get(domain, read)))
+    ours, theirs = found
+    assert (ours.device, ours.dtype) == (CPU, torch.float32)
+    assert torch.equal(ours, theirs)
 
 
 def contents(folder: Path) -> dict[Path, bytes]:

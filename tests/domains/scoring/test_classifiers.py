@@ -165,7 +165,7 @@ def test_the_plain_classifier_is_sgd_by_hand_on_the_embeddings_as_they_are(load)
 
 def test_a_plain_classifier_that_diverges_says_so() -> None:
     rows = Labelled(1e30 * torch.randn(6, 2), torch.tensor([0, 1, 0, 1, 0, 1]))
-    with pytest.raises(UserError, match=r"diverged at learning rate 1.*--recipe probe=linear"):
+    with pytest.raises(UserError, match=r"diverged at learning rate 1.*use the classifier linear"):
         plain(rows, rows)
 
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer
 
+import contrastbench as cb
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import check_export, run
@@ -71,6 +72,7 @@ def test_what_was_exported_is_an_encoder_here(exported: tuple[Path, str, torch.T
     head = {"head": "checkpoint"} if pooler == "cls" else {}
     d = domain(encoder=str(folder), pooler=pooler, **head)
     assert torch.equal(d.encode(d.model(), SENTENCES).of(SENTENCES), expected)
+    assert torch.equal(torch.from_numpy(cb.encoder(folder).embed(SENTENCES)), expected)
 
 
 def test_a_run_exports_the_encoder_that_it_scored(tmp_path: Path) -> None:

@@ -1,0 +1,124 @@
+"""Trained encoders of graphs as folders, ready to embed and to be scored."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from contrastbench.domains import exported
+from contrastbench.domains import own as owned
+from contrastbench.domains.exported import AGAIN, Samples
+from contrastbench.domains.graph import SOURCES, GraphRecipe, own
+from contrastbench.domains.graph.data import Graphs
+from contrastbench.domains.graph.domain import embed, evaluation, permuted, with_features
+from contrastbench.domains.graph.encoder import GIN
+from contrastbench.domains.graph.views import add_loops
+from contrastbench.domains.reading import reading
+from contrastbench.domains.scoring.classifiers import Labelled
+from contrastbench.domains.scoring.svm import check_folds
+from contrastbench.losses.errors import UserError, tell
+
+SVMS = {"svm": "rbf", "linear-svm": "linear"}
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """A frozen network, and the recipe of its node features."""
+
+    name: str
+    network: GIN
+    recipe: GraphRecipe
+    labels: tuple[str, ...]  # of nodes, where the training's data named them
+    device: torch.device
+
+    def embed(self, data: Any) -> Tensor:
+        """(graphs, d) float32 on the CPU.
+
+        Args:
+            data: a list of torch_geometric's `Data`, or a batch of them; classes are not needed.
+
+        Raises:
+            UserError: a graph is none, or nodes have other features than in the training.
+        """
+        graphs = data if isinstance(data, Graphs) else own.without_classes("data", listed(data))
+        return self.of_graphs(graphs, "data").cpu()
+
+    def of_graphs(self, graphs: Graphs, what: str) -> Tensor:
+        """(graphs, d) on the device."""
+        graphs = with_features(graphs, self.recipe.features)
+        width, found = self.network.features, graphs.x.shape[1]
+        if found != width:
+            raise UserError(
+                f"{what} has {found} features for each node, and {self.name} was trained on "
+                f"{width}: give graphs with the features of the training"
+            )
+        return embed(self.network, add_loops(graphs.to(self.device)), self.recipe.batch_size)
+
+    def read(self, dataset: str, data_root: Path | None) -> Samples:
+        """Return the graphs of a set in their order."""
+        parsed = owned.parse(dataset, SOURCES)
+        if parsed and parsed[0].kind in own.DATA:
+            source, what = parsed
+            with owned.opened(source, dataset):
+                return Samples(list(own.DATA[source.kind](what, data_root)))
+        if parsed and parsed[0].kind == "folder":
+            with owned.opened(parsed[0], dataset):
+                graphs, names = own.folder_of_any(parsed[1], data_root)
+            return Samples(self.relabelled(graphs, dataset), names)
+        return Samples(self.relabelled(own.load(dataset, data_root)[0], dataset))
+
+    def relabelled(self, graphs: Graphs, what: str) -> Graphs:
+        """Return graphs whose named labels stand in the columns of the training.
+
+        A folder has columns for the labels that are in it. Nodes of unknown labels have zeros.
+        """
+        if graphs.labels == self.labels or not (graphs.labels and self.labels):
+            return graphs
+        place = {label: k for k, label in enumerate(graphs.labels)}
+        unknown = [label for label in graphs.labels if label not in self.labels]
+        if unknown:
+            tell(f"{what}: node labels that {self.name} does not know: {', '.join(unknown)}")
+        none = graphs.x.new_zeros(len(graphs.x))
+        columns = [graphs.x[:, place[k]] if k in place else none for k in self.labels]
+        return replace(graphs, x=torch.stack(columns, dim=1), labels=self.labels)
+
+
+def listed(data: Any) -> list[Any]:
+    """Return graphs as a list; a batch of torch-geometric becomes one, and a graph alone."""
+    if hasattr(data, "to_data_list"):
+        return list(data.to_data_list())
+    return [data] if hasattr(data, "edge_index") else list(data)
+
+
+def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Encoder:
+    """Open a folder that `bench run --export` wrote.
+
+    Raises:
+        UserError: there is none, or it is damaged.
+    """
+    weights, config = exported.read(Path(name), "graph")
+    with reading(name, AGAIN):
+        recipe = GraphRecipe(**config["recipe"])
+        features = weights["mlps.0.0.weight"].shape[1]
+        network = GIN(features, recipe.hidden, recipe.layers)
+        exported.load_weights(network, weights, name)
+        labels = tuple(map(str, config.get("labels", ())))  # exports of older versions have none
+    return Encoder(name, network.to(device).eval(), recipe, labels, device)
+
+
+def score(
+    encoder: str,
+    dataset: str,
+    by: str,
+    seed: int,
+    data_root: Path | None,
+    device: torch.device,
+) -> dict[str, float]:
+    """Return the metrics of an exported encoder by the SVM of that name."""
+    opened = open_encoder(encoder, data_root, device)
+    graphs = permuted(opened.relabelled(own.load(dataset, data_root)[0], dataset), seed)
+    check_folds(graphs.y.numpy(), opened.recipe.folds, "use more data")
+    embeddings = Labelled(opened.of_graphs(graphs, dataset), graphs.y)
+    return evaluation(embeddings, SVMS[by], opened.recipe.folds, seed).metrics

@@ -1,0 +1,94 @@
+"""Trained encoders of sentences as folders, ready to embed."""
+
+import copy
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from contrastbench.domains import hub, own
+from contrastbench.domains.exported import AGAIN, Samples
+from contrastbench.domains.reading import contents, reading
+from contrastbench.domains.sentence.checkpoint import Checkpoint, load_checkpoint
+from contrastbench.domains.sentence.data import TextFiles
+from contrastbench.domains.sentence.datasets import SOURCES
+from contrastbench.domains.sentence.encoder import Head, SentenceModel
+from contrastbench.domains.sentence.encoding import encode
+from contrastbench.domains.sentence.export import MEAN, POOLING_CONFIG
+from contrastbench.domains.sentence.own import text_column
+from contrastbench.losses.errors import UserError
+
+BATCH_TOKENS = 2048
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """A frozen model with its tokenizer."""
+
+    model: SentenceModel
+    checkpoint: Checkpoint
+
+    def embed(self, data: Any) -> Tensor:
+        """(n, d) float32 on the CPU.
+
+        Args:
+            data: a list of sentences.
+
+        Raises:
+            UserError: there is none, or one is no text.
+        """
+        if isinstance(data, str):
+            raise UserError(f"{data[:40]!r} is one text: give a list of sentences")
+        sentences = list(data)
+        for number, sentence in enumerate(sentences):
+            if not isinstance(sentence, str):
+                raise UserError(f"sentence {number} is {sentence!r}, no text: give strings")
+        if not sentences:
+            raise UserError("there are no sentences: give a list with some")
+        return encode(self.model, self.checkpoint, sentences, BATCH_TOKENS).of(sentences)
+
+    def read(self, dataset: str, data_root: Path | None) -> Samples:
+        """Return the lines of a text file, or the texts of the hub's training part, in order."""
+        kind, _, what = dataset.partition(":")
+        if kind == "text" and what:
+            path = own.find(what, data_root)
+            lines = TextFiles(path.parent).lines(path.name)
+        elif kind == "hf" and what:
+            with own.opened(SOURCES[-1], dataset):
+                part = next(iter(hub.parts(what, data_root).values()))
+                lines = [str(text or "") for text in part[text_column(what, part)]]
+        else:
+            raise UserError(
+                f"{dataset} holds no plain sentences: give --dataset text:FILE with one in a line"
+            )
+        return Samples(lines, lines)
+
+
+def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Encoder:
+    """Open a folder that `bench run --export` wrote.
+
+    Raises:
+        UserError: there is none, or it is damaged.
+    """
+    folder = Path(name)
+    if not (folder / POOLING_CONFIG).is_file():
+        raise UserError(
+            f"{name} holds no exported encoder: give a folder that bench run --export wrote"
+        )
+    with reading(folder, AGAIN):
+        pooling = json.loads(contents(folder / POOLING_CONFIG))
+        checkpoint = load_checkpoint(str(folder.absolute()), None)
+        model = pooled(checkpoint, bool(pooling[MEAN]), (folder / "2_Dense").is_dir(), name)
+    return Encoder(model.to(device).eval(), checkpoint)
+
+
+def pooled(checkpoint: Checkpoint, mean: bool, dense: bool, name: str) -> SentenceModel:
+    """Return the model with its pooler, and with its trained head if it has one."""
+    if not dense:
+        pooler = "avg" if mean else "cls_before_pooler"
+        return SentenceModel(checkpoint.encoder, pooler, None)
+    head = Head(copy.deepcopy(checkpoint.own_pooler(name)), trained=True)
+    return SentenceModel(checkpoint.encoder, "cls", head)

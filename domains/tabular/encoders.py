@@ -1,0 +1,191 @@
+"""Trained encoders of tables as folders, with the statistics of their columns."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from contrastbench.domains import exported
+from contrastbench.domains import own as owned
+from contrastbench.domains.declaration import TestPart
+from contrastbench.domains.exported import AGAIN, Samples
+from contrastbench.domains.reading import needing, reading
+from contrastbench.domains.tabular import DATASETS, SOURCES, TabularRecipe, own
+from contrastbench.domains.tabular.columns import Categories, Columns, by_column
+from contrastbench.domains.tabular.data import load
+from contrastbench.domains.tabular.domain import evaluation
+from contrastbench.domains.tabular.encoder import TabularModel, embed
+from contrastbench.domains.tabular.preprocessing import labelled, split
+from contrastbench.domains.tabular.table import Array, as_array
+from contrastbench.losses.errors import UserError, tell
+
+if TYPE_CHECKING:
+    import pandas
+
+SHOWN = 3  # of the unseen categories in a line
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """A frozen network, and the columns that become its inputs."""
+
+    name: str
+    network: nn.Module
+    columns: Columns
+    recipe: TabularRecipe
+    device: torch.device
+
+    def embed(self, data: Any) -> Tensor:
+        """(rows, d) float32 on the CPU.
+
+        Args:
+            data: a data frame, the path of a CSV or Parquet file, or an array of numbers with the
+                columns of the training in their order.
+
+        Raises:
+            UserError: a column is missing, or holds something else than in the training.
+        """
+        x = torch.from_numpy(self.inputs(self.table(data), "the table"))
+        return embed(self.network, x.to(self.device)).cpu()
+
+    def inputs(self, table: Mapping[str, Array], what: str) -> Array:
+        """(rows, inputs) of a table by column; categories that are new are named."""
+        try:
+            x = self.columns.encode(table)
+        except UserError as error:
+            raise UserError(f"{what} does not fit {self.name}: {error}") from None
+        unseen = self.columns.unseen({name: table[name] for name in self.columns.used})
+        for name, words in unseen.items():
+            shown = ", ".join(map(repr, list(dict.fromkeys(words))[:SHOWN]))
+            tell(f"{what}: column {name} has unknown categories in {len(words)} rows: {shown}")
+        return x
+
+    def table(self, data: Any) -> Mapping[str, Array]:
+        """Return data by column."""
+        if isinstance(data, Mapping):
+            return {str(name): as_column(column) for name, column in data.items()}
+        if isinstance(data, str | Path):
+            return self.of_frame(self.of_file(Path(data), Path(data).suffix == ".parquet"))
+        if hasattr(data, "columns"):
+            return self.of_frame(data)
+        return self.of_array(np.asarray(data))
+
+    def of_file(self, path: Path, parquet: bool) -> "pandas.DataFrame":
+        """Read a CSV or Parquet file."""
+        with reading(path, "repair or replace it", own.NO_TABLE), needing("tabular", path.name):
+            if not path.is_file():
+                raise UserError(f"no file {path}: give the path of a CSV or Parquet file")
+            return own.read_parquet(path) if parquet else own.read_csv(path, self.words)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Return the names of the columns of words, whose numbers are words too."""
+        columns = self.columns.by_name.items()
+        return tuple(name for name, column in columns if isinstance(column, Categories))
+
+    def of_frame(self, frame: "pandas.DataFrame") -> dict[str, Array]:
+        """Return the columns of a data frame that the encoder knows."""
+        names = {str(name): name for name in frame.columns}
+        return {k: as_array(frame[names[k]]) for k in self.columns.by_name if k in names}
+
+    def of_array(self, rows: Array) -> dict[str, Array]:
+        """Return the columns of an array, which has them in the order of the training.
+
+        Raises:
+            UserError: its shape is another, or the training had columns of words.
+        """
+        known = list(self.columns.by_name)
+        if self.words:
+            raise UserError(f"the encoder has columns of words ({self.words[0]}): give a DataFrame")
+        if rows.ndim != 2 or rows.shape[1] != len(known):
+            raise UserError(
+                f"an array of shape {rows.shape} does not have the {len(known)} columns "
+                f"that the encoder was trained on: give {', '.join(known)}"
+            )
+        return dict(zip(known, map(as_column, rows.T), strict=True))
+
+    def read(self, dataset: str, data_root: Path | None) -> Samples:
+        """Return the rows of a table, in their order and whether they have a class or not."""
+        parsed = owned.parse(dataset, SOURCES)
+        if parsed is None:
+            return Samples(by_column(load(dataset, None, data_root)[0]))
+        source, what = parsed
+        with owned.opened(source, dataset, own.NO_TABLE):
+            import pandas as pd
+
+            if source.kind in ("csv", "parquet"):
+                parquet = source.kind == "parquet"
+                parts = [self.of_file(path, parquet) for path in owned.files(what, data_root)]
+            else:
+                parts = list(own.READERS[source.kind](what, data_root).parts.values())
+            return Samples(pd.concat(parts, ignore_index=True))
+
+
+def as_column(values: Any) -> Array:
+    """Return values as an array of numbers, or of words; None and nan are missing ones."""
+    column = np.asarray(values)
+    if column.dtype.kind in "biuf":
+        return column
+    values = list(values)  # an array of NumPy's would have made words of nan
+    return np.array(["" if x is None or x != x else str(x) for x in values], dtype=object)
+
+
+def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Encoder:
+    """Open a folder that `bench run --export` wrote.
+
+    Raises:
+        UserError: there is none, it is damaged, or it has no statistics of its columns.
+    """
+    weights, config = exported.read(Path(name), "tabular")
+    if "columns" not in config:
+        raise UserError(
+            f"{name} is of an older version and lacks the statistics of its columns: {AGAIN}"
+        )
+    with reading(name, AGAIN):
+        recipe, columns = TabularRecipe(**config["recipe"]), Columns.of_json(config["columns"])
+        network = TabularModel(columns.width, recipe, 0).encoder
+        exported.load_weights(network, weights, name)
+    return Encoder(name, network.to(device).eval(), columns, recipe, device)
+
+
+def score(
+    encoder: str,
+    dataset: str,
+    by: str,
+    seed: int,
+    data_root: Path | None,
+    device: torch.device,
+    target: str | None = None,
+) -> dict[str, float]:
+    """Return the metrics of an exported encoder by that classifier.
+
+    A declared set has its own classes and parts, whatever the encoder's table had; another table
+    of one's own has that one's, or names its column of classes.
+    """
+    opened = open_encoder(encoder, data_root, device)
+    target = target or (None if dataset in DATASETS else opened.recipe.target)
+    parts_in = column_of_parts(opened.recipe.split, dataset, data_root)
+    table, _ = load(dataset, target, data_root, parts_in)
+    rows = split(table, seed)
+    x = opened.inputs(by_column(table), dataset)
+    parts = {
+        name: part.to(device)
+        for name, part in zip(rows._fields, labelled(x, table, rows), strict=True)
+    }
+    test_part: TestPart = "redrawn" if table.starts is None else "fixed"
+    return evaluation(opened.network, parts, by, seed, test_part).metrics
+
+
+def column_of_parts(split: str | None, dataset: str, data_root: Path | None) -> str | None:
+    """Return the training's column of parts, if this table has it and no parts of its own."""
+    parsed = owned.parse(dataset, SOURCES) if split else None
+    if parsed is None:
+        return None
+    source, what = parsed
+    with owned.opened(source, dataset, own.NO_TABLE):
+        parts = own.READERS[source.kind](what, data_root).parts
+        return split if "" in parts and split in parts[""] else None

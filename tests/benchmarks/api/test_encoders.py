@@ -1,0 +1,358 @@
+"""Exported encoders embed what people have: the examples of docs/embedding.md are run."""
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("PIL")
+pytest.importorskip("torch_geometric")
+pytest.importorskip("transformers")
+pytest.importorskip("pandas")
+import pandas as pd
+from PIL import Image
+from torch_geometric.data import Batch, Data
+
+import contrastbench as cb
+from contrastbench.domains.registry import domain_class, make_recipe
+from contrastbench.losses import UserError
+
+PAGE = (Path(__file__).parents[3] / "docs" / "embedding.md").read_text()
+EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+CPU = torch.device("cpu")
+SMALL = {
+    "graph": {"layers": 2, "hidden": 8, "limit": 90, "folds": 3},
+    "image": {"width": 1.0, "size": 16, "limit": 200, "batch_size": 32, "projection": (8, 8)},
+    "sentence": {"limit": 32, "batch_size": 16},
+    "tabular": {"widths": (16, 16), "projection": (8, 8), "batch_size": 16, "target": "kind"},
+}
+METRIC = {"width": 0.125, "pairing": "balanced", "positives": 3, "probe": "retrieval"}
+FOLDERS = {
+    "graph-encoder": ("graph", "motifs"),
+    "image-encoder": ("image", "digits"),
+    "sentence-encoder": ("sentence", "graded"),
+    "table-encoder": ("tabular", "csv:people.csv"),
+}
+
+
+def people(rows: int = 60) -> Any:
+    draw = np.random.default_rng(0)
+    age = draw.integers(18, 80, rows).astype(float)
+    city = draw.choice(["Bern", "Basel", "Zug"], rows).astype(object)
+    age[::9], city[::11] = np.nan, None
+    return pd.DataFrame({"age": age, "city": city, "kind": draw.choice(["a", "b"], rows)})
+
+
+def export(folder: Path, domain: str, dataset: str, **changes: object) -> Any:
+    """The domain whose untrained model was exported, with batch norms that have seen something."""
+    recipe = make_recipe(domain, {**SMALL[domain], **changes})
+    opened = domain_class(domain)(dataset, recipe, 0, None, CPU)
+    model = opened.model()
+    for module in model.modules():
+        if isinstance(module, torch.nn.modules.batchnorm._BatchNorm) and module.affine:
+            with torch.no_grad():
+                module.running_mean.uniform_(-0.1, 0.1)
+                module.running_var.uniform_(0.5, 1.5)
+                module.weight.uniform_(0.5, 1.5)
+    opened.export(model, folder)
+    return opened, model
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what the examples read."""
+    folder = tmp_path_factory.mktemp("reader")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        people().to_csv("people.csv", index=False)
+        (folder / "pictures").mkdir()
+        for name, side in (("cat", 20), ("dog", 150)):
+            pixels = np.random.default_rng(side).integers(256, size=(side, side + 4, 3))
+            Image.fromarray(pixels.astype(np.uint8)).save(f"pictures/{name}.png")
+        for k in range(16):
+            pixels = np.random.default_rng(k).integers(256, size=(100 + k, 120, 3))
+            Path(f"photos/{'ab'[k % 2]}").mkdir(parents=True, exist_ok=True)
+            Image.fromarray(pixels.astype(np.uint8)).save(f"photos/{'ab'[k % 2]}/{k}.png")
+        for name, (domain, dataset) in FOLDERS.items():
+            export(folder / name, domain, dataset)
+    return folder
+
+
+@pytest.fixture
+def here(reader: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(reader)
+    return reader
+
+
+def example(*words: str) -> dict[str, Any]:
+    """The names that the example with these words makes."""
+    (text,) = (text for text in EXAMPLES if all(word in text for word in words))
+    made: dict[str, Any] = {}
+    exec(text, made)
+    return made
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.usefixtures("here")
+def test_an_example_of_the_page_runs(folder: str) -> None:
+    made = example(f'cb.encoder("{folder}")')
+    assert made["encoder"].domain == FOLDERS[folder][0]
+
+
+@pytest.mark.usefixtures("here")
+def test_torchvision_loads_an_image_encoder() -> None:
+    made = example("torchvision.models.resnet18")
+    pixels = torch.rand(3, 3, 16, 16).mul(255).round() / 255
+    with torch.no_grad():
+        found = made["network"].eval()(made["normalise"](pixels))
+    expected = cb.encoder("image-encoder").embed(pixels)
+    assert found.numpy() == pytest.approx(expected, abs=1e-5)
+    assert expected.std() > 0.01
+
+
+@pytest.mark.parametrize("size", [16, 96])
+def test_torchvision_knows_every_weight_of_a_resnet(size: int, tmp_path: Path) -> None:
+    from safetensors.torch import load_file
+    from torchvision import models
+
+    for name in ("resnet18", "resnet50"):
+        export(tmp_path / name, "image", "digits", encoder=name, size=size)
+        there = {k: x.shape for k, x in models.get_model(name).state_dict().items()}
+        here = {k: x.shape for k, x in load_file(tmp_path / name / "model.safetensors").items()}
+        assert here.keys() == there.keys() - {"fc.weight", "fc.bias"}
+        assert {k for k in here if here[k] != there[k]} == (
+            {"conv1.weight"} if size == 16 else set()
+        )
+
+
+@pytest.mark.usefixtures("here")
+def test_torch_geometric_loads_a_graph_encoder() -> None:
+    made = example("from torch_geometric.nn import GIN")
+    with torch.no_grad():
+        found = made["embed"](graphs())
+    expected = cb.encoder("graph-encoder").embed(graphs())
+    assert found.numpy() == pytest.approx(expected, rel=1e-4, abs=1e-4)
+    assert expected.shape == (4, 16)
+
+
+def graphs() -> list[Data]:
+    """A path in one direction, a ring with a loop and a twin, one without edges, a last node."""
+    path, ring = [[0, 1], [1, 2]], [[0, 1, 2, 1, 1, 0], [1, 2, 0, 0, 1, 1]]
+    edges = [path, ring, [[], []], [[0], [1]]]
+    sizes = [3, 3, 2, 5]
+    return [
+        Data(edge_index=torch.tensor(e, dtype=torch.long), num_nodes=n)
+        for e, n in zip(edges, sizes, strict=True)
+    ]
+
+
+def pictures() -> list[Any]:
+    return [Image.open("pictures/cat.png"), Image.open("pictures/dog.png")]
+
+
+ALONE: dict[str, Callable[[], list[Any]]] = {
+    "graph-encoder": graphs,
+    "image-encoder": pictures,
+    "sentence-encoder": lambda: ["kaba", "", "babace kaba ban gugu dida"],
+    "table-encoder": lambda: [people().drop(columns="kind").iloc[[k]] for k in range(12)],
+}
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.usefixtures("here")
+def test_a_sample_alone_has_its_embedding_among_others(folder: str) -> None:
+    encoder, samples = cb.encoder(folder), ALONE[folder]()
+    frames = folder == "table-encoder"
+    together = encoder.embed(pd.concat(samples) if frames else samples)
+    assert (together.dtype, len(together)) == (np.float32, len(samples))
+    for sample, expected in zip(samples, together, strict=True):
+        alone = encoder.embed(sample if frames else [sample])
+        assert alone[0] == pytest.approx(expected, rel=1e-4, abs=1e-5)
+    assert len(np.unique(together.round(4), axis=0)) == len(samples)
+
+
+@pytest.mark.parametrize(
+    ("domain", "dataset", "changes"),
+    [
+        ("graph", "motifs", {}),
+        ("image", "digits", {"width": 0.125}),
+        ("image", "digits", METRIC),
+        ("image", "folder:photos", {"width": 0.125, "batch_size": 4}),
+        ("tabular", "csv:people.csv", {}),
+    ],
+)
+@pytest.mark.usefixtures("here")
+def test_embeddings_are_those_that_are_scored(
+    domain: str, dataset: str, changes: dict, tmp_path: Path
+) -> None:
+    opened, model = export(tmp_path / "encoder", domain, dataset, limit=None, **changes)
+    expected = opened.embeddings(model).x
+    encoder = cb.encoder(tmp_path / "encoder")
+    found = torch.from_numpy(encoder.embed(encoder.read(dataset).data))
+    nearest = torch.cdist(expected, found).min(dim=1).values
+    assert nearest.max() < 1e-3 * expected.norm(dim=1).max()
+    assert expected.std(dim=0).max() > 0.01
+
+
+@pytest.mark.usefixtures("here")
+def test_pictures_are_one_in_every_form() -> None:
+    encoder = cb.encoder("image-encoder")
+    files = encoder.embed("pictures")
+    images = encoder.embed(pictures())
+    arrays = [np.asarray(image)[None] for image in pictures()]
+    assert np.array_equal(files, images)
+    for row, array in zip(files, arrays, strict=True):
+        for form in (array, array.transpose(0, 3, 1, 2), torch.from_numpy(array.copy()) / 255):
+            assert encoder.embed(form)[0] == pytest.approx(row, abs=1e-5)
+    assert np.array_equal(encoder.embed([Path("pictures/cat.png"), "pictures/dog.png"]), files)
+    grey = np.zeros((2, 1, 16, 16), np.uint8)
+    assert np.array_equal(encoder.embed(grey), encoder.embed(grey.repeat(3, 1)))
+
+
+@pytest.mark.usefixtures("here")
+def test_tables_are_one_in_every_form(tmp_path: Path) -> None:
+    encoder, frame = cb.encoder("table-encoder"), people()
+    expected = encoder.embed("people.csv")
+    frame.to_parquet(tmp_path / "people.parquet")
+    assert np.array_equal(encoder.embed(frame), expected)
+    assert np.array_equal(encoder.embed(tmp_path / "people.parquet"), expected)
+    assert np.array_equal(encoder.embed(frame[["city", "age"]]), expected)
+    lists = {"age": frame.age.tolist(), "city": frame.city.where(frame.city.notna(), None).tolist()}
+    assert np.array_equal(encoder.embed(lists), expected)
+    assert encoder.embed(frame[:0]).shape == (0, expected.shape[1])
+    with pytest.raises(UserError, match=r"has columns of words \(city\): give a DataFrame"):
+        encoder.embed(np.zeros((2, 2)))
+    export(tmp_path / "wine", "tabular", "wine", target=None)
+    wine = cb.encoder(tmp_path / "wine")
+    rows = wine.read("wine").data
+    array = np.stack(list(rows.values()), axis=1)
+    assert np.array_equal(wine.embed(array), wine.embed(rows))
+    assert np.array_equal(wine.embed(array.astype(str)), wine.embed(rows))
+    for wrong in (array[:, 1:], array[0], None):
+        with pytest.raises(UserError, match="does not have the 13 columns that the encoder was"):
+            wine.embed(wrong)
+    with pytest.raises(UserError, match="column alcohol has 'x', but the encoder was trained on"):
+        wine.embed([["x"] * 13])
+
+
+@pytest.mark.usefixtures("here")
+def test_a_batch_of_graphs_and_a_graph_alone_are_taken() -> None:
+    encoder = cb.encoder("graph-encoder")
+    expected = encoder.embed(graphs())
+    assert np.array_equal(encoder.embed(Batch.from_data_list(graphs())), expected)
+    assert encoder.embed(graphs()[1])[0] == pytest.approx(expected[1], rel=1e-4)
+
+
+@pytest.mark.usefixtures("here")
+def test_another_scale_is_another_embedding(capsys: pytest.CaptureFixture[str]) -> None:
+    encoder, months = cb.encoder("table-encoder"), people().assign(age=people().age * 12)
+    years, found = encoder.embed(people()), encoder.embed(months)
+    known = people().age.notna().to_numpy()
+    assert np.abs(found - years)[known].max() > 0.1
+    assert np.array_equal(found[~known], years[~known]), "what is missing has no unit"
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.usefixtures("here")
+def test_an_unknown_category_is_named_and_has_zeros(capsys: pytest.CaptureFixture[str]) -> None:
+    encoder = cb.encoder("table-encoder")
+    two = encoder.embed(pd.DataFrame({"age": [31, 31], "city": ["Rome", "Oslo"]}))
+    said = capsys.readouterr().err
+    assert said == "the table: column city has unknown categories in 2 rows: 'Rome', 'Oslo'\n"
+    assert np.array_equal(two[0], two[1])
+
+
+FAULTS = [
+    ("table-encoder", {"age": [1]}, "it lacks the column city of the training"),
+    ("table-encoder", {"x": [1]}, r"it lacks 2 columns \(age, city\) of the training"),
+    ("table-encoder", {"age": ["old"], "city": ["Bern"]}, "column age has 'old', but the encoder"),
+    ("table-encoder", {"age": [np.inf], "city": ["Bern"]}, "column age has infinite values"),
+    ("table-encoder", {"age": [1e308], "city": ["Bern"]}, "numbers are too large for float32"),
+    ("image-encoder", "no-folder", "no folder no-folder: give that of image files"),
+    ("image-encoder", ["no.png"], "cannot read no.png"),
+    ("image-encoder", ["people.csv"], "people.csv is no image"),
+    ("image-encoder", [None], r"an array of shape \(0,\) holds no pictures"),
+    ("table-encoder", "no.csv", "no file no.csv: give the path of a CSV or Parquet file"),
+    ("table-encoder", None, r"has columns of words \(city\): give a DataFrame"),
+    ("image-encoder", "table-encoder", "table-encoder has no image files"),
+    ("image-encoder", np.zeros((4, 16, 16), np.uint8), r"\(4, 16, 16\) holds no pictures: give"),
+    ("image-encoder", np.full((1, 3, 8, 8), 2.0), "floats lie from 2 to 2: give uint8, or"),
+    ("image-encoder", np.zeros((1, 3, 8, 8), int), "pictures are torch.int64: give uint8"),
+    ("sentence-encoder", "a text", "'a text' is one text: give a list of sentences"),
+    ("sentence-encoder", ["a", np.nan], "sentence 1 is nan, no text"),
+    ("sentence-encoder", [], "there are no sentences"),
+    ("graph-encoder", [], "data has no graphs"),
+    ("graph-encoder", [1], "data: graph 0 is no torch_geometric.data.Data"),
+    (
+        "graph-encoder",
+        [Data(x=torch.ones(2, 3), edge_index=torch.tensor([[0], [1]]))],
+        "data has 3 features for each node, and graph-encoder was trained on 1",
+    ),
+    ("nowhere", [], "nowhere holds no exported encoder"),
+]
+
+
+@pytest.mark.parametrize(("folder", "data", "message"), FAULTS)
+@pytest.mark.usefixtures("here")
+def test_what_does_not_fit_is_one_line(folder: str, data: Any, message: str) -> None:
+    given = pd.DataFrame(data) if isinstance(data, dict) else data
+    with pytest.raises(UserError, match=message) as error:
+        cb.encoder(folder).embed(given)
+    assert "\n" not in str(error.value)
+
+
+def test_a_folder_of_an_older_version_is_read_or_says_what_to_do(
+    tmp_path: Path, here: Path
+) -> None:
+    from safetensors.torch import load_file, save_file
+
+    for name in ("image-encoder", "table-encoder"):
+        (tmp_path / name).mkdir()
+        for file in ("config.json", "model.safetensors"):
+            (tmp_path / name / file).write_bytes((here / name / file).read_bytes())
+    _, model = export(tmp_path / "other", "image", "digits")
+    old = {k: x.contiguous() for k, x in model.state_dict().items() if k.startswith("encoder.")}
+    save_file(old, tmp_path / "image-encoder" / "model.safetensors")
+    found, expected = (
+        cb.encoder(tmp_path / k).embed("pictures") for k in ("image-encoder", "other")
+    )
+    assert np.array_equal(found, expected)
+    assert "conv1.weight" in load_file(tmp_path / "other" / "model.safetensors")
+    config = tmp_path / "table-encoder" / "config.json"
+    about = json.loads(config.read_text())
+    del about["columns"]
+    config.write_text(json.dumps(about))
+    with pytest.raises(UserError, match="lacks the statistics of its columns: export it again"):
+        cb.encoder(tmp_path / "table-encoder")
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "change"),
+    [
+        ("graph-encoder", "config.json", {"recipe": {"hidden": 9}}),
+        ("graph-encoder", "config.json", {"recipe": {"hidden": "x"}}),
+        ("graph-encoder", "config.json", {"labels": 3}),
+        ("table-encoder", "config.json", {"columns": []}),
+        ("table-encoder", "config.json", {"columns": {"age": 3}}),
+        ("table-encoder", "config.json", {"columns": {"age": {"median": "x"}}}),
+        ("table-encoder", "config.json", {"columns": {"a": {"median": 0, "mean": 0, "std": 1}}}),
+        ("image-encoder", "config.json", {"mean": 3}),
+        ("image-encoder", "config.json", {"domain": 3}),
+        ("sentence-encoder", "1_Pooling/config.json", []),
+    ],
+)
+def test_a_damaged_folder_is_one_line(
+    name: str, file: str, change: Any, tmp_path: Path, here: Path
+) -> None:
+    folder = shutil.copytree(here / name, tmp_path / name)
+    about = json.loads((folder / file).read_text()) | change if change else []
+    (folder / file).write_text(json.dumps(about))
+    with pytest.raises(UserError, match=r"export it again|unknown domain '3'") as error:
+        cb.encoder(folder)
+    assert "\n" not in str(error.value)
