@@ -25,6 +25,7 @@ from contrastbench.benchmarks.running import ranks, tensorboard
 from contrastbench.benchmarks.running.devices import PeakMemory, open_device
 from contrastbench.benchmarks.running.environment import environment
 from contrastbench.benchmarks.running.interruption import termination_kept
+from contrastbench.benchmarks.running.learned import learned
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.benchmarks.running.training import AnyDomain, Diverged, total, train
@@ -376,7 +377,7 @@ def device_words(options: Options, device: torch.device) -> list[str]:
     words = ["--device", device.type if several else str(device)]
     words += ["--threads", str(torch.get_num_threads())]
     words += ["--devices", str(ranks.size())] * several
-    words += ["--data-root", str(options.data_root)] if options.data_root else []
+    words += ["--data-root", str(options.data_root.absolute())] if options.data_root else []
     words += ["--no-deterministic"] * (not options.deterministic)
     return words + ["--tf32"] * options.tf32
 
@@ -449,7 +450,13 @@ class Training:
         outcome = {
             "metrics": {**evaluation.metrics, **history.metrics},
             "main": evaluation.main,
-            "details": {**history.details, **as_details(evaluation), **notes, **seconds},
+            "details": {
+                **history.details,
+                **as_details(evaluation),
+                **notes,
+                **seconds,
+                **in_lines(learned(self.loss)),
+            },
             "seconds": end - start,
             "peak_memory_mib": peak.mib,
         }

@@ -18,6 +18,7 @@ import pytest
 import torch
 from typer.main import get_command
 
+import stub_domain
 from contrastbench.benchmarks.cli import listing, loading
 from contrastbench.benchmarks.cli import main as cli
 from contrastbench.benchmarks.cli.arguments import parse_pairs
@@ -404,6 +405,27 @@ class Wrong(ScoreLoss):
     def terms(self, scores):
         return scores.neg.masked_fill(scores.hole, 0).sum(dim=1) - scores.pos.sum(dim=1) * 1e9
 """
+
+
+def test_a_run_prints_the_values_that_were_learned(
+    bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub_domain.install(monkeypatch)
+    (tmp_path / "mine.py").write_text(
+        "import torch\nfrom contrastbench.losses.infonce import InfoNCE\n"
+        "class Mine(InfoNCE):\n"
+        "    def __init__(self, temperature=0.5):\n"
+        "        super().__init__(temperature)\n"
+        "        self.shift = torch.nn.Parameter(torch.tensor([1.0, 2.0]))\n"
+        "    def terms(self, scores):\n"
+        "        return super().terms(scores) + 0 * self.shift.sum()\n"
+    )
+    words = ["run", "--domain", "graph", "--dataset", "motifs", "--recipe", "epochs=1"]
+    said = bench(*words, "--loss", "mine.py:Mine")[1].splitlines()
+    assert said[0].startswith("graph motifs mine seed 0: accuracy ")
+    assert said[1:] == ["  learned: shift [1, 2]"]
+    assert bench(*words, "--loss", "mine.py:Mine")[1].splitlines()[1:] == said[1:], "kept"
+    assert len(bench(*words, "--loss", "infonce")[1].splitlines()) == 1
 
 
 def test_a_users_loss_is_checked(bench, tmp_path: Path) -> None:

@@ -131,6 +131,33 @@ def test_an_own_loss_is_run_from_its_record_once_it_is_trusted(bench, tmp_path: 
     assert (code, "this version makes another experiment of the record" in err) == (2, True)
 
 
+LEARNED = """import torch
+from contrastbench.losses.infonce import InfoNCE
+class Mine(InfoNCE):
+    def __init__(self, temperature=0.5):
+        super().__init__(temperature)
+        self.scale = torch.nn.Parameter(torch.tensor(0.0))
+    def terms(self, scores):
+        return super().terms(scores) * self.scale.exp()
+"""
+
+
+@pytest.mark.usefixtures("stub")
+def test_what_a_loss_has_learned_is_compared_where_it_is_recorded(bench, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(LEARNED)
+    record = stub_domain.cell(Path("results"), "mine.py:Mine")
+    (value,) = record["details"]["learned"].values()
+    changed(record, details={"learned": {"scale": value + 1e-9}})
+    code, out, _ = bench("reproduce", name_of(record), "--trust")
+    assert (code, "NOT equal, though all is the same" in out) == (1, True)
+    assert ["details.learned.scale", str(value + 1e-9), str(value)] in map(
+        str.split, out.splitlines()
+    )
+    changed(record, details={})  # as a record of an earlier release
+    code, out, _ = bench("reproduce", name_of(record), "--trust")
+    assert (code, "equal to the bit" in out) == (0, True)
+
+
 MISTAKES = [
     (lambda record: "0" * 16, {}, "no record 0000000000000000 in results or "),
     (lambda record: record["key"], {}, "names 2 records: give one, such as "),
