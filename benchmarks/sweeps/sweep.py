@@ -133,6 +133,7 @@ class Sweep:
         self.total = len(self.waiting)
         self.failures: list[Failure] = []
         self.made = set[tuple[str, int]]()  # the keys of tasks that were run here
+        self.others = 0  # tasks that another sweep has finished meanwhile
         self.refused = dict(refused or {})
         self.peaks: list[float] = []  # MiB of a cell's memory
         self.in_turn: set[str] = set()  # domains whose trainings take turns
@@ -188,6 +189,7 @@ class Sweep:
         elif reply["status"] == "ok":
             self.costs.learn(task.experiment, reply["seconds"])
             self.made |= {task.key} if reply["made"] else set()
+            self.others += not reply["made"] and task.state != "done"
             if reply.get("in_turn"):
                 self.in_turn.add(task.experiment.domain)
         else:
@@ -207,7 +209,8 @@ class Sweep:
         ]
         failed = [f"{len(self.failures)} failed"] if self.failures else []
         left = [f"about {duration(fmean(known) * len(waiting))} left"] if known else []
-        return ", ".join(left + failed)
+        others = [f"{self.others} by other sweeps"] if self.others else []
+        return ", ".join(left + failed + others)
 
     def serve(self, device: Device) -> None:
         """Feed a slot until nothing is left."""
@@ -278,9 +281,16 @@ class Sweep:
 
 def outcome(task: Task, reply: Reply) -> str:
     """A line of the log."""
-    took = f" in {duration(reply['seconds'])}" if reply["status"] == "ok" else ""
+    took = made_by(task, reply) if reply["status"] == "ok" else ""
     why = f": {reply['error']}" if reply.get("error") else ""
     return f"{label(task)}: {reply['status']}{took}{why}"
+
+
+def made_by(task: Task, reply: Reply) -> str:
+    """Return how long a cell took, or that another run has made its record."""
+    if reply.get("made", True):  # a check makes none
+        return f" in {duration(reply['seconds'])}"
+    return ", done before" if task.state == "done" else ", by another sweep"
 
 
 def label(task: Task) -> str:

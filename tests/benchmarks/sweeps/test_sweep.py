@@ -658,6 +658,24 @@ def test_two_jobs_do_not_count_each_others_cells(
     assert lines[-1] == f"24 cells: {counts}"
 
 
+def test_a_log_says_which_cells_another_job_has_made(tmp_path: Path) -> None:
+    found = Sweep(tasks("infonce", seeds=3), Options(tmp_path, device="cpu"), 1, Costs(tmp_path))
+    reply = {"status": "ok", "seconds": 7.0, "made": True, "error": None}
+    mine, theirs, kept = (task for task, _ in found.waiting)
+    kept = kept._replace(state="done")
+    lines = [
+        sweep_module.outcome(mine, reply),
+        sweep_module.outcome(theirs, {**reply, "made": False}),
+        sweep_module.outcome(kept, {**reply, "made": False}),
+        sweep_module.outcome(mine, {"status": "ok", "seconds": 7.0}),  # a check makes no record
+    ]
+    said = [line.partition(": ")[2] for line in lines]
+    assert said == ["ok in 7 s", "ok, by another sweep", "ok, done before", "ok in 7 s"]
+    for task, made in ((mine, True), (theirs, False)):
+        found.take(task, {**reply, "made": made})
+    assert found.outlook().endswith("1 by other sweeps"), "the count of a line has both"
+
+
 def test_a_worker_says_whether_it_made_the_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
