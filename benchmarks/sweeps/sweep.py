@@ -141,9 +141,14 @@ class Sweep:
         self.lock = threading.Lock()
         self.reports: SimpleQueue[tuple[Task, Reply] | BaseException | None] = SimpleQueue()
         self.stopped = False
+        self.unwritten = ""  # why the disk did not take a record
 
     def run(self) -> list[Failure]:
-        """Run everything; interrupted, the workers are asked to write their checkpoints and end."""
+        """Run everything; interrupted, the workers are asked to write their checkpoints and end.
+
+        Raises:
+            UserError: the disk does not take a record. Cells in work were finished, no other begun.
+        """
         threads = [
             threading.Thread(target=self.serve, args=(self.devices[name],), name=f"sweep-{i}")
             for i, name in enumerate(self.slots[: self.total])
@@ -160,6 +165,8 @@ class Sweep:
             except BaseException:  # asked twice
                 self.stop(subprocess.Popen.kill)
             raise
+        if self.unwritten:
+            raise UserError(f"stopped: {self.unwritten}")
         return self.failures
 
     def watch(self, serving: int) -> None:
@@ -177,7 +184,7 @@ class Sweep:
                     raise report
                 if report is None:
                     serving -= 1
-                else:
+                elif report[1]["status"] != "unwritten":
                     self.take(*report)
                     progress.write("check: " * self.rehearsal + outcome(*report))
                     progress.step(self.outlook())
@@ -231,9 +238,9 @@ class Sweep:
             slot.clear()
 
     def next(self) -> tuple[Task, bool] | None:
-        """Return the next task, unless there is none or the sweep was stopped."""
+        """Return the next task, unless there is none or the sweep ends early."""
         try:
-            return None if self.stopped else self.waiting.popleft()
+            return None if self.stopped or self.unwritten else self.waiting.popleft()
         except IndexError:
             return None
 
@@ -246,10 +253,13 @@ class Sweep:
     def noted(self, task: Task, reply: Reply) -> Reply:
         """Return the reply after noting what it means for other tasks.
 
-        A refusal holds for other tasks too, and a record that no disk took is printed.
+        A refusal holds for other tasks too. A record that no disk took is printed, and no other
+        task begins.
         """
         if "record" in reply:
             tell(store.canonical(reply["record"]))
+        if reply["status"] == "unwritten":
+            self.unwritten = reply["error"]
         if reply["status"] == "refused":
             self.refused[scope(task.experiment, reply["no_data"])] = reply["error"]
         return reply
