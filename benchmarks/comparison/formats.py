@@ -15,7 +15,13 @@ from contrastbench.benchmarks.comparison.compare import (
 )
 from contrastbench.benchmarks.comparison.controls import over_sets_of
 from contrastbench.benchmarks.comparison.effects import OverSets
-from contrastbench.benchmarks.comparison.markdown import effect_lines, legend, markdown, ranked
+from contrastbench.benchmarks.comparison.markdown import (
+    caution,
+    effect_lines,
+    legend,
+    markdown,
+    ranked,
+)
 from contrastbench.benchmarks.comparison.numbers import p_text, rounded, signed
 from contrastbench.benchmarks.comparison.sight import sight_text, sights
 from contrastbench.benchmarks.comparison.statistics import ALPHA
@@ -61,6 +67,7 @@ def render(
         "",
         *effect_lines(base, over, comparisons),
         "",
+        *caution(comparisons),
     ]
     if not every_test:
         return "\n".join(

@@ -10,7 +10,7 @@ from contrastbench.benchmarks.comparison.effects import Effect, OverSets
 from contrastbench.benchmarks.comparison.numbers import number, p_text, signed
 from contrastbench.benchmarks.comparison.ranks import ranks
 from contrastbench.benchmarks.comparison.standing import Standing, standings
-from contrastbench.benchmarks.comparison.statistics import Ranking
+from contrastbench.benchmarks.comparison.statistics import Ranking, deviation_factor
 from contrastbench.benchmarks.tables.entries import Entry
 from contrastbench.benchmarks.tables.formats import as_table
 from contrastbench.benchmarks.tables.table import Table
@@ -28,6 +28,7 @@ that is seen; no number is enough where folds overlap too much for it.
 Holm: p of the {test} test over all {m} comparisons of this table. Win, loss: Holm p <= {alpha};
 tie: above; untested: no p, or so few pairs that none could be that small; failed: no seed has a
 number."""
+ENOUGH = 5  # pairs, from which on a deviation is known to a factor of three
 VERDICTS = ("win", "tie", "loss", "untested", "failed")
 
 
@@ -109,6 +110,17 @@ def legend(comparisons: list[Comparison], test: str, alpha: float) -> str:
         + " "
         + LEGEND.format(wilcoxon=smallest or "one pair has no p", test=test, m=m, alpha=alpha)
     )
+
+
+def caution(comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """Yield a line on what can be trusted, where some pairs are few."""
+    pairs = [len(one.seeds) for one in comparisons if len(one.seeds) > 1 and not one.control]
+    if pairs and (fewest := min(pairs)) < ENOUGH:
+        yield (
+            f"Few seeds ({fewest}): their deviation may be {deviation_factor(fewest):.1f} times "
+            "the one seen. Trust intervals and corrected p, not the size of an effect."
+        )
+        yield ""
 
 
 def effect_lines(base: str, over: OverSets, comparisons: list[Comparison]) -> Iterator[str]:
@@ -229,6 +241,6 @@ def ranks_text(ranking: Ranking, alpha: float) -> str:
     k, cd, p = len(ranking.ranks), ranking.critical_difference, p_text(ranking.p)
     never = f", more than any two of {k} ranks can differ" if cd >= k - 1 else ""
     return (
-        f"Friedman: chi2({k - 1}) = {ranking.chi2:.2f}, p {'= ' * (p[0] != '<')}{p}. "
+        f"Friedman: chi2({k - 1}) = {ranking.chi2:.2f}, p {'= ' * (p[0] not in '<>')}{p}. "
         f"Nemenyi's critical difference at {alpha}: {cd:.2f}{never}."
     )
