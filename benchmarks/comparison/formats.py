@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from contrastbench.benchmarks.comparison.answer import answer
+from contrastbench.benchmarks.comparison import screen
+from contrastbench.benchmarks.comparison.answer import answer, some
 from contrastbench.benchmarks.comparison.compare import (
     ON_SINGLE_SETS,
     Comparison,
@@ -16,8 +17,9 @@ from contrastbench.benchmarks.comparison.compare import (
 from contrastbench.benchmarks.comparison.controls import over_sets_of
 from contrastbench.benchmarks.comparison.effects import OverSets
 from contrastbench.benchmarks.comparison.markdown import (
+    below_each_other,
     caution,
-    effect_lines,
+    effect_table,
     legend,
     markdown,
     ranked,
@@ -28,11 +30,12 @@ from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.tables import latex
 from contrastbench.benchmarks.tables.entries import entries
-from contrastbench.benchmarks.tables.formats import cell
+from contrastbench.benchmarks.tables.formats import as_table, cell
 from contrastbench.benchmarks.tables.selections import NOTHING_TO_CHOOSE, as_given
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses.errors import UserError, unknown
 
+ALL = "bench compare with --all shows every test, power and ranks."
 FORMATS = ("md", "csv", "latex")
 
 
@@ -44,10 +47,12 @@ def render(
     test: str | None = None,
     alpha: float = ALPHA,
     every_test: bool = False,
+    width: int | None = None,
 ) -> str:
     """The comparison as text: the answer with a line for each row, or every test as well.
 
     Without a test named, the signed-rank test judges over data sets and the t-test on single ones.
+    A width asks for the answer as a terminal of so many columns shows it.
 
     Raises:
         UserError: unknown format, row or test, or no two rows share a seed.
@@ -60,24 +65,40 @@ def render(
     if format_ == "latex":
         return for_papers(table, base, comparisons, test, alpha)
     over = over_sets_of(table, comparisons, alpha, test)
+    said = sentences(table, base, comparisons, over)
+    if width and not every_test:
+        return on_screen(said, f"{table.name} against {base}", over, comparisons, width)
     lines = [
-        cell(sentences(table, base, comparisons, over)),
+        cell(said),
         "",
         f"### {cell(table.name)} against {cell(base)}",
         "",
-        *effect_lines(base, over, comparisons),
+        *as_table(effect_table(over, comparisons)),
         "",
-        *caution(comparisons),
+        *(line for note in caution(comparisons) for line in (note, "")),
     ]
     if not every_test:
-        return "\n".join(
-            [*lines, "bench compare with --all shows every test, power and ranks.", ""]
-        )
+        return "\n".join([*lines, ALL, ""])
     single = test or ON_SINGLE_SETS
     tests = [*markdown(table, comparisons), "", legend(comparisons, single, alpha), ""]
     sight = [cell(sight_text(sights(comparisons))), ""]
     rest = ranked(table, list(entries(table, results)), alpha)
     return "\n".join([*lines, *tests, *sight, *rest, ""])
+
+
+def on_screen(
+    said: str, heading: str, over: OverSets, comparisons: list[Comparison], width: int
+) -> str:
+    """Return the answer and a line for each row, within the width and 25 lines."""
+    rows = effect_table(over, comparisons)
+    if over.decides:
+        heading += f": effect in {over.unit}"
+        rows[0][1] = "Effect"
+    elif not screen.fits(rows, width):
+        rows = below_each_other(comparisons)
+    header = rows[0]
+    drops = [header[-1:], header[3:-2], header[2:3]] if over.decides else []
+    return screen.page(said, heading, rows, drops, ["", *caution(comparisons), ALL], width)
 
 
 def words(
@@ -121,7 +142,7 @@ def settings(table: Table, base: str) -> Iterator[str]:
         own = found.get(base)
         others = [f"{row} at {value}" for row, value in found.items() if value != own]
         if own and others:
-            yield f"Untuned, at unequal temperatures: {base} at {own}, {', '.join(others)}."
+            yield f"Untuned, at unequal temperatures: {base} at {own}, {some(others)}."
 
 
 def temperatures(table: Table) -> dict[str, str]:

@@ -120,21 +120,23 @@ def caution(comparisons: Sequence[Comparison]) -> Iterator[str]:
             f"Few seeds ({fewest}): their deviation may be {deviation_factor(fewest):.1f} times "
             "the one seen. Trust intervals and corrected p, not the size of an effect."
         )
-        yield ""
 
 
-def effect_lines(base: str, over: OverSets, comparisons: list[Comparison]) -> Iterator[str]:
-    """Yield a line for each row: its effect over data sets, or on each of few sets."""
+def effect_table(over: OverSets, comparisons: list[Comparison]) -> list[list[str]]:
+    """Return the cells of each row: its effect over data sets, or on each of few sets."""
     if not over.decides:
-        yield from as_table(difference_cells(comparisons))
-        return
+        return difference_cells(comparisons)
     domains = list(dict.fromkeys(name for one in over.effects for name in one.by_domain))
     level = f"{100 * (1 - over.alpha):g} %"
     header = ["Method", f"Effect, {over.unit}", level, *domains, "Verdict", "On single sets"]
     decided = {row: set_verdicts(count) for row, count in counts(comparisons).items()}
-    yield from as_table(
-        [header, *(effect_cells(one, over, domains, decided[one.row]) for one in over.effects)]
-    )
+    return [header, *(effect_cells(one, over, domains, decided[one.row]) for one in over.effects)]
+
+
+def below_each_other(comparisons: Sequence[Comparison]) -> list[list[str]]:
+    """Return the cells of a line for each difference, where they do not fit side by side."""
+    header = ["Method", "Column", "Difference"]
+    return [header, *([one.row, one.column, difference_text(one)] for one in comparisons)]
 
 
 def effect_cells(one: Effect, over: OverSets, domains: Sequence[str], by_set: str) -> list[str]:

@@ -302,7 +302,7 @@ def test_a_p_says_no_more_digits_than_matter(p: float, shown: str) -> None:
 def test_few_seeds_are_cautioned_in_one_line(
     tmp_path: Path, seeds: int, factor: str | None
 ) -> None:
-    """Of an effect of +80 from three seeds only the sign and the interval can be trusted."""
+    """An effect of +80 from three seeds tells its sign and its interval, not its size."""
     for seed in range(seeds):
         add(tmp_path, "base", "A", seed, [80.0, 81.0])
         add(tmp_path, "new", "A", seed, [84.0 + seed / 100, 85.0])
