@@ -18,7 +18,9 @@ from contrastbench.benchmarks.comparison.controls import over_sets_of
 from contrastbench.benchmarks.comparison.effects import OverSets
 from contrastbench.benchmarks.comparison.markdown import (
     below_each_other,
+    by_method,
     caution,
+    counted,
     effect_table,
     legend,
     markdown,
@@ -90,14 +92,17 @@ def on_screen(
     said: str, heading: str, over: OverSets, comparisons: list[Comparison], width: int
 ) -> str:
     """Return the answer and a line for each row, within the width and 25 lines."""
-    rows = effect_table(over, comparisons)
+    drops: list[list[str]] = []
     if over.decides:
+        rows = effect_table(over, comparisons)
         heading += f": effect in {over.unit}"
         rows[0][1] = "Effect"
-    elif not screen.fits(rows, width):
-        rows = below_each_other(comparisons)
-    header = rows[0]
-    drops = [header[-1:], header[3:-2], header[2:3]] if over.decides else []
+        drops = [rows[0][-1:], rows[0][3:-2], rows[0][2:3]]
+    else:
+        below = [below_each_other(comparisons)] * (len(comparisons) <= screen.ROWS)
+        tables = [effect_table(over, comparisons), *below, by_method(comparisons)]
+        found = (table for table in tables if screen.fits(table, width))
+        rows = next(found, counted(comparisons))
     return screen.page(said, heading, rows, drops, ["", *caution(comparisons), ALL], width)
 
 

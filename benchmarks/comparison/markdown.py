@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import isfinite
 
-from contrastbench.benchmarks.comparison.answer import WORDS
+from contrastbench.benchmarks.comparison.answer import WORDS, some
 from contrastbench.benchmarks.comparison.compare import Comparison, counts
 from contrastbench.benchmarks.comparison.effects import Effect, OverSets
 from contrastbench.benchmarks.comparison.numbers import number, p_text, signed
@@ -29,6 +29,7 @@ Holm: p of the {test} test over all {m} comparisons of this table. Win, loss: Ho
 tie: above; untested: no p, or so few pairs that none could be that small; failed: no seed has a
 number."""
 ENOUGH = 5  # pairs, from which on a deviation is known to a factor of three
+DECIDED = ("win", "loss")
 VERDICTS = ("win", "tie", "loss", "untested", "failed")
 
 
@@ -139,6 +140,30 @@ def below_each_other(comparisons: Sequence[Comparison]) -> list[list[str]]:
     return [header, *([one.row, one.column, difference_text(one)] for one in comparisons)]
 
 
+def by_method(comparisons: Sequence[Comparison]) -> list[list[str]]:
+    """Return the cells of a line for each method, with the columns where it is decided."""
+    columns: dict[tuple[str, str], list[str]] = {}
+    for one in comparisons:
+        columns.setdefault((one.row, one.verdict), []).append(one.column)
+    cells = (
+        [
+            row,
+            *(some(columns.get((row, verdict), [])) or "-" for verdict in DECIDED),
+            set_verdicts(count, [name for name in VERDICTS if name not in DECIDED]),
+        ]
+        for row, count in counts(comparisons).items()
+    )
+    return [["Method", "Better on", "Worse on", "Others"], *cells]
+
+
+def counted(comparisons: Sequence[Comparison]) -> list[list[str]]:
+    """Return the cells of a line for each method, with the number of columns by verdict."""
+    rows = counts(comparisons)
+    there = [name for name in VERDICTS if any(count[name] for count in rows.values())]
+    header = ["Method", *(WORDS.get(name, name) for name in there)]
+    return [header, *([row, *(str(count[name]) for name in there)] for row, count in rows.items())]
+
+
 def effect_cells(one: Effect, over: OverSets, domains: Sequence[str], by_set: str) -> list[str]:
     """One row's effect in numbers and words."""
     digits = 0 if over.gains else 1
@@ -183,14 +208,14 @@ def difference_text(one: Comparison) -> str:
     return f"{signed(one.difference, 2)}{width}, {verdict}"
 
 
-def set_verdicts(count: Counter[str]) -> str:
+def set_verdicts(count: Counter[str], verdicts: Sequence[str] = VERDICTS) -> str:
     """Return how many single sets have which verdict.
 
     >>> set_verdicts(Counter({"win": 1, "tie": 3}))
     '1 better, 3 undecided'
     """
     words = {**WORDS, "untested": "untested"}
-    return ", ".join(f"{count[name]} {words[name]}" for name in VERDICTS if count[name])
+    return ", ".join(f"{count[name]} {words[name]}" for name in verdicts if count[name])
 
 
 def ranked(table: Table, lines: list[list[Entry]], alpha: float) -> Iterator[str]:

@@ -11,6 +11,7 @@ from contrastbench.losses.errors import printable
 LINES = 25
 NARROWEST = 40
 GAP = "  "
+ROWS = 12  # of a table that most answers leave room for
 FEWEST = 3  # lines of a table: its header, a row, and the number of others
 Drops = Sequence[Sequence[str]]
 Cells = Sequence[Sequence[str]]  # the first line is the header

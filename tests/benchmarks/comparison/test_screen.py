@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from contrastbench.benchmarks.comparison import screen
+from contrastbench.benchmarks.comparison.compare import Comparison
 from contrastbench.benchmarks.comparison.formats import render
+from contrastbench.benchmarks.comparison.markdown import by_method
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses import LOSSES
 from made_records import made
@@ -66,6 +68,34 @@ def test_differences_that_do_not_fit_side_by_side_stand_below_each_other(filled:
     lines = render(wide, filled, "md", width=60).splitlines()
     assert [line.split()[:2] for line in lines if line.startswith(f"{NAMES[0]} ")] == [
         [NAMES[0], name] for name in SETS[:5]
+    ]
+
+
+def test_many_differences_are_one_line_a_method(filled: Path) -> None:
+    wide = table(5, NAMES[:4])
+    lines = render(wide, filled, "md", width=60).splitlines()
+    (header,) = [line for line in lines if line.startswith("Method")]
+    assert "Better on" in header
+    found = [line.split() for line in lines if line.startswith(tuple(NAMES[:4]))]
+    assert found == [[name, "-", "-", "5", "undecided"] for name in NAMES[:4]]
+
+
+def test_long_names_of_methods_and_sets_leave_room_for_numbers(filled: Path) -> None:
+    wide = table(5, NAMES[:4])
+    rows = [row.model_copy(update={"name": f"{row.name}, a long name"}) for row in wide.rows]
+    named = wide.model_copy(update={"rows": rows})
+    lines = render(named, filled, "md", width=40).splitlines()
+    (header,) = [line for line in lines if line.startswith("Method")]
+    assert header.split() == ["Method", "undecided"], "a verdict that no method has takes no room"
+    assert any(line.split("  ")[-1] == "5" for line in lines)
+
+
+def test_a_method_names_the_sets_that_are_decided() -> None:
+    places = [("A", "win"), ("B", "loss"), ("C", "tie"), ("D", "win"), ("E", "failed")]
+    some = [Comparison("new", name, "graph", verdict=verdict) for name, verdict in places]
+    assert by_method(some) == [
+        ["Method", "Better on", "Worse on", "Others"],
+        ["new", "A, D", "B", "1 undecided, 1 failed"],
     ]
 
 
