@@ -18,9 +18,11 @@ from contrastbench.benchmarks.comparison.controls import over_sets_of
 from contrastbench.benchmarks.comparison.effects import OverSets
 from contrastbench.benchmarks.comparison.markdown import (
     below_each_other,
+    brief_difference,
     by_method,
     caution,
     counted,
+    difference_cells,
     effect_table,
     legend,
     markdown,
@@ -100,9 +102,11 @@ def on_screen(
         drops = [rows[0][-1:], rows[0][3:-2], rows[0][2:3]]
     else:
         below = [below_each_other(comparisons)] * (len(comparisons) <= screen.ROWS)
-        tables = [effect_table(over, comparisons), *below, by_method(comparisons)]
-        found = (table for table in tables if screen.fits(table, width))
+        brief = difference_cells(comparisons, brief_difference)
+        shapes = [effect_table(over, comparisons), *below, brief, by_method(comparisons)]
+        found = (table for table in shapes if screen.fits(table, width))
         rows = next(found, counted(comparisons))
+        heading += " (* is decided)" * (rows is brief)
     return screen.page(said, heading, rows, drops, ["", *caution(comparisons), ALL], width)
 
 

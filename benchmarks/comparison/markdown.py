@@ -1,7 +1,7 @@
 """A comparison for people to read: each place, methods over data sets, ranks."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 
 from contrastbench.benchmarks.comparison.answer import WORDS, some
@@ -126,7 +126,7 @@ def caution(comparisons: Sequence[Comparison]) -> Iterator[str]:
 def effect_table(over: OverSets, comparisons: list[Comparison]) -> list[list[str]]:
     """Return the cells of each row: its effect over data sets, or on each of few sets."""
     if not over.decides:
-        return difference_cells(comparisons)
+        return difference_cells(comparisons, difference_text)
     domains = list(dict.fromkeys(name for one in over.effects for name in one.by_domain))
     level = f"{100 * (1 - over.alpha):g} %"
     header = ["Method", f"Effect, {over.unit}", level, *domains, "Verdict", "On single sets"]
@@ -182,11 +182,13 @@ def effect_cells(one: Effect, over: OverSets, domains: Sequence[str], by_set: st
     ]
 
 
-def difference_cells(comparisons: Sequence[Comparison]) -> list[list[str]]:
-    """Return a row's differences by data set, with half intervals and verdicts."""
+def difference_cells(
+    comparisons: Sequence[Comparison], text: Callable[[Comparison], str]
+) -> list[list[str]]:
+    """Return a row's differences by data set in the words of a function of each."""
     columns = list(dict.fromkeys(one.column for one in comparisons))
     rows = dict.fromkeys(one.row for one in comparisons)
-    found = {(one.row, one.column): difference_text(one) for one in comparisons}
+    found = {(one.row, one.column): text(one) for one in comparisons}
     return [
         ["Method", *columns],
         *([row, *(found.get((row, column), "-") for column in columns)] for row in rows),
@@ -206,6 +208,18 @@ def difference_text(one: Comparison) -> str:
         return verdict
     width = "" if one.half_width is None else f" ± {one.half_width:.2f}"
     return f"{signed(one.difference, 2)}{width}, {verdict}"
+
+
+def brief_difference(one: Comparison) -> str:
+    """Return a difference with half of its interval, and a star where it is decided.
+
+    >>> brief_difference(Comparison("new", "A", "graph", difference=2.5, verdict="win"))
+    '+2.50*'
+    """
+    if one.difference is None:
+        return WORDS.get(one.verdict, one.verdict)
+    width = "" if one.half_width is None else f" ± {one.half_width:.2f}"
+    return f"{signed(one.difference, 2)}{width}{'*' * (one.verdict in DECIDED)}"
 
 
 def set_verdicts(count: Counter[str], verdicts: Sequence[str] = VERDICTS) -> str:

@@ -10,6 +10,7 @@ from contrastbench.losses.errors import printable
 
 LINES = 25
 NARROWEST = 40
+LONG_NAME = 24
 GAP = "  "
 ROWS = 12  # of a table that most answers leave room for
 FEWEST = 3  # lines of a table: its header, a row, and the number of others
@@ -71,8 +72,9 @@ def fitted(rows: Cells, wide: int, drops: Drops) -> list[str]:
 
 
 def fits(rows: Cells, wide: int) -> bool:
-    """Return whether a table fits with all its columns."""
-    return total(plain(rows)) <= wide
+    """Return whether a table fits with all its columns; a long name may be cut."""
+    names = [[shorter(row[0], LONG_NAME), *row[1:]] for row in plain(rows)]
+    return total(names) <= wide
 
 
 def plain(rows: Cells) -> list[list[str]]:

@@ -7,7 +7,7 @@ import pytest
 from contrastbench.benchmarks.comparison import screen
 from contrastbench.benchmarks.comparison.compare import Comparison
 from contrastbench.benchmarks.comparison.formats import render
-from contrastbench.benchmarks.comparison.markdown import by_method
+from contrastbench.benchmarks.comparison.markdown import brief_difference, by_method
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses import LOSSES
 from made_records import made
@@ -88,6 +88,26 @@ def test_long_names_of_methods_and_sets_leave_room_for_numbers(filled: Path) -> 
     (header,) = [line for line in lines if line.startswith("Method")]
     assert header.split() == ["Method", "undecided"], "a verdict that no method has takes no room"
     assert any(line.split("  ")[-1] == "5" for line in lines)
+
+
+def test_differences_without_verdicts_are_narrower(filled: Path) -> None:
+    """Two sets and many methods fit 60 columns with their numbers."""
+    lines = render(table(2, NAMES[:8]), filled, "md", width=50).splitlines()
+    assert "wide against infonce (* is decided)" in lines
+    found = [line for line in lines if line.startswith(tuple(NAMES[:8]))]
+    assert len(found) == 8
+    assert all(line.count(" ± ") == 2 and "undecided" not in line for line in found)
+
+
+def test_a_decided_difference_has_a_star() -> None:
+    known = {"difference": 1.5, "half_width": 1.0}
+    texts = [
+        brief_difference(Comparison("new", "A", "graph", verdict=verdict, **known))
+        for verdict in ("win", "loss", "tie")
+    ]
+    assert texts == ["+1.50 ± 1.00*", "+1.50 ± 1.00*", "+1.50 ± 1.00"]
+    failed = Comparison("new", "A", "graph", verdict="failed", failure="diverged")
+    assert brief_difference(failed) == "failed"
 
 
 def test_a_method_names_the_sets_that_are_decided() -> None:
