@@ -2,6 +2,7 @@
 
 import sys
 import time
+from contextlib import suppress
 from types import TracebackType
 
 from tqdm import tqdm
@@ -55,7 +56,8 @@ class Progress:
 
     def write(self, text: str) -> None:
         """A line that stays: above the bar, or in the log."""
-        tqdm.write(printable(text), file=sys.stderr)
+        with suppress(OSError):  # a log on a full disk costs no training
+            tqdm.write(printable(text), file=sys.stderr)
 
     def line(self, note: str) -> None:
         """Off a terminal: a line, if it is time for one."""

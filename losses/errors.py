@@ -4,7 +4,7 @@ import difflib
 import signal
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from typing import IO
 
 LONGEST = 2000  # characters of an error
@@ -38,8 +38,12 @@ def shortened(line: str) -> str:
 
 
 def tell(line: str, stream: IO[str] | None = None) -> None:
-    """Print a line on the stream, by default standard error; it cannot command a terminal."""
-    print(printable(line), file=stream or sys.stderr, flush=True)
+    """Print a line on the stream, by default standard error; it cannot command a terminal.
+
+    A log on a full disk costs no training: standard error may fail.
+    """
+    with suppress(OSError) if stream is None else nullcontext():
+        print(printable(line), file=stream or sys.stderr, flush=True)
 
 
 def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> UserError:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -70,6 +70,32 @@ def weighted(name: str, weight: float) -> str:
     '2*dar'
     """
     return name if weight == 1 else f"{weight!r}".removesuffix(".0") + f"*{name}"
+
+
+def with_terms(name: str, change: Callable[[str], str]) -> str:
+    """Return the name of a loss or a sum after a change to the name of each term.
+
+    >>> with_terms("infonce + 0.5*dar", str.upper)
+    'INFONCE + 0.5*DAR'
+    """
+    if not is_sum(name):
+        return change(name)
+    return " + ".join(weighted(change(term), weight) for weight, term in split_sum(name))
+
+
+def absolute(name: str) -> str:
+    """Return the name of a loss with absolute paths, which hold in any folder.
+
+    A sum stays as it is where its files' folder has a character of sums in its name.
+    """
+
+    def placed(term: str) -> str:
+        own = file_and_class(term)
+        return f"{own[0].absolute()}:{own[1]}" if own else term
+
+    if is_sum(name) and set("+*") & set(str(Path.cwd())):
+        return name
+    return with_terms(name, placed)
 
 
 def prefixes(titles: Iterable[Title]) -> list[str]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contrastbench.losses.errors import UserError, unknown, users_code
-from contrastbench.losses.expression import file_and_class, is_sum, split_sum, weighted
+from contrastbench.losses.expression import file_and_class, with_terms
 from contrastbench.losses.source import Sources
 
 if TYPE_CHECKING:
@@ -185,9 +185,7 @@ def portable(name: str, sources: Sources) -> tuple[str, dict[str, str]]:
         own = file_and_class(term)
         return f"{own[0].absolute().relative_to(folder).as_posix()}:{own[1]}" if own else term
 
-    if not is_sum(name):
-        return within(name), files
-    return " + ".join(weighted(within(term), weight) for weight, term in split_sum(name)), files
+    return with_terms(name, within), files
 
 
 def source_files(kind: type) -> Iterator[str]:

@@ -29,8 +29,8 @@ def records(
     """Return a row for each record, including failed runs.
 
     Columns: domain, dataset, loss, seed, status, main and score (the metric that tables show, in
-    percent), then metrics.*, params.* and recipe.*, then seconds, peak_memory_mib, device, commit,
-    version, data_hash, key and error.
+    percent), then metrics.*, params.*, learned.* (the last values of the loss's own parameters) and
+    recipe.*, then seconds, peak_memory_mib, device, commit, version, data_hash, key and error.
 
     Args:
         source: a folder of results, or what `run` has returned.
@@ -46,10 +46,11 @@ def records(
         source = (record for _, record in reading.everything(Path(source)))
     rows = [as_row(record) for record in source if record["seed"] not in but]
     names = {name for row in rows for name in row}
-    wide = [sorted(n for n in names if n.startswith(p)) for p in ("metrics.", "params.", "recipe.")]
+    wide = [sorted(n for n in names if n.startswith(f"{part}.")) for part in WIDE]
     return pandas.DataFrame(rows, columns=[*FIRST, *(n for some in wide for n in some), *LAST])
 
 
+WIDE = ("metrics", "params", "learned", "recipe")
 FIRST = ("domain", "dataset", "loss", "seed", "status", "main", "score")
 LAST = ("seconds", "peak_memory_mib", "device", "commit", "version", "data_hash", "key", "error")
 
@@ -65,7 +66,8 @@ def as_row(record: Record) -> dict[str, Any]:
         "error": record["details"].get("error"),
     }
     own = {name: record.get(name) for name in (*FIRST, *LAST)}
-    parts = {"metrics": metrics, "params": record["params"], "recipe": record["recipe"]}
+    groups = (metrics, record["params"], record["details"].get("learned", {}), record["recipe"])
+    parts = dict(zip(WIDE, groups, strict=True))
     flat = {f"{part}.{name}": v for part, some in parts.items() for name, v in some.items()}
     return {**own, **made, **flat}
 

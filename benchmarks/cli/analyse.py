@@ -161,7 +161,9 @@ def heatmap(
     loss: Loss,
     grid: Annotated[list[str], typer.Option(help="Parameter with values KEY=V1,V2,...; give two.")],
     dataset: opt.Dataset = None,
-    seeds: Annotated[str, typer.Option(help="Seeds to average, such as 0-4 or 0,2,5.")] = "0",
+    seeds: Annotated[
+        str, typer.Option("--seeds", "--seed", help="Seeds to average, such as 0-4 or 0,2,5.")
+    ] = "0",
     set_: Set = None,
     recipe: opt.Recipe = None,
     tiny: opt.Tiny = False,
@@ -218,7 +220,9 @@ def learning_curve(
     loss: Losses,
     dataset: opt.Dataset = None,
     every: Annotated[int, typer.Option(min=1, help="Number of epochs between two scores.")] = 1,
-    seeds: Annotated[str, typer.Option(help="Seeds, such as 0-4 or 0,2,5.")] = "0",
+    seeds: Annotated[
+        str, typer.Option("--seeds", "--seed", help="Seeds, such as 0-4 or 0,2,5.")
+    ] = "0",
     set_: Set = None,
     recipe: opt.Recipe = None,
     tiny: opt.Tiny = False,
@@ -271,7 +275,9 @@ def consistency(
     neighbours: Annotated[
         str, typer.Option(help="Numbers of neighbours of the classifiers; the paper names none.")
     ] = ("1,3,5,15"),
-    seeds: Annotated[str, typer.Option(help="Seeds, such as 0-4 or 0,2,5.")] = "0-4",
+    seeds: Annotated[
+        str, typer.Option("--seeds", "--seed", help="Seeds, such as 0-4 or 0,2,5.")
+    ] = "0-4",
     set_: Set = None,
     tiny: opt.Tiny = False,
     device: opt.Device = "auto",

@@ -4,6 +4,7 @@ Every command stands in a module of this room.
 """
 
 import inspect
+import io
 import sys
 import warnings
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from contrastbench.benchmarks.cli import (
     tables,
 )
 from contrastbench.benchmarks.cli.output import say, show
+from contrastbench.benchmarks.records.files import FULL
 from contrastbench.benchmarks.running import launch
 from contrastbench.benchmarks.running.interruption import TERMINATED, end_on_sigterm
 from contrastbench.benchmarks.running.provenance import provenance
@@ -100,6 +102,14 @@ def usage(error: Exception) -> str:
     return f"{message.rstrip('.')}: {choices}" if missing and choices else message
 
 
+def unusable(error: OSError) -> str:
+    """Return which file cannot be used, or that the output cannot be written."""
+    if error.filename is None:
+        sys.stdout = io.StringIO()  # Python flushes it at its end
+        return f"cannot write the output ({error.strerror}): make room"
+    return f"cannot use {error.filename} ({error.strerror}): name another"
+
+
 def main() -> None:
     """Run the command line; a user's mistake is one line on standard error and exit code 2."""
     with launch.ended_at_once():
@@ -121,10 +131,10 @@ def answer() -> NoReturn:
         code = 1
         tell(f"bench: there is too little memory ({cause(error)})")
     except OSError as error:
-        if error.filename is None:  # not of a file that somebody has named
+        if error.filename is None and error.errno not in FULL:  # of no file that somebody named
             raise
         code = 2
-        tell(f"bench: cannot use {error.filename} ({error.strerror}): name another")
+        tell(f"bench: {unusable(error)}")
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except SystemExit as stop:

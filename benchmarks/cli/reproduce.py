@@ -1,6 +1,8 @@
 """`bench reproduce`: a record run again, its numbers beside the recorded ones."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
@@ -85,11 +87,11 @@ def lines(outcome: Outcome) -> Iterator[str]:
         yield f"  now {outcome.again['status']}: {outcome.again['details'].get('error')}"
     if outcome.values:
         yield f"  {'value':32} {'recorded':>22} {'again':>22} {'limit':>8}"
-        yield from map(row, outcome.values)
+        yield from rows(outcome.values)
         yield from limits(outcome)
     if outcome.circumstances:
         yield "made with:"
-        yield from map(change, outcome.circumstances)
+        yield from changes(outcome.circumstances)
 
 
 def answer(outcome: Outcome) -> str:
@@ -103,15 +105,27 @@ def answer(outcome: Outcome) -> str:
     return "NOT within what two machines may differ by"
 
 
+def rows(values: Sequence[Difference]) -> Iterator[str]:
+    """Yield a line for each value that differs; of a list the first and how many more."""
+    for _, group in groupby(values, key=lambda value: re.sub(r"\.\d+$", "", value.name)):
+        first, *more = group
+        yield row(first) + f"  and {len(more)} more" * bool(more)
+
+
 def row(value: Difference) -> str:
     """Return the line of a value that differs."""
     limit = "" if value.limit is None else f"{value.limit:.4g}"
     return f"  {value.name:32} {shown(value.recorded):>22} {shown(value.again):>22} {limit:>8}"
 
 
-def change(value: Difference) -> str:
-    """Return the line of a circumstance that differs."""
-    return f"  {value.name}: {shown(value.recorded)}, now {shown(value.again)}"
+def changes(circumstances: Sequence[Difference]) -> Iterator[str]:
+    """Yield a line for each circumstance that differs, and one for those of no record."""
+    lacking = [one.name for one in circumstances if one.recorded is None]
+    for one in circumstances:
+        if one.recorded is not None:
+            yield f"  {one.name}: {shown(one.recorded)}, now {shown(one.again)}"
+    if lacking:
+        yield f"  not in the record: {', '.join(lacking)}"
 
 
 def limits(outcome: Outcome) -> Iterator[str]:

@@ -1,9 +1,10 @@
 """The command `bench run`: train one loss in one domain and keep a record for each seed."""
 
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -97,7 +98,11 @@ def run(
                 if json_:
                     give(record, output)
                 else:
-                    say(describe(record, path, cell_of(record) in kept))
+                    for line in (
+                        describe(record, path, cell_of(record) in kept),
+                        *learned_lines(record),
+                    ):
+                        say(line)
             if ranks.size() > 1 and record["status"] not in store.FINAL:
                 break  # the other ranks have ended
     if not json_ and len(done) > 1:
@@ -113,6 +118,30 @@ def describe(record: "Record", path: Path, kept: bool = False) -> str:
         return f"{cell}: {record['status']}, {record['details']['error']} ({'kept, ' * kept}{path})"
     numbers = ", ".join(f"{name} {value:.2f}" for name, value in record["metrics"].items())
     return f"{cell}: {numbers} ({'kept, ' * kept}{record['seconds']:.1f} s, {path})"
+
+
+def learned_lines(record: "Record") -> Iterator[str]:
+    """Yield a line with the values that the loss has learned, if it learns any."""
+    if values := record["details"].get("learned"):
+        yield f"  learned: {learned_text(values)}"
+
+
+def learned_text(values: Mapping[str, Any]) -> str:
+    """Return learned values in words.
+
+    >>> learned_text({"t": 0.123456, "weights": [1.0, 2.0], "proxies": {"shape": [6, 32]}})
+    't 0.1235, weights [1, 2], proxies 6 x 32'
+    """
+    return ", ".join(f"{name} {shown(found)}" for name, found in values.items())
+
+
+def shown(found: Any) -> str:
+    """Return one learned value in four digits."""
+    if isinstance(found, dict):
+        return " x ".join(map(str, found.get("shape", ()))) or "a number out of bounds"
+    if isinstance(found, list):
+        return f"[{', '.join(map(shown, found))}]"
+    return f"{found:.4g}" if isinstance(found, float | int) else str(found)
 
 
 def summary(done: "list[Record]") -> str:

@@ -66,7 +66,7 @@ def sweep(
     options = Options(results, data_root, device, deterministic=deterministic, tf32=tf32)
     if slurm:
         settings = parse_pairs("--slurm", slurm, read=str)
-        for line in on_slurm(what, plan.table.name, results, workers, per_device, settings):
+        for line in on_slurm(plan.table.name, results, workers, per_device, settings):
             say(line)
         return
     failed, refused = False, None
@@ -83,7 +83,6 @@ def sweep(
 
 
 def on_slurm(
-    what: str,
     name: str,
     results: Path,
     workers: int,
@@ -102,15 +101,26 @@ def on_slurm(
         raise UserError(f"--slurm print={printed}: give true or false")
     if per_device and "cpus-per-task" not in map(slurm.option, settings):
         raise UserError("--jobs-per-device with --slurm: give --slurm cpus_per_task=N, the cores")
-    words, logs = slurm.without(sys.argv[1:], "--slurm"), results / "slurm"
-    text = slurm.script(words, f"sweep-{name}", logs, workers, settings)
+    words, logs = slurm.without(sys.argv[1:], "--slurm"), results / slurm.LOGS
+    text = slurm.script(words, slurm.job_name(name), logs, workers, settings)
     if printed == "true":
         yield from text.rstrip().split("\n")
         return
     job = slurm.submit(text)
     yield f"job {job} is submitted; its logs: {logs}/{job}_*.log"
-    yield f"next: squeue --job={job}; then bench plan {shlex.quote(what)} says what is left,"
-    yield "and this same command, with --slurm or without, goes on with it"
+    yield f"next: {shlex.join(['bench', 'plan', *plan_words(words[1:])])}"
+    yield "says why jobs wait and what is left; this same command, with --slurm or without,"
+    yield "goes on with it"
+
+
+def plan_words(words: list[str]) -> list[str]:
+    """Return the words of `bench plan` for the cells of `bench sweep` with these words."""
+    from contrastbench.benchmarks.sweeps.slurm import without
+
+    for name in ("--jobs", "--jobs-per-device", "--data-root", "--device"):
+        words = without(words, name)
+    switches = ("check", "no-check", "deterministic", "no-deterministic", "tf32", "no-tf32")
+    return [word for word in words if word.removeprefix("--") not in switches]
 
 
 def check(
@@ -171,10 +181,12 @@ def plan(
     """List what is done, missing or failed, and forecast the rest.
 
     With --device, records of that device give the times. Without such records the forecast is a
-    lower bound: it counts only the matrix products of the recipe.
+    lower bound: it counts only the matrix products of the recipe. Where jobs were submitted to
+    Slurm, it says why they wait.
 
     Example: bench plan adnce-table5 --only column=PROTEINS
     """
+    from contrastbench.benchmarks.sweeps import queue, slurm
     from contrastbench.benchmarks.sweeps.costs import Costs
     from contrastbench.benchmarks.sweeps.plan import lines, make_plan
 
@@ -192,6 +204,9 @@ def plan(
         say(line)
     if device is not None:
         say(f"estimates: products of the recipe's steps, at {known.source}; a lower bound")
+    if (results / slurm.LOGS).is_dir():
+        for line in queue.lines(slurm.job_name(made.table.name)):
+            say(line)
 
 
 def merge(

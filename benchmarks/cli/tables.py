@@ -106,17 +106,18 @@ def compare(
 ) -> None:
     """Compare a table's rows with a baseline row.
 
-    The output begins with controls, the effect of each row over data sets, and its verdict.
+    The output begins with controls, the effect of each row over data sets, and its verdict. A
+    terminal shows at most 25 lines of its width; a file gets Markdown with all rows.
 
     Example: bench compare adnce-table5 --baseline ADNCE
     """
-    from contrastbench.benchmarks.comparison import formats
+    from contrastbench.benchmarks.comparison import formats, screen
     from contrastbench.benchmarks.tables import selections
     from contrastbench.benchmarks.tables.load import load
 
     joined = load(name, losses=parse_losses(loss or [], {}))
     chosen = selections.resolve(joined, selection, results)
-    show(formats.render(chosen, results, format_, baseline, test, alpha, all_))
+    show(formats.render(chosen, results, format_, baseline, test, alpha, all_, screen.width()))
 
 
 @one_moment()

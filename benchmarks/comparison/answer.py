@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from contrastbench.benchmarks.comparison.compare import NO_BASE, Comparison, counts
 from contrastbench.benchmarks.comparison.effects import COPY, FEW, Effect, OverSets, least_seen
 
+MOST = 4  # names in one list of the answer
 WORDS = {"win": "better", "loss": "worse", "tie": "undecided", "failed": "failed"}  # of one set
 
 
@@ -17,6 +18,17 @@ def answer(
     return " ".join(filter(None, [*parts, by_set(base, comparisons, over)]))
 
 
+def some(names: Sequence[str]) -> str:
+    """Return names in a sentence, of many the first ones; the rows below have them all.
+
+    >>> some(["a", "b"]), some(list("abcdef"))
+    ('a, b', 'a, b, c and 3 more')
+    """
+    if len(names) <= MOST:
+        return ", ".join(names)
+    return f"{', '.join(names[: MOST - 1])} and {len(names) - MOST + 1} more"
+
+
 def of_row(row: str, base: str, comparisons: Sequence[Comparison], over: OverSets) -> str:
     """Return the verdict on one row over data sets, and where it is better or worse."""
     mine = [one for one in comparisons if one.row == row]
@@ -27,7 +39,7 @@ def of_row(row: str, base: str, comparisons: Sequence[Comparison], over: OverSet
     for verdict in ("win", "loss", "failed"):
         there = [one for one in mine if one.verdict == verdict]
         if there:
-            found.append(f"{WORDS[verdict]} on {', '.join(map(column_text, there))}")
+            found.append(f"{WORDS[verdict]} on {some(list(map(column_text, there)))}")
     if not found:
         found.append(f"no difference from {base} is decided")
     return f"{row} on {len(mine)} of {sets_text(comparisons)}: {', '.join(found)}."
@@ -99,14 +111,10 @@ def over_sets_text(base: str, over: OverSets) -> str:
     undecided = [one.row for one in rows if one.verdict == "undecided"]
     parts = [
         f"Over {over.sets} data sets ({over.test.name}, Holm) "
-        + (
-            f"better than {base}: {', '.join(better)}"
-            if better
-            else f"no loss is better than {base}"
-        ),
-        *[f"worse: {', '.join(worse)}"] * bool(worse),
-        *[f"equal within {over.margin:g} {over.unit}: {', '.join(equal)}"] * bool(equal),
-        *[f"undecided: {', '.join(undecided)}"] * bool(undecided),
+        + (f"better than {base}: {some(better)}" if better else f"no loss is better than {base}"),
+        *[f"worse: {some(worse)}"] * bool(worse),
+        *[f"equal within {over.margin:g} {over.unit}: {some(equal)}"] * bool(equal),
+        *[f"undecided: {some(undecided)}"] * bool(undecided),
     ]
     return " ".join(filter(None, (f"{'; '.join(parts)}.", seen_text(over), left_out_text(over))))
 
@@ -115,8 +123,8 @@ def left_out_text(over: OverSets) -> str:
     """Name the data sets that do not count."""
     if not over.left_out:
         return ""
-    names = ", ".join(dataset for _, dataset in over.left_out)
-    return f"Training gains nothing clear on {names}: these do not count."
+    names = [dataset for _, dataset in over.left_out]
+    return f"Training gains nothing clear on {some(names)}: these do not count."
 
 
 def seen_text(over: OverSets) -> str:
@@ -156,7 +164,7 @@ def by_set(base: str, comparisons: list[Comparison], over: OverSets | None = Non
         words: list(rows_with(rows, verdict))
         for words, verdict in ((f"better than {base}", "win"), (f"worse than {base}", "loss"))
     }
-    parts = [f"{words}: {', '.join(those)}" for words, those in found.items() if those]
+    parts = [f"{words}: {some(those)}" for words, those in found.items() if those]
     tested = sum(one.holm is not None for one in comparisons if not one.control)
     basis = f"({tested} test{'s' * (tested != 1)}, Holm)"
     if parts:
@@ -174,7 +182,7 @@ def failed_text(base: str, comparisons: list[Comparison]) -> Iterator[str]:
     without = list(dict.fromkeys(one.column for one in comparisons if one.why.startswith(NO_BASE)))
     rows += [f"{base} ({', '.join(without)})"] * bool(without)
     if rows:
-        yield f"Failed: {', '.join(rows)}."
+        yield f"Failed: {some(rows)}."
 
 
 def rows_with(comparisons: list[Comparison], verdict: str) -> Iterator[str]:

@@ -348,7 +348,7 @@ def verdict(
     )
 
 
-def counts(comparisons: list[Comparison]) -> dict[str, Counter[str]]:
+def counts(comparisons: Sequence[Comparison]) -> dict[str, Counter[str]]:
     """Verdicts of each row."""
     rows: dict[str, Counter[str]] = {}
     for comparison in comparisons:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from contrastbench.benchmarks.comparison.answer import answer
+from contrastbench.benchmarks.comparison import screen
+from contrastbench.benchmarks.comparison.answer import answer, some
 from contrastbench.benchmarks.comparison.compare import (
     ON_SINGLE_SETS,
     Comparison,
@@ -15,18 +16,30 @@ from contrastbench.benchmarks.comparison.compare import (
 )
 from contrastbench.benchmarks.comparison.controls import over_sets_of
 from contrastbench.benchmarks.comparison.effects import OverSets
-from contrastbench.benchmarks.comparison.markdown import effect_lines, legend, markdown, ranked
+from contrastbench.benchmarks.comparison.markdown import (
+    below_each_other,
+    brief_difference,
+    by_method,
+    caution,
+    counted,
+    difference_cells,
+    effect_table,
+    legend,
+    markdown,
+    ranked,
+)
 from contrastbench.benchmarks.comparison.numbers import p_text, rounded, signed
 from contrastbench.benchmarks.comparison.sight import sight_text, sights
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.tables import latex
 from contrastbench.benchmarks.tables.entries import entries
-from contrastbench.benchmarks.tables.formats import cell
+from contrastbench.benchmarks.tables.formats import as_table, cell
 from contrastbench.benchmarks.tables.selections import NOTHING_TO_CHOOSE, as_given
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses.errors import UserError, unknown
 
+ALL = "bench compare with --all shows every test, power and ranks."
 FORMATS = ("md", "csv", "latex")
 
 
@@ -38,10 +51,12 @@ def render(
     test: str | None = None,
     alpha: float = ALPHA,
     every_test: bool = False,
+    width: int | None = None,
 ) -> str:
     """The comparison as text: the answer with a line for each row, or every test as well.
 
     Without a test named, the signed-rank test judges over data sets and the t-test on single ones.
+    A width asks for the answer as a terminal of so many columns shows it.
 
     Raises:
         UserError: unknown format, row or test, or no two rows share a seed.
@@ -54,23 +69,45 @@ def render(
     if format_ == "latex":
         return for_papers(table, base, comparisons, test, alpha)
     over = over_sets_of(table, comparisons, alpha, test)
+    said = sentences(table, base, comparisons, over)
+    if width and not every_test:
+        return on_screen(said, f"{table.name} against {base}", over, comparisons, width)
     lines = [
-        cell(sentences(table, base, comparisons, over)),
+        cell(said),
         "",
         f"### {cell(table.name)} against {cell(base)}",
         "",
-        *effect_lines(base, over, comparisons),
+        *as_table(effect_table(over, comparisons)),
         "",
+        *(line for note in caution(comparisons) for line in (note, "")),
     ]
     if not every_test:
-        return "\n".join(
-            [*lines, "bench compare with --all shows every test, power and ranks.", ""]
-        )
+        return "\n".join([*lines, ALL, ""])
     single = test or ON_SINGLE_SETS
     tests = [*markdown(table, comparisons), "", legend(comparisons, single, alpha), ""]
     sight = [cell(sight_text(sights(comparisons))), ""]
     rest = ranked(table, list(entries(table, results)), alpha)
     return "\n".join([*lines, *tests, *sight, *rest, ""])
+
+
+def on_screen(
+    said: str, heading: str, over: OverSets, comparisons: list[Comparison], width: int
+) -> str:
+    """Return the answer and a line for each row, within the width and 25 lines."""
+    drops: list[list[str]] = []
+    if over.decides:
+        rows = effect_table(over, comparisons)
+        heading += f": effect in {over.unit}"
+        rows[0][1] = "Effect"
+        drops = [rows[0][-1:], rows[0][3:-2], rows[0][2:3]]
+    else:
+        below = [below_each_other(comparisons)] * (len(comparisons) <= screen.ROWS)
+        brief = difference_cells(comparisons, brief_difference)
+        shapes = [effect_table(over, comparisons), *below, brief, by_method(comparisons)]
+        found = (table for table in shapes if screen.fits(table, width))
+        rows = next(found, counted(comparisons))
+        heading += " (* is decided)" * (rows is brief)
+    return screen.page(said, heading, rows, drops, ["", *caution(comparisons), ALL], width)
 
 
 def words(
@@ -114,7 +151,7 @@ def settings(table: Table, base: str) -> Iterator[str]:
         own = found.get(base)
         others = [f"{row} at {value}" for row, value in found.items() if value != own]
         if own and others:
-            yield f"Untuned, at unequal temperatures: {base} at {own}, {', '.join(others)}."
+            yield f"Untuned, at unequal temperatures: {base} at {own}, {some(others)}."
 
 
 def temperatures(table: Table) -> dict[str, str]:

@@ -1,16 +1,16 @@
 """A comparison for people to read: each place, methods over data sets, ranks."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 
-from contrastbench.benchmarks.comparison.answer import WORDS
+from contrastbench.benchmarks.comparison.answer import WORDS, some
 from contrastbench.benchmarks.comparison.compare import Comparison, counts
 from contrastbench.benchmarks.comparison.effects import Effect, OverSets
 from contrastbench.benchmarks.comparison.numbers import number, p_text, signed
 from contrastbench.benchmarks.comparison.ranks import ranks
 from contrastbench.benchmarks.comparison.standing import Standing, standings
-from contrastbench.benchmarks.comparison.statistics import Ranking
+from contrastbench.benchmarks.comparison.statistics import Ranking, deviation_factor
 from contrastbench.benchmarks.tables.entries import Entry
 from contrastbench.benchmarks.tables.formats import as_table
 from contrastbench.benchmarks.tables.table import Table
@@ -28,6 +28,8 @@ that is seen; no number is enough where folds overlap too much for it.
 Holm: p of the {test} test over all {m} comparisons of this table. Win, loss: Holm p <= {alpha};
 tie: above; untested: no p, or so few pairs that none could be that small; failed: no seed has a
 number."""
+ENOUGH = 5  # pairs, from which on a deviation is known to a factor of three
+DECIDED = ("win", "loss")
 VERDICTS = ("win", "tie", "loss", "untested", "failed")
 
 
@@ -111,18 +113,55 @@ def legend(comparisons: list[Comparison], test: str, alpha: float) -> str:
     )
 
 
-def effect_lines(base: str, over: OverSets, comparisons: list[Comparison]) -> Iterator[str]:
-    """Yield a line for each row: its effect over data sets, or on each of few sets."""
+def caution(comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """Yield a line on what can be trusted, where some pairs are few."""
+    pairs = [len(one.seeds) for one in comparisons if len(one.seeds) > 1 and not one.control]
+    if pairs and (fewest := min(pairs)) < ENOUGH:
+        yield (
+            f"Few seeds ({fewest}): their deviation may be {deviation_factor(fewest):.1f} times "
+            "the one seen. Trust intervals and corrected p, not the size of an effect."
+        )
+
+
+def effect_table(over: OverSets, comparisons: list[Comparison]) -> list[list[str]]:
+    """Return the cells of each row: its effect over data sets, or on each of few sets."""
     if not over.decides:
-        yield from as_table(difference_cells(comparisons))
-        return
+        return difference_cells(comparisons, difference_text)
     domains = list(dict.fromkeys(name for one in over.effects for name in one.by_domain))
     level = f"{100 * (1 - over.alpha):g} %"
     header = ["Method", f"Effect, {over.unit}", level, *domains, "Verdict", "On single sets"]
     decided = {row: set_verdicts(count) for row, count in counts(comparisons).items()}
-    yield from as_table(
-        [header, *(effect_cells(one, over, domains, decided[one.row]) for one in over.effects)]
+    return [header, *(effect_cells(one, over, domains, decided[one.row]) for one in over.effects)]
+
+
+def below_each_other(comparisons: Sequence[Comparison]) -> list[list[str]]:
+    """Return the cells of a line for each difference, where they do not fit side by side."""
+    header = ["Method", "Column", "Difference"]
+    return [header, *([one.row, one.column, difference_text(one)] for one in comparisons)]
+
+
+def by_method(comparisons: Sequence[Comparison]) -> list[list[str]]:
+    """Return the cells of a line for each method, with the columns where it is decided."""
+    columns: dict[tuple[str, str], list[str]] = {}
+    for one in comparisons:
+        columns.setdefault((one.row, one.verdict), []).append(one.column)
+    cells = (
+        [
+            row,
+            *(some(columns.get((row, verdict), [])) or "-" for verdict in DECIDED),
+            set_verdicts(count, [name for name in VERDICTS if name not in DECIDED]),
+        ]
+        for row, count in counts(comparisons).items()
     )
+    return [["Method", "Better on", "Worse on", "Others"], *cells]
+
+
+def counted(comparisons: Sequence[Comparison]) -> list[list[str]]:
+    """Return the cells of a line for each method, with the number of columns by verdict."""
+    rows = counts(comparisons)
+    there = [name for name in VERDICTS if any(count[name] for count in rows.values())]
+    header = ["Method", *(WORDS.get(name, name) for name in there)]
+    return [header, *([row, *(str(count[name]) for name in there)] for row, count in rows.items())]
 
 
 def effect_cells(one: Effect, over: OverSets, domains: Sequence[str], by_set: str) -> list[str]:
@@ -143,11 +182,13 @@ def effect_cells(one: Effect, over: OverSets, domains: Sequence[str], by_set: st
     ]
 
 
-def difference_cells(comparisons: Sequence[Comparison]) -> list[list[str]]:
-    """Return a row's differences by data set, with half intervals and verdicts."""
+def difference_cells(
+    comparisons: Sequence[Comparison], text: Callable[[Comparison], str]
+) -> list[list[str]]:
+    """Return a row's differences by data set in the words of a function of each."""
     columns = list(dict.fromkeys(one.column for one in comparisons))
     rows = dict.fromkeys(one.row for one in comparisons)
-    found = {(one.row, one.column): difference_text(one) for one in comparisons}
+    found = {(one.row, one.column): text(one) for one in comparisons}
     return [
         ["Method", *columns],
         *([row, *(found.get((row, column), "-") for column in columns)] for row in rows),
@@ -169,14 +210,26 @@ def difference_text(one: Comparison) -> str:
     return f"{signed(one.difference, 2)}{width}, {verdict}"
 
 
-def set_verdicts(count: Counter[str]) -> str:
+def brief_difference(one: Comparison) -> str:
+    """Return a difference with half of its interval, and a star where it is decided.
+
+    >>> brief_difference(Comparison("new", "A", "graph", difference=2.5, verdict="win"))
+    '+2.50*'
+    """
+    if one.difference is None:
+        return WORDS.get(one.verdict, one.verdict)
+    width = "" if one.half_width is None else f" ± {one.half_width:.2f}"
+    return f"{signed(one.difference, 2)}{width}{'*' * (one.verdict in DECIDED)}"
+
+
+def set_verdicts(count: Counter[str], verdicts: Sequence[str] = VERDICTS) -> str:
     """Return how many single sets have which verdict.
 
     >>> set_verdicts(Counter({"win": 1, "tie": 3}))
     '1 better, 3 undecided'
     """
     words = {**WORDS, "untested": "untested"}
-    return ", ".join(f"{count[name]} {words[name]}" for name in VERDICTS if count[name])
+    return ", ".join(f"{count[name]} {words[name]}" for name in verdicts if count[name])
 
 
 def ranked(table: Table, lines: list[list[Entry]], alpha: float) -> Iterator[str]:
@@ -229,6 +282,6 @@ def ranks_text(ranking: Ranking, alpha: float) -> str:
     k, cd, p = len(ranking.ranks), ranking.critical_difference, p_text(ranking.p)
     never = f", more than any two of {k} ranks can differ" if cd >= k - 1 else ""
     return (
-        f"Friedman: chi2({k - 1}) = {ranking.chi2:.2f}, p {'= ' * (p[0] != '<')}{p}. "
+        f"Friedman: chi2({k - 1}) = {ranking.chi2:.2f}, p {'= ' * (p[0] not in '<>')}{p}. "
         f"Nemenyi's critical difference at {alpha}: {cd:.2f}{never}."
     )

@@ -17,8 +17,14 @@ def signed(value: float, decimals: int) -> str:
 
 
 def p_text(p: float | None) -> str:
-    """A p-value as papers print it."""
-    return "-" if p is None else "< 0.0001" if p < 0.0001 else f"{p:.4f}"
+    """A p-value as papers print it.
+
+    >>> p_text(1.0), p_text(0.05), p_text(1e-9), p_text(None)
+    ('> 0.99', '0.0500', '< 0.0001', '-')
+    """
+    if p is None:
+        return "-"
+    return "< 0.0001" if p < 0.0001 else "> 0.99" if p > 0.99 else f"{p:.4f}"
 
 
 def rounded(value: float | None) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.losses.expression import absolute
 
 LINE = float("inf")  # YAML never breaks the line
 
@@ -44,7 +45,7 @@ def command(experiment: Experiment, seed: int, options: Sequence[str] = ()) -> s
     """Return the line for a shell that runs one seed of an experiment again.
 
     It names every value, so that later defaults change nothing. The parameters of a user's own
-    loss are those that were given: its file has the others.
+    loss are those that were given: its file, whose path is absolute, has the others.
 
     Args:
         experiment: what was run.
@@ -52,7 +53,8 @@ def command(experiment: Experiment, seed: int, options: Sequence[str] = ()) -> s
         options: further words, such as those of the device.
     """
     loss = experiment.loss
-    words = ["--domain", experiment.domain, "--dataset", experiment.dataset, "--loss", loss.name]
+    words = ["--domain", experiment.domain, "--dataset", experiment.dataset]
+    words += ["--loss", absolute(loss.name)]
     for name, value in (loss.params if loss.code else loss.complete.params).items():
         words += ["--set", f"{name}={written(value)}"]
     for name, value in experiment.full_recipe.model_dump(mode="json").items():

@@ -1,9 +1,11 @@
 """Write files atomically, so that readers see a whole file or none."""
 
+import errno
 import os
 import platform
 import re
 import secrets
+import shutil
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
+FULL = (errno.ENOSPC, errno.EDQUOT)  # errors of a disk, or of a user's share of it, that is full
 AT_ONCE = 32  # files that wait for the disk
 
 
@@ -115,6 +118,11 @@ def link(file: Path, path: Path) -> bool:
     except FileExistsError:
         return False
     return True
+
+
+def free_mib(folder: Path) -> float:
+    """Return the free room of a folder's disk."""
+    return shutil.disk_usage(folder).free / 2**20
 
 
 def sync(path: Path) -> None:

@@ -68,6 +68,7 @@ class Details(TypedDict, total=False):
     scored_data: Text | None
     loss_by_epoch: list[Number]
     dev_curve: list[Annotated[list[Number], Field(min_length=2, max_length=2)]]
+    learned: dict[Text, Any]
     error: str | None
 
 
@@ -138,7 +139,7 @@ def check_settings(settings: dict[str, Any]) -> None:
 def wrong_together(record: dict[str, Any]) -> str:
     """Return what is wrong with fields that depend on others; empty if nothing is."""
     free = {"params": record["params"], "recipe": record["recipe"]}
-    free["details.data"] = record["details"].get("data")
+    free |= {f"details.{name}": record["details"].get(name) for name in ("data", "learned")}
     for name, value in free.items():
         if (wrong := unusable(value)) is not None:
             return f"{name} has {shown(wrong)} (a number in bounds, or a text of one line)"

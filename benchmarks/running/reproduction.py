@@ -19,12 +19,14 @@ from contrastbench.benchmarks.records.command import parse_value
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.losses.errors import UserError
-from contrastbench.losses.expression import file_and_class, is_sum, split_sum, weighted
+from contrastbench.losses.expression import file_and_class, with_terms
 from contrastbench.losses.spec import NONE, LossSpec
 
 FACTOR = 2.8  # 1.96 times the square root of 2: 95 % of two results differ by less
 FEWEST = 3  # seeds of a cell whose deviation counts
-NUMBERS = ("validation", "folds", "inner", "loss_by_epoch", "dev_curve")  # of a record's details
+NUMBERS = (  # of a record's details
+    *("validation", "folds", "inner", "loss_by_epoch", "dev_curve", "learned"),
+)
 CIRCUMSTANCES = (  # equal numbers are promised where they are the same
     *("commit", "versions", "device", "devices", "device_memory_gib", "cpu", "threads"),
     *("deterministic", "tf32"),
@@ -65,9 +67,9 @@ class Outcome:
 
     @property
     def values(self) -> list[Difference]:
-        """The values that differ: status, metrics, and numbers on the way to them."""
+        """The recorded values that differ: status, metrics, and numbers on the way to them."""
         one, other = flat(self.record), flat(self.again)
-        names = [name for name in {**one, **other} if one.get(name) != other.get(name)]
+        names = [name for name in one if one[name] != other.get(name)]
         limits = {f"metrics.{name}": limit for name, limit in self.spread.limits.items()}
         return [Difference(n, one.get(n), other.get(n), limits.get(n)) for n in names]
 
@@ -101,9 +103,9 @@ def flat(record: Record) -> dict[str, Any]:
     details = {name: record["details"][name] for name in NUMBERS if name in record["details"]}
     found = {f"metrics.{name}": value for name, value in record.get("metrics", {}).items()}
     for name, value in details.items():
-        parts = value if isinstance(value, list) else [value]
-        several = {f"details.{name}.{i}": part for i, part in enumerate(parts)}
-        found |= several if isinstance(value, list) else {f"details.{name}": value}
+        parts = dict(enumerate(value)) if isinstance(value, list) else value
+        several = parts.items() if isinstance(parts, dict) else ()
+        found |= {f"details.{name}.{i}": p for i, p in several} or {f"details.{name}": value}
     return {"status": record["status"], **found}
 
 
@@ -236,9 +238,7 @@ def placed(name: str, folder: Path) -> str:
     def within(term: str) -> str:
         return str(folder / term) if file_and_class(term) else term
 
-    if not is_sum(name):
-        return within(name)
-    return " + ".join(weighted(within(term), weight) for weight, term in split_sum(name))
+    return with_terms(name, within)
 
 
 def spread_of(record: Record, places: Sequence[Path]) -> Spread:

@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import shutil
 import threading
 import time
 import traceback
@@ -25,6 +24,7 @@ from contrastbench.benchmarks.running import ranks, tensorboard
 from contrastbench.benchmarks.running.devices import PeakMemory, open_device
 from contrastbench.benchmarks.running.environment import environment
 from contrastbench.benchmarks.running.interruption import termination_kept
+from contrastbench.benchmarks.running.learned import learned
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.benchmarks.running.training import AnyDomain, Diverged, total, train
@@ -42,6 +42,8 @@ from contrastbench.losses.errors import (
 )
 from contrastbench.losses.own import portable
 from contrastbench.losses.spec import LossSpec
+
+LARGE_RECORD = 2**16  # bytes
 
 # The generator that is seeded, the threads of torch and what can be imported are the process's.
 one_training = threading.RLock()
@@ -276,27 +278,39 @@ def check_export(name: str, domain: AnyDomain, folder: Path, record: Path, finis
 
 
 def check_writable(folder: Path) -> None:
-    """Raise if records cannot be published there, which takes a link: before the training."""
+    """Raise if records cannot be published there, which takes room and a link.
+
+    Raises:
+        NotWritten: the disk is full.
+        UserError: the folder is not writable for another reason.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with files.written(folder, b"") as file:
+        with files.written(folder, bytes(LARGE_RECORD)) as file:
             linked = files.temporary(folder)
             os.link(file, linked)
             linked.unlink()
     except OSError as error:
-        raise UserError(
-            f"cannot write to {folder} ({error.strerror}): name another folder with --results"
-        ) from None
+        said, fix = f"cannot write to {folder} ({error.strerror})", "another folder with --results"
+        if error.errno in files.FULL:
+            said += f": {files.free_mib(existing(folder)):.0f} MiB are free, make room or name"
+            raise NotWritten(f"{said} {fix}") from None
+        raise UserError(f"{said}: name {fix}") from None
+
+
+def existing(folder: Path) -> Path:
+    """Return the folder, or the nearest one above it that is there."""
+    return next(path for path in (folder, *folder.absolute().parents) if path.is_dir())
 
 
 def check_room(results: Path, model: nn.Module) -> None:
     """Raise unless there is room for checkpoints: weights, two moments, the best weights; twice."""
     state = sum(tensor.nbytes for tensor in model.state_dict().values())
-    needed, free = 8 * state + 2**20, shutil.disk_usage(results).free
+    needed, free = 8 * state / 2**20 + 1, files.free_mib(results)
     if free < needed:
         raise UserError(
-            f"{results} has {free / 2**20:.0f} MiB free, a training here may take "
-            f"{needed / 2**20:.0f} MiB: make room or name another folder with --results"
+            f"{results} has {free:.0f} MiB free, a training here may take "
+            f"{needed:.0f} MiB: make room or name another folder with --results"
         )
 
 
@@ -332,9 +346,9 @@ def reason(error: BaseException) -> str:
 
 
 class NotWritten(UserError):
-    """A record that the disk did not take; the next seed's may be written."""
+    """The disk did not take a record, or has no room for one that is to be made."""
 
-    def __init__(self, message: str, record: Record) -> None:
+    def __init__(self, message: str, record: Record | None = None) -> None:
         super().__init__(message)
         self.record = record
 
@@ -364,8 +378,11 @@ def publish(
     except OSError as error:
         with suppress(OSError):  # a worker's standard error is a file, perhaps on the same disk
             tell(json.dumps(record))  # the disk may be full: the number is not lost
+        free = f"{options.results} has {files.free_mib(options.results):.0f} MiB free"
         raise NotWritten(
-            f"cannot write {path} ({error.strerror}): the record is printed above", record
+            f"cannot write {path} ({error.strerror}): the record is printed above; "
+            f"{free}, make room and repeat the command",
+            record,
         ) from None
     return reading.find(path) or record, path
 
@@ -376,7 +393,7 @@ def device_words(options: Options, device: torch.device) -> list[str]:
     words = ["--device", device.type if several else str(device)]
     words += ["--threads", str(torch.get_num_threads())]
     words += ["--devices", str(ranks.size())] * several
-    words += ["--data-root", str(options.data_root)] if options.data_root else []
+    words += ["--data-root", str(options.data_root.absolute())] if options.data_root else []
     words += ["--no-deterministic"] * (not options.deterministic)
     return words + ["--tf32"] * options.tf32
 
@@ -450,7 +467,13 @@ class Training:
         outcome = {
             "metrics": {**evaluation.metrics, **history.metrics},
             "main": evaluation.main,
-            "details": {**history.details, **as_details(evaluation), **notes, **seconds},
+            "details": {
+                **history.details,
+                **as_details(evaluation),
+                **notes,
+                **seconds,
+                **in_lines(learned(self.loss)),
+            },
             "seconds": end - start,
             "peak_memory_mib": peak.mib,
         }

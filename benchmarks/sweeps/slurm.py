@@ -14,6 +14,7 @@ from contrastbench.losses.errors import UserError
 
 SECONDS_TO_CHECKPOINT = 90  # before the time limit
 REQUEUES = 100  # of a job; each has left a checkpoint
+LOGS = "slurm"  # the folder of what jobs print, in that of results
 BENCH = str(Path(sysconfig.get_path("scripts"), "bench"))
 
 # SIGTERM reaches the steps before the time limit, and by scancel --signal=TERM: the sweep ends with
@@ -83,6 +84,11 @@ def option(key: str) -> str:
     if not re.fullmatch("[a-z][a-z_-]+", key):
         raise UserError(f"--slurm {key}: give jobs, print or an option of sbatch, such as time=600")
     return key.replace("_", "-")
+
+
+def job_name(table: str) -> str:
+    """Return the name of the jobs of a sweep, by which the queue is asked for them."""
+    return f"sweep-{table}"
 
 
 def submit(text: str) -> str:

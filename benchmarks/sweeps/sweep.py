@@ -133,6 +133,7 @@ class Sweep:
         self.total = len(self.waiting)
         self.failures: list[Failure] = []
         self.made = set[tuple[str, int]]()  # the keys of tasks that were run here
+        self.others = 0  # tasks that another sweep has finished meanwhile
         self.refused = dict(refused or {})
         self.peaks: list[float] = []  # MiB of a cell's memory
         self.in_turn: set[str] = set()  # domains whose trainings take turns
@@ -140,9 +141,14 @@ class Sweep:
         self.lock = threading.Lock()
         self.reports: SimpleQueue[tuple[Task, Reply] | BaseException | None] = SimpleQueue()
         self.stopped = False
+        self.unwritten = ""  # why the disk did not take a record
 
     def run(self) -> list[Failure]:
-        """Run everything; interrupted, the workers are asked to write their checkpoints and end."""
+        """Run everything; interrupted, the workers are asked to write their checkpoints and end.
+
+        Raises:
+            UserError: the disk does not take a record. Cells in work were finished, no other begun.
+        """
         threads = [
             threading.Thread(target=self.serve, args=(self.devices[name],), name=f"sweep-{i}")
             for i, name in enumerate(self.slots[: self.total])
@@ -159,6 +165,8 @@ class Sweep:
             except BaseException:  # asked twice
                 self.stop(subprocess.Popen.kill)
             raise
+        if self.unwritten:
+            raise UserError(f"stopped: {self.unwritten}")
         return self.failures
 
     def watch(self, serving: int) -> None:
@@ -176,7 +184,7 @@ class Sweep:
                     raise report
                 if report is None:
                     serving -= 1
-                else:
+                elif report[1]["status"] != "unwritten":
                     self.take(*report)
                     progress.write("check: " * self.rehearsal + outcome(*report))
                     progress.step(self.outlook())
@@ -188,6 +196,7 @@ class Sweep:
         elif reply["status"] == "ok":
             self.costs.learn(task.experiment, reply["seconds"])
             self.made |= {task.key} if reply["made"] else set()
+            self.others += not reply["made"] and task.state != "done"
             if reply.get("in_turn"):
                 self.in_turn.add(task.experiment.domain)
         else:
@@ -207,7 +216,8 @@ class Sweep:
         ]
         failed = [f"{len(self.failures)} failed"] if self.failures else []
         left = [f"about {duration(fmean(known) * len(waiting))} left"] if known else []
-        return ", ".join(left + failed)
+        others = [f"{self.others} by other sweeps"] if self.others else []
+        return ", ".join(left + failed + others)
 
     def serve(self, device: Device) -> None:
         """Feed a slot until nothing is left."""
@@ -228,9 +238,9 @@ class Sweep:
             slot.clear()
 
     def next(self) -> tuple[Task, bool] | None:
-        """Return the next task, unless there is none or the sweep was stopped."""
+        """Return the next task, unless there is none or the sweep ends early."""
         try:
-            return None if self.stopped else self.waiting.popleft()
+            return None if self.stopped or self.unwritten else self.waiting.popleft()
         except IndexError:
             return None
 
@@ -243,10 +253,13 @@ class Sweep:
     def noted(self, task: Task, reply: Reply) -> Reply:
         """Return the reply after noting what it means for other tasks.
 
-        A refusal holds for other tasks too, and a record that no disk took is printed.
+        A refusal holds for other tasks too. A record that no disk took is printed, and no other
+        task begins.
         """
         if "record" in reply:
             tell(store.canonical(reply["record"]))
+        if reply["status"] == "unwritten":
+            self.unwritten = reply["error"]
         if reply["status"] == "refused":
             self.refused[scope(task.experiment, reply["no_data"])] = reply["error"]
         return reply
@@ -278,9 +291,16 @@ class Sweep:
 
 def outcome(task: Task, reply: Reply) -> str:
     """A line of the log."""
-    took = f" in {duration(reply['seconds'])}" if reply["status"] == "ok" else ""
+    took = made_by(task, reply) if reply["status"] == "ok" else ""
     why = f": {reply['error']}" if reply.get("error") else ""
     return f"{label(task)}: {reply['status']}{took}{why}"
+
+
+def made_by(task: Task, reply: Reply) -> str:
+    """Return how long a cell took, or that another run has made its record."""
+    if reply.get("made", True):  # a check makes none
+        return f" in {duration(reply['seconds'])}"
+    return ", done before" if task.state == "done" else ", by another sweep"
 
 
 def label(task: Task) -> str:

@@ -74,7 +74,8 @@ def answer(message: Message) -> Message:
     except Timeout:
         return {"status": "claimed"}
     except NotWritten as error:
-        return {"status": "failed", "error": str(error), "record": error.record}
+        record = {"record": error.record} if error.record else {}
+        return {"status": "unwritten", "error": str(error), **record}
     except NoMemory as error:
         return {"status": "oom", "error": str(error)}
     except UserError as error:

@@ -7,6 +7,7 @@ It becomes a table without a paper.
       graph: {datasets: [MUTAG, NCI1: {limit: 1000}], recipe: {augmentation: random4}}
       tabular: {}                      # the domain's embedded dataset, its default recipe
     losses: [all, none, {mine.py:Mine: {margin: 0.2}}]   # all: those that need no classes
+                                       # {hcl: {}, name: HCL}: the row's name in tables
     grid: {temperature: [0.1, 0.2]}    # for every loss that has the parameter
     tune: {trials: 4}                  # choose among them by validation data; without a grid
                                        # in stages, or `search: hypercube`: among its defaults
@@ -43,6 +44,7 @@ from contrastbench.losses.registry import SUPERVISED, losses
 from contrastbench.losses.spec import LossSpec
 
 Params = dict[str, Any]
+TITLE = "name"  # the key of an entry that names the row
 TRIALS = 4  # points of a hypercube, where a file names neither number nor grid
 Given = tuple[LossSpec, list[str], list[int | str]]  # a loss, its parameters of the grid, its line
 
@@ -73,7 +75,7 @@ class SweepFile(Strict):
     extends: str | None = None
     seeds: str | int | list[int] = "0-4"
     domains: dict[str, Part] = Field({})
-    losses: list[str | dict[str, Params]] = Field([])
+    losses: list[str | dict[str, Params | str]] = Field([])
     grid: dict[str, list[Any]] = Field({})
     tune: Tune | None = None
     decimals: int = Field(2, ge=0, le=10)
@@ -88,12 +90,19 @@ class Listed:
 
     name: str  # as it is written there, without the path where its file was looked up
     loss: LossSpec
+    title: str = ""  # of its rows, in place of the loss with what was given
 
     @property
     def label(self) -> str:
-        """The row's name: the loss with what was given."""
-        params = ", ".join(f"{key}={value}" for key, value in self.loss.params.items())
-        return f"{self.name} ({params})" if params else self.name
+        """Return the row's name."""
+        return self.label_at({})
+
+    def label_at(self, chosen: Params) -> str:
+        """Return the name of the row with these values of a grid."""
+        shown = chosen if self.title else {**self.loss.params, **chosen}
+        params = ", ".join(f"{key}={value}" for key, value in shown.items())
+        name = self.title or self.name
+        return f"{name} ({params})" if params else name
 
     @property
     def free(self) -> set[str]:
@@ -232,13 +241,23 @@ def check_known(domain: str, dataset: str) -> None:
         raise unknown(f"{domain} dataset", dataset, known)
 
 
-def listed(entry: str | dict[str, Params], document: Document, i: int) -> Iterator[Listed]:
+def listed(entry: str | dict[str, Params | str], document: Document, i: int) -> Iterator[Listed]:
     """The losses that an entry of the list means."""
     if isinstance(entry, str):
         entry = {entry: {}}
+    with document.at("losses", i):
+        title = title_of(entry)
     for name, params in entry.items():
+        if name == TITLE:
+            continue
         with document.at("losses", i, name):
+            if isinstance(params, str):
+                raise UserError(
+                    f"{name} is {params!r}: give its parameters, such as {{temperature: 0.5}}"
+                )
             if name == "all":
+                if title:
+                    raise UserError("all stands for every loss and takes no name: remove it")
                 if params:
                     raise UserError(
                         "all stands for every loss and takes no parameters: name one loss instead"
@@ -248,7 +267,18 @@ def listed(entry: str | dict[str, Params], document: Document, i: int) -> Iterat
                 continue
             loss = LossSpec(beside(name, document.path), params)
             _ = loss.complete  # an unknown name or parameter is an error of this line
-            yield Listed(name, loss)
+            yield Listed(name, loss, title)
+
+
+def title_of(entry: Mapping[str, Params | str]) -> str:
+    """Return the name that an entry of the list gives to its loss; "" for none."""
+    title, count = entry.get(TITLE, ""), len(entry) - (TITLE in entry)
+    if not isinstance(title, str):
+        raise UserError(f"{TITLE} is {title}: give a text")
+    if title and count != 1:
+        fix = "give each its own entry" if count else f"write {{LOSS: {{}}, {TITLE}: {title}}}"
+        raise UserError(f"{TITLE} {title} has {count or 'no'} loss{'es' * (count > 1)}: {fix}")
+    return title
 
 
 def beside(loss: str, path: Path | None) -> str:
@@ -265,9 +295,9 @@ def fixed(base: Listed, grid: dict[str, list[Any]]) -> Iterator[Row]:
     """A row for each setting of the grid for parameters that the entry leaves open."""
     mine = {key: values for key, values in grid.items() if key in base.free}
     for values in product(*mine.values()):
-        params = {**base.loss.params, **dict(zip(mine, values, strict=True))}
-        label = Listed(base.name, LossSpec(base.loss.name, params)).label
-        yield Row(name=label, loss=base.loss.name, params=params)
+        chosen = dict(zip(mine, values, strict=True))
+        params = {**base.loss.params, **chosen}
+        yield Row(name=base.label_at(chosen), loss=base.loss.name, params=params)
 
 
 def check_grid(key: str, values: list[Any], losses: list[Listed]) -> None:

@@ -14,7 +14,8 @@ from contrastbench.benchmarks.running import channel
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     """Runs the command in an empty folder: exit code, standard output, standard error."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("CONTRASTBENCH_DATA", raising=False)
+    for name in ("CONTRASTBENCH_DATA", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
 
     def call(*words: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["bench", *words])

@@ -154,3 +154,11 @@ def test_what_sbatch_refuses_is_one_line(place: Place, setting: str, why: str) -
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith("bench: --slurm: sbatch: ")
     assert why in done.stderr
+
+
+def test_a_plan_says_why_a_job_waits(place: Place) -> None:
+    job = place.sweep("--slurm", "hold=").split()[1]
+    said = place.run(BENCH, "plan", "sweep.yaml", "--results", "results")
+    assert "jobs in the queue: 1 pending" in said
+    assert f"  {job}_[0]: JobHeldUser: they are held: scontrol release JOB" in said
+    place.run("scancel", job)

@@ -80,6 +80,16 @@ def test_a_frame_has_a_row_for_each_record(tmp_path: Path) -> None:
     assert len(cb.records([])) == 0
 
 
+def test_a_frame_has_the_values_that_losses_learned(tmp_path: Path) -> None:
+    learned = {"mine.temperature": 0.25, "proxies": {"shape": [6, 32]}}
+    add(tmp_path, 0, 80.0, details={"learned": learned})
+    add(tmp_path, 1, 80.0)
+    frame = cb.records(tmp_path).set_index("seed")
+    assert frame["learned.mine.temperature"][0] == 0.25
+    assert frame["learned.proxies"][0] == {"shape": [6, 32]}
+    assert frame["learned.mine.temperature"].isna()[1]
+
+
 def test_tables_and_comparisons_are_what_the_command_line_says(tmp_path: Path) -> None:
     name = str(tmp_path / "my.yaml")
     Path(name).write_text(SWEEP)

@@ -4,6 +4,7 @@ One line for a mistake, exit code 2, no traceback, no record.
 """
 
 import hashlib
+import io
 import json
 import re
 import signal
@@ -18,6 +19,7 @@ import pytest
 import torch
 from typer.main import get_command
 
+import stub_domain
 from contrastbench.benchmarks.cli import listing, loading
 from contrastbench.benchmarks.cli import main as cli
 from contrastbench.benchmarks.cli.arguments import parse_pairs
@@ -25,8 +27,10 @@ from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.records.store import read
 from contrastbench.benchmarks.running import checked
 from contrastbench.benchmarks.running.provenance import provenance
+from contrastbench.domains.progress import SECONDS_BETWEEN_LINES, Progress
 from contrastbench.domains.registry import DOMAINS, make_recipe
 from contrastbench.losses import UserError
+from contrastbench.losses.errors import tell
 from contrastbench.losses.laws import CheckResult
 from warm import python
 
@@ -406,6 +410,27 @@ class Wrong(ScoreLoss):
 """
 
 
+def test_a_run_prints_the_values_that_were_learned(
+    bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub_domain.install(monkeypatch)
+    (tmp_path / "mine.py").write_text(
+        "import torch\nfrom contrastbench.losses.infonce import InfoNCE\n"
+        "class Mine(InfoNCE):\n"
+        "    def __init__(self, temperature=0.5):\n"
+        "        super().__init__(temperature)\n"
+        "        self.shift = torch.nn.Parameter(torch.tensor([1.0, 2.0]))\n"
+        "    def terms(self, scores):\n"
+        "        return super().terms(scores) + 0 * self.shift.sum()\n"
+    )
+    words = ["run", "--domain", "graph", "--dataset", "motifs", "--recipe", "epochs=1"]
+    said = bench(*words, "--loss", "mine.py:Mine")[1].splitlines()
+    assert said[0].startswith("graph motifs mine seed 0: accuracy ")
+    assert said[1:] == ["  learned: shift [1, 2]"]
+    assert bench(*words, "--loss", "mine.py:Mine")[1].splitlines()[1:] == said[1:], "kept"
+    assert len(bench(*words, "--loss", "infonce")[1].splitlines()) == 1
+
+
 def test_a_users_loss_is_checked(bench, tmp_path: Path) -> None:
     code, out, _ = bench("check-loss", "infonce + 0.5*dar")
     assert code == 0
@@ -637,6 +662,29 @@ def test_a_kept_cell_is_said_to_be_kept_and_an_unchecked_loss_to_be_unchecked(
     _, out, err = bench(*words)
     assert "(kept, " in out
     assert "never checked" not in err
+
+
+class Full(io.StringIO):
+    """A file on a full disk."""
+
+    def write(self, text: str) -> int:
+        raise OSError(28, "No space left on device")
+
+
+def test_a_log_on_a_full_disk_costs_no_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", Full())
+    progress = Progress(1, "training")
+    progress.write("a line")
+    progress.last_line = -SECONDS_BETWEEN_LINES
+    progress.step("a note")
+    tell("a warning")
+
+
+def test_an_output_on_a_full_disk_is_one_line(bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", Full())
+    code, _, err = bench("list", "domains")
+    assert code == 2
+    assert err == "bench: cannot write the output (No space left on device): make room\n"
 
 
 @pytest.mark.parametrize("make", [bytearray, torch.empty])

@@ -11,10 +11,12 @@ import torch
 from typer.main import get_command
 
 import contrastbench as cb
+import stub_domain
 from contrastbench.benchmarks.cli import main as cli
 from contrastbench.benchmarks.cli.arguments import make_experiment, parse_pairs
 from contrastbench.benchmarks.records.command import command, parse_value, written
 from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.running import runner
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.losses import LOSSES, LossSpec, UserError
@@ -97,6 +99,40 @@ def test_the_command_of_own_loss_data_and_settings(bench, tmp_path: Path) -> Non
         "name": "infonce + 0.5*mine.py:Mine",
         "files": {"mine.py": MINE, "helper.py": HELPER},
     }
+
+
+def test_the_command_of_an_own_loss_runs_in_another_folder(
+    bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "device_words", lambda *_: ["--device", "cpu"])
+    stub_domain.install(monkeypatch)
+    (tmp_path / "mine.py").write_text(MINE)
+    (tmp_path / "helper.py").write_text(HELPER)
+    for name in ("mine.py:Mine", "infonce + 0.5*mine.py:Mine"):
+        record = stub_domain.cell(tmp_path / "first", name)
+        (tmp_path / "elsewhere").mkdir(exist_ok=True)
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        code, out, err = bench(*shlex.split(record["command"])[1:], "--json")
+        assert code == 0, err
+        assert json.loads(out)["key"] == record["key"]
+        monkeypatch.chdir(tmp_path)
+
+
+def test_a_sum_in_a_folder_of_an_odd_name_keeps_its_relative_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`+` and `*` of a folder would be read as those of the sum."""
+    folder = tmp_path / "c++"
+    folder.mkdir()
+    (folder / "mine.py").write_text(MINE)
+    (folder / "helper.py").write_text(HELPER)
+    monkeypatch.chdir(folder)
+    for name, shown in (
+        ("mine.py:Mine", f"{folder}/mine.py:Mine"),
+        ("infonce + mine.py:Mine", "infonce + mine.py:Mine"),
+    ):
+        found = parsed(command(Experiment("graph", "motifs", LossSpec(name), {}), 0))
+        assert found["loss"] == shown
 
 
 def test_the_command_is_no_part_of_the_key(bench) -> None:
@@ -200,7 +236,7 @@ def test_a_gpus_settings_are_in_the_command() -> None:
     root = Options(data_root=Path("the data"), deterministic=False, tf32=True)
     assert device_words(root, cuda) == [
         *("--device", "cuda:1", "--threads", str(torch.get_num_threads())),
-        *("--data-root", "the data", "--no-deterministic", "--tf32"),
+        *("--data-root", str(Path("the data").absolute()), "--no-deterministic", "--tf32"),
     ]
     plain = ["--device", "cpu", "--threads", str(torch.get_num_threads())]
     assert device_words(Options(), torch.device("cpu")) == plain

@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
+from contrastbench.benchmarks.cli import main as cli
 from contrastbench.benchmarks.running import checked
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from made_records import made
@@ -26,6 +28,15 @@ def test_seed_is_another_name_of_seeds(bench) -> None:
         code, _, err = bench(*command, "--seed", "4-0")
         assert (code, "--seeds '4-0': give distinct numbers" in err) == (2, True)
     assert bench("plan", "smoke", "--tiny", "--seed", "0", "--only", "domain=graph")[0] == 0
+
+
+def test_every_command_with_seeds_knows_seed() -> None:
+    root = get_command(cli.app)
+    commands = {**root.commands, **root.commands["analyse"].commands}  # type: ignore[attr-defined]
+    names = {name: {o for one in c.params for o in one.opts} for name, c in commands.items()}
+    several = {name for name, options in names.items() if "--seeds" in options}
+    assert {"run", "sweep", "plan", "learning-curve"} <= several
+    assert [name for name in several if "--seed" not in names[name]] == []
 
 
 @pytest.mark.parametrize(

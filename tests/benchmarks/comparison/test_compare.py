@@ -19,6 +19,7 @@ from contrastbench.benchmarks.comparison.compare import (
 )
 from contrastbench.benchmarks.comparison.formats import render, words
 from contrastbench.benchmarks.comparison.markdown import ranks_text
+from contrastbench.benchmarks.comparison.numbers import p_text
 from contrastbench.benchmarks.comparison.ranks import ranks
 from contrastbench.benchmarks.comparison.statistics import (
     Ranking,
@@ -287,6 +288,31 @@ def test_few_sets_are_shown_one_by_one(filled: Path) -> None:
         *[line for line in lines if line.startswith("| new | ")],
     ]
     assert lines[-1] == "bench compare with --all shows every test, power and ranks."
+
+
+@pytest.mark.parametrize(
+    ("p", "shown"),
+    [(1.0, "> 0.99"), (0.995, "> 0.99"), (0.99, "0.9900"), (0.05, "0.0500"), (1e-5, "< 0.0001")],
+)
+def test_a_p_says_no_more_digits_than_matter(p: float, shown: str) -> None:
+    assert p_text(p) == shown
+
+
+@pytest.mark.parametrize(("seeds", "factor"), [(2, "31.9"), (3, "6.3"), (4, "3.7"), (5, None)])
+def test_few_seeds_are_cautioned_in_one_line(
+    tmp_path: Path, seeds: int, factor: str | None
+) -> None:
+    """An effect of +80 from three seeds tells its sign and its interval, not its size."""
+    for seed in range(seeds):
+        add(tmp_path, "base", "A", seed, [80.0, 81.0])
+        add(tmp_path, "new", "A", seed, [84.0 + seed / 100, 85.0])
+    for every_test in (False, True):
+        lines = render(SMALL, tmp_path, "md", every_test=every_test).splitlines()
+        found = [line for line in lines if line.startswith("Few seeds")]
+        assert found == [
+            f"Few seeds ({seeds}): their deviation may be {factor} times the one seen. Trust "
+            "intervals and corrected p, not the size of an effect."
+        ] * (factor is not None)
 
 
 def test_too_few_pairs_are_no_tie(filled: Path) -> None:

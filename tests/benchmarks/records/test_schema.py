@@ -51,6 +51,8 @@ def test_shipped_records_are_valid() -> None:
         ({"environment": "mine"}, "environment is 'mine' (a valid dictionary)"),
         ({"environment": {"versions": ["2"]}}, "environment.versions is ['2']"),
         ({"details": {"folds": [None]}}, "details.folds.0 is None (a valid number)"),
+        ({"details": {"learned": [1.0]}}, "details.learned is [1.0] (a valid dictionary)"),
+        ({"details": {"learned": {"t": 1e200}}}, "details.learned has 1e+200 (a number in"),
         ({"key": "0" * 15}, "key is '000000000000000' ("),
     ],
 )

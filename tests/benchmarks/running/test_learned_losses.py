@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
+import stub_domain
+from contrastbench.benchmarks.records import reading
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.optimizers import make_optimizer
 from contrastbench.benchmarks.running.options import Options
@@ -72,6 +74,53 @@ def test_a_temperature_is_learned_with_a_rate_of_its_own(file: Path) -> None:
         (0.01, 0.1),
         (0.05, 0.0),
     ]
+
+
+MANY = """
+import torch
+from contrastbench.losses.infonce import InfoNCE
+
+class Many(InfoNCE):
+    def __init__(self, temperature: float = 0.5) -> None:
+        super().__init__(temperature)
+        self.scale = torch.nn.Parameter(torch.tensor(2.0))
+        self.weights = torch.nn.Parameter(torch.tensor([1.0, 2.0]))
+        self.matrix = torch.nn.Parameter(torch.ones(40, 3))
+        self.turn = torch.nn.Parameter(torch.ones(2, dtype=torch.complex64))
+        self.far = torch.nn.Parameter(torch.tensor(1e200, dtype=torch.float64))
+        self.frozen = torch.nn.Parameter(torch.ones(2), requires_grad=False)
+
+    def terms(self, scores):
+        return super().terms(scores) * self.scale.exp() + self.weights.sum()
+"""
+
+
+def test_a_record_has_the_values_that_were_learned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub_domain.install(monkeypatch)
+    (tmp_path / "many.py").write_text(MANY)
+    record = stub_domain.cell(tmp_path, f"{tmp_path}/many.py:Many")
+    learned = record["details"]["learned"]
+    assert set(learned) == {"scale", "weights", "matrix", "turn", "far"}
+    assert learned["scale"] != 2.0, "the last step's value, not the first"
+    assert len(learned["weights"]) == 2
+    assert [learned[name] for name in ("matrix", "turn", "far")] == [
+        {"shape": [40, 3]},
+        {"shape": [2]},  # JSON has no complex numbers
+        {"shape": []},  # beyond what a record holds
+    ]
+    (kept,) = (found for _, found in reading.everything(tmp_path))
+    assert kept["details"]["learned"] == learned, "it can be read again"
+
+
+def test_learned_values_of_a_sum_are_named_by_its_terms(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub_domain.install(monkeypatch)
+    record = stub_domain.cell(tmp_path, f"infonce + 0.5*{file}:Learned")
+    assert list(record["details"]["learned"]) == ["learned.temperature"]
+    assert "learned" not in stub_domain.cell(tmp_path)["details"], "infonce learns nothing"
 
 
 def test_proxies_are_drawn_by_the_seed_for_each_class(file: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import runner
 from contrastbench.benchmarks.running.options import Options
@@ -78,8 +79,8 @@ def test_a_loss_that_fails_is_found_in_its_first_step(
 def test_a_disk_without_room_for_checkpoints_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usage = runner.shutil.disk_usage(tmp_path)._replace(free=2**20)
-    monkeypatch.setattr(runner.shutil, "disk_usage", lambda path: usage)
+    usage = files.shutil.disk_usage(tmp_path)._replace(free=2**20)
+    monkeypatch.setattr(files.shutil, "disk_usage", lambda path: usage)
     with pytest.raises(UserError, match=r"has 1 MiB free, a training here may take 33 MiB"):
         runner.check_room(tmp_path, torch.nn.Linear(1024, 1024, bias=False))
 

@@ -1,10 +1,12 @@
 """Scripts for sbatch, by a stand-in for it; a real one has them in tests/slurm."""
 
+import shlex
 import sys
 from pathlib import Path
 
 import pytest
 
+from contrastbench.benchmarks.sweeps import queue
 from contrastbench.benchmarks.sweeps.slurm import BENCH
 
 WORDS = ["sweep", "smoke", "--tiny", "--only", "loss=infonce"]
@@ -32,8 +34,9 @@ def test_a_job_runs_the_same_command_and_the_next_step_is_said(bench, sbatch) ->
     assert code == 0
     assert said.splitlines() == [
         "job 17 is submitted; its logs: results/slurm/17_*.log",
-        "next: squeue --job=17; then bench plan smoke says what is left,",
-        "and this same command, with --slurm or without, goes on with it",
+        "next: bench plan smoke --tiny --only loss=infonce",
+        "says why jobs wait and what is left; this same command, with --slurm or without,",
+        "goes on with it",
     ]
     lines = script.read_text().splitlines()
     assert lines[1:11] == [
@@ -89,6 +92,92 @@ def test_jobs_per_device_asks_for_the_cores(bench, sbatch) -> None:
     assert (code, "give --slurm cpus_per_task=N" in complaint) == (2, True)
     assert bench(*words, "--slurm", "cpus_per_task=16")[0] == 0
     assert "#SBATCH --cpus-per-task=16" in script.read_text()
+
+
+def test_the_plan_that_is_named_is_of_the_same_cells(bench, sbatch) -> None:
+    sbatch("echo 17")
+    words = [*WORDS, "--seeds=0-3", "--results", "my results", "--device", "cpu", "--no-check"]
+    said = bench(*words, "--jobs=2", "--tf32", "--slurm", "jobs=2")[1]
+    plan = "bench plan smoke --tiny --only loss=infonce --seeds=0-3 --results 'my results'"
+    assert f"next: {plan}\n" in said
+    assert bench(*shlex.split(plan)[1:])[0] == 0
+
+
+@pytest.fixture
+def squeue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Puts a program in squeue's place; a folder of logs says that jobs were submitted."""
+
+    def install(body: str) -> Path:
+        program = tmp_path / "bin" / "squeue"
+        program.parent.mkdir()
+        program.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/asked\n{body}\n')
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+        (tmp_path / "results" / "slurm").mkdir(parents=True)
+        return tmp_path / "asked"
+
+    return install
+
+
+def test_a_plan_says_why_jobs_wait(bench, squeue) -> None:
+    asked = squeue(
+        "echo '17_0|RUNNING|None\n17_1|RUNNING|None\n17_[2-7]|PENDING|Resources\n"
+        "18_[0]|PENDING|PartitionTimeLimit\n19_[0]|PENDING|Resources\n"
+        "20_0|PENDING|QOSMaxJobsPerUserLimit\n21|PENDING|SomethingNew'"
+    )
+    code, said, _ = bench("plan", *WORDS[1:])
+    assert code == 0
+    start = said.splitlines().index("jobs in the queue: 2 running, 5 pending")
+    assert said.splitlines()[start + 1 :] == [
+        "  17_[2-7], 19_[0]: Resources: the nodes are busy; they start by themselves",
+        "  18_[0]: PartitionTimeLimit: they ask for more time than sinfo shows and never start: "
+        "scancel them, give a smaller --slurm time=",
+        "  20_0: QOSMaxJobsPerUserLimit: you run as much as your QOS allows; "
+        "they start when yours end",
+        "  21: SomethingNew: see JOB REASON CODES in man squeue",
+    ]
+    assert asked.read_text().startswith("--me --noheader --name=sweep-smoke ")
+
+
+@pytest.mark.parametrize(
+    "body", ["exit 1", "true", "echo nonsense", "echo '1|RUNNING|None'; exit 1"]
+)
+def test_a_queue_that_does_not_answer_is_no_part_of_a_plan(bench, squeue, body: str) -> None:
+    squeue(body)
+    code, said, complaint = bench("plan", *WORDS[1:])
+    assert (code, complaint, "jobs in the queue" in said) == (0, "", False)
+
+
+def test_nobody_asks_for_the_queue_where_no_job_was_submitted(bench, squeue) -> None:
+    asked = squeue("true")
+    (asked.parent / "results" / "slurm").rmdir()
+    assert bench("plan", *WORDS[1:])[0] == 0
+    assert not asked.exists()
+
+
+@pytest.mark.parametrize(
+    ("reason", "word"),
+    [
+        ("None", "not looked"),
+        ("Priority", "come first"),
+        ("PartitionConfig", "partition"),
+        ("PartitionNodeLimit", "partition"),
+        ("QOSGrpGRES", "account"),
+        ("AssocMaxJobsLimit", "account"),
+        ("AssocGrpCPUMinutesLimit", "account"),
+        ("ReqNodeNotAvail, UnavailableNodes:vm", "down"),
+        ("BadConstraints", "no node"),
+        ("BeginTime", "queued again"),
+        ("Dependency", "another job"),
+        ("DependencyNeverSatisfied", "never"),
+        ("JobHeldUser", "scontrol release"),
+        ("JobHeldAdmin", "staff"),
+        ("JobArrayTaskLimit", "array"),
+        ("InvalidQOS", "account"),
+    ],
+)
+def test_common_reasons_are_explained(reason: str, word: str) -> None:
+    assert word in queue.meaning(reason)
 
 
 def test_without_sbatch_the_way_out_is_named(bench, monkeypatch: pytest.MonkeyPatch) -> None:

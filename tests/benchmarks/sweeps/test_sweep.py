@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import pytest
 from filelock import Timeout
 
 import stub_domain
+from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import runner
 from contrastbench.benchmarks.running.options import Options
@@ -31,6 +33,7 @@ from contrastbench.benchmarks.sweeps.survey import Task
 from contrastbench.benchmarks.sweeps.sweep import Failure, Sweep, report, to_run
 from contrastbench.benchmarks.sweeps.sweep import run as run_plan
 from contrastbench.domains.graph.domain import GraphDomain
+from contrastbench.losses.errors import UserError
 from contrastbench.losses.spec import LossSpec
 from warm import python
 
@@ -261,22 +264,64 @@ def test_a_cell_out_of_memory_that_was_alone_is_a_failure(stub, tmp_path: Path) 
     assert len(notes.read_text().splitlines()) == 1
 
 
-def test_a_record_that_cannot_be_written_is_printed_and_stops_no_other_seed(
-    stub, tmp_path: Path, capsys
-) -> None:
+UNWRITTEN = """
+    if m["seed"] == 1:
+        error = "cannot write x.json: r has 0 MiB free"
+        say(status="unwritten", error=error, record=dict(b=8, a=0))
+    else:
+        say(**ok)
+"""
+
+
+def test_a_sweep_stops_at_the_first_record_that_no_disk_takes(stub, tmp_path: Path, capsys) -> None:
+    """Later cells would be trained for nothing; the record that was lost to the disk is printed."""
+    notes = stub(UNWRITTEN)
+    with pytest.raises(UserError, match=r"^stopped: cannot write x.json: r has 0 MiB free$"):
+        run(tasks("infonce", seeds=4), tmp_path)
+    assert [line.split()[3] for line in notes.read_text().splitlines()] == ["0", "1"]
+    said = capsys.readouterr().err.splitlines()
+    assert '{"a":0,"b":8}' in said
+    assert not [line for line in said if "unwritten" in line], "the last line says it once"
+    notes = stub("say(**ok)")
+    assert run(tasks("infonce", seeds=4), tmp_path) == [], "repeated, it goes on"
+
+
+def test_cells_in_work_are_finished_where_the_disk_is_full(stub, tmp_path: Path, capsys) -> None:
+    """A job's cell may be hours old; its record may still fit, or is printed too."""
     notes = stub("""
-        if m["seed"] == 0:
-            error = "cannot write x.json: the record is printed above"
-            say(status="failed", error=error, record=dict(b=87.5, a=0))
-        else:
-            say(**ok)
+        say(status="unwritten", error="full", record=dict(seed=m["seed"]))
     """)
-    failures = run(tasks("infonce", seeds=3), tmp_path)
-    assert [line.split()[3] for line in notes.read_text().splitlines()] == ["0", "1", "2"]
-    assert [(f.task.seed, f.reason) for f in failures] == [
-        (0, "failed: cannot write x.json: the record is printed above")
-    ]
-    assert '{"a":0,"b":87.5}' in capsys.readouterr().err.splitlines()
+    with pytest.raises(UserError, match="stopped: full"):
+        run(tasks("infonce", seeds=6), tmp_path, jobs=2)
+    begun = {line.split()[3] for line in notes.read_text().splitlines()}
+    printed = {line for line in capsys.readouterr().err.splitlines() if line.startswith("{")}
+    assert 1 <= len(begun) <= 2
+    assert printed == {f'{{"seed":{seed}}}' for seed in begun}
+
+
+def test_a_full_disk_is_exit_code_2(bench, stub) -> None:
+    stub('say(status="unwritten", error="cannot write x.json")')
+    words = ["--only", "loss=infonce", "--only", "domain=graph", "--no-check"]
+    code, out, err = bench("sweep", "smoke", *words)
+    assert (code, out, err) == (2, "", "bench: stopped: cannot write x.json\n")
+
+
+def test_no_cell_is_trained_where_its_record_has_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files.os, "fsync", full)
+    monkeypatch.setattr(runner, "train", lambda *_: pytest.fail("trained"))
+    (task,) = tasks("infonce", seeds=1)
+    message = worker_of(Options(tmp_path, device="cpu")).message(task, wait=False)
+    reply = worker.answer(json.loads(json.dumps(message)))
+    assert reply["status"] == "unwritten"
+    assert "record" not in reply
+    folder = tmp_path / "runs/graph/motifs/infonce"
+    assert f"cannot write to {folder} (No space left on device): " in reply["error"]
+    assert re.search(r"[0-9]+ MiB are free, make room", reply["error"])
 
 
 def test_a_worker_hands_over_a_record_that_it_cannot_write(
@@ -291,9 +336,10 @@ def test_a_worker_hands_over_a_record_that_it_cannot_write(
     (task,) = tasks("none", seeds=1)
     message = worker_of(Options(tmp_path, device="cpu")).message(task, wait=False)
     reply = worker.answer(json.loads(json.dumps(message | {"seed": 4})))
-    assert (reply["status"], reply["record"]["seed"]) == ("failed", 4)
+    assert (reply["status"], reply["record"]["seed"]) == ("unwritten", 4)
     assert reply["record"]["metrics"]["accuracy"] > 0
     assert "No space left on device" in reply["error"]
+    assert re.search(rf"{tmp_path} has [0-9]+ MiB free, make room and repeat", reply["error"])
     assert json.loads(json.dumps(reply)) == reply
 
 
@@ -656,6 +702,24 @@ def test_two_jobs_do_not_count_each_others_cells(
     lines = [line for line, _ in run_plan(plan, Options(tmp_path))]
     counts = "0 done before, 6 now, 16 by other sweeps, 2 without a result"
     assert lines[-1] == f"24 cells: {counts}"
+
+
+def test_a_log_says_which_cells_another_job_has_made(tmp_path: Path) -> None:
+    found = Sweep(tasks("infonce", seeds=3), Options(tmp_path, device="cpu"), 1, Costs(tmp_path))
+    reply = {"status": "ok", "seconds": 7.0, "made": True, "error": None}
+    mine, theirs, kept = (task for task, _ in found.waiting)
+    kept = kept._replace(state="done")
+    lines = [
+        sweep_module.outcome(mine, reply),
+        sweep_module.outcome(theirs, {**reply, "made": False}),
+        sweep_module.outcome(kept, {**reply, "made": False}),
+        sweep_module.outcome(mine, {"status": "ok", "seconds": 7.0}),  # a check makes no record
+    ]
+    said = [line.partition(": ")[2] for line in lines]
+    assert said == ["ok in 7 s", "ok, by another sweep", "ok, done before", "ok in 7 s"]
+    for task, made in ((mine, True), (theirs, False)):
+        found.take(task, {**reply, "made": made})
+    assert found.outlook().endswith("1 by other sweeps"), "the count of a line has both"
 
 
 def test_a_worker_says_whether_it_made_the_record(

@@ -1,5 +1,6 @@
 """Sweep files: what they ask for, and every mistake with its line."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -343,6 +344,38 @@ def test_a_file_that_extends_itself_is_one_line(load, tmp_path: Path) -> None:
     for name in ("my.yaml", "other.yaml"):
         with pytest.raises(UserError, match="extends itself"):
             load(f"extends: {name}\nlosses: [infonce]\n")
+
+
+def test_a_row_has_the_name_that_a_paper_prints(load) -> None:
+    text = "title: Losses on MUTAG\ndomains: {graph: {datasets: [MUTAG]}}\nlosses:\n"
+    text += "  - {infonce: {}, name: InfoNCE}\n  - {hcl: {beta: 2}, name: HCL, hard}\n"
+    table = load(text.replace("HCL, hard", '"HCL, hard"') + "  - adnce\n")
+    assert table.title == "Losses on MUTAG"
+    assert [row.name for row in table.rows] == ["InfoNCE", "HCL, hard", "adnce"]
+    assert [row.loss for row in table.rows] == ["infonce", "hcl", "adnce"]
+    assert table.rows[1].params == {"beta": 2}
+    table = load(text.replace("HCL, hard", '"HCL"') + "grid: {temperature: [0.1, 0.2]}\n")
+    assert [row.name for row in table.rows[2:]] == [
+        "HCL (temperature=0.1)",
+        "HCL (temperature=0.2)",
+    ]
+    tuned = load(text.replace("HCL, hard", '"HCL"') + "tune: {trials: 3}\n")
+    assert [row.name for row in tuned.rows] == ["InfoNCE", "HCL"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "wrong"),
+    [
+        ("{infonce: {}, adnce: {}, name: Both}", "name Both has 2 losses: give each its own entry"),
+        ("{name: Nobody}", "name Nobody has no loss: write {LOSS: {}, name: Nobody}"),
+        ("{infonce: {}, name: {a: 1}}", "name is {'a': 1}: give a text"),
+        ("{infonce: warm}", "infonce is 'warm': give its parameters, such as {temperature: 0.5}"),
+        ("{all: {}, name: All}", "all stands for every loss and takes no name"),
+    ],
+)
+def test_a_wrong_name_is_one_line(load, entry: str, wrong: str) -> None:
+    with pytest.raises(UserError, match=re.escape(wrong)):
+        load(f"domains: {{graph: {{}}}}\nlosses: [{entry}]\n")
 
 
 @pytest.mark.parametrize("text", ["5", "[{a: 1}]", "losses"])

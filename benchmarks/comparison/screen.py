@@ -1,0 +1,108 @@
+"""A comparison on a terminal: lines that fit its width, and at most 25 of them."""
+
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Sequence
+
+from contrastbench.losses.errors import printable
+
+LINES = 25
+NARROWEST = 40
+LONG_NAME = 24
+GAP = "  "
+ROWS = 12  # of a table that most answers leave room for
+FEWEST = 3  # lines of a table: its header, a row, and the number of others
+Drops = Sequence[Sequence[str]]
+Cells = Sequence[Sequence[str]]  # the first line is the header
+
+
+def width() -> int | None:
+    """Return the width of the terminal; None where nothing asks for one, as in a file."""
+    asked = os.environ.get("COLUMNS", "").isdecimal()
+    if not (asked or sys.stdout.isatty()):
+        return None
+    return max(NARROWEST, shutil.get_terminal_size().columns)
+
+
+def page(
+    words: str, heading: str, rows: Cells, drops: Drops, notes: Sequence[str], wide: int
+) -> str:
+    """Return the lines of a comparison.
+
+    Args:
+        words: the answer in sentences.
+        heading: of the table.
+        rows: its cells, the header first; the last of them give way.
+        drops: as in `fitted`.
+        notes: lines behind the table.
+        wide: columns of the terminal.
+    """
+    before = [*wrapped(words, wide), "", *wrapped(heading, wide)]
+    after = [line for note in notes for line in wrapped(note, wide) or [""]]
+    room = max(FEWEST, LINES - len(before) - len(after))
+    more = len(rows) - room + 1 if len(rows) > room else 0
+    table = fitted(rows[: len(rows) - more], wide, drops)
+    left_out = [f"and {more} more row{'s' * (more > 1)}"] * bool(more)
+    return "\n".join([*before, *table, *left_out, *after, ""])
+
+
+def wrapped(text: str, wide: int) -> list[str]:
+    """Return a text in lines of the width."""
+    return textwrap.wrap(printable(" ".join(text.splitlines())), wide, break_on_hyphens=False)
+
+
+def fitted(rows: Cells, wide: int, drops: Drops) -> list[str]:
+    """Return the lines of a table.
+
+    Args:
+        rows: the cells; the first line is the header.
+        wide: columns of the terminal.
+        drops: headers of the columns that go together where the table does not fit, first ones
+            first; a name in the first column is cut where that is not enough.
+    """
+    shown = plain(rows)
+    for names in drops:
+        if total(shown) > wide:
+            kept = [i for i, name in enumerate(shown[0]) if name not in names]
+            shown = [[row[i] for i in kept] for row in shown]
+    first = max(NARROWEST // 5, wide - total(shown) + widths(shown)[0])
+    return aligned([[shorter(row[0], first), *row[1:]] for row in shown], wide)
+
+
+def fits(rows: Cells, wide: int) -> bool:
+    """Return whether a table fits with all its columns; a long name may be cut."""
+    names = [[shorter(row[0], LONG_NAME), *row[1:]] for row in plain(rows)]
+    return total(names) <= wide
+
+
+def plain(rows: Cells) -> list[list[str]]:
+    """Return the cells as a terminal shows them, each on one line."""
+    return [[printable(" ".join(cell.splitlines())) for cell in row] for row in rows]
+
+
+def widths(rows: Cells) -> list[int]:
+    """Return the width of each column."""
+    return [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+
+def total(rows: Cells) -> int:
+    """Return the width of a table."""
+    return sum(widths(rows)) + len(GAP) * (len(rows[0]) - 1)
+
+
+def aligned(rows: Cells, wide: int) -> list[str]:
+    """Return the lines of a table, no line wider than the terminal."""
+    sizes = widths(rows)
+    lines = (GAP.join(map(str.ljust, row, sizes)).rstrip() for row in rows)
+    return [shorter(line, wide) for line in lines]
+
+
+def shorter(text: str, wide: int) -> str:
+    """Return a text that is cut where it is wider.
+
+    >>> shorter("infonce", 4)
+    'inf…'
+    """
+    return text if len(text) <= wide else f"{text[: wide - 1]}…"
