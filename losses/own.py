@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from os.path import commonpath, isfile
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from contrastbench.losses.errors import UserError, unknown, users_code
@@ -34,9 +35,15 @@ def class_in_file(path: Path, attribute: str, sources: Sources) -> Any:
         raise unknown(
             f"class in {path}",
             attribute,
-            [k for k, v in vars(module).items() if isinstance(v, type)],
+            [kind.__name__ for kind in own_classes(module)],
         )
     return checked_class(getattr(module, attribute), f"{attribute} in {path}")
+
+
+def own_classes(module: ModuleType) -> list[type]:
+    """Return the classes that a module defines, without those that it imports."""
+    kinds = [kind for kind in vars(module).values() if isinstance(kind, type)]
+    return [kind for kind in kinds if kind.__module__ == module.__name__]
 
 
 def lacks_class(path: Path) -> UserError:
