@@ -245,6 +245,8 @@ def declined(loss: Loss) -> Mapping[str, str]:
         UserError: a law is unknown, or a reason is missing.
     """
     names = {law.name for law in LAWS}
+    if not isinstance(loss.declined_laws, Mapping):
+        raise UserError(f'declined_laws of {loss.name} is no mapping: write {{"LAW": "REASON"}}')
     for name, reason in loss.declined_laws.items():
         if name not in names:
             raise unknown(f"law in declined_laws of {loss.name}", name, names)

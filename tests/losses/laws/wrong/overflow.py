@@ -10,8 +10,6 @@ class Mine(ScoreLoss):
         self.temperature = in_range("temperature", temperature, low=0)
 
     def terms(self, scores: Scores):
-        pos, neg = (
-            (scores.pos / self.temperature).exp(),
-            (scores.neg / self.temperature).exp(),
-        )  # wrong
-        return -scores.mean_pos((pos / (pos + neg.sum(dim=1, keepdim=True))).log())
+        pos, neg = scores.pos / self.temperature, scores.neg / self.temperature
+        share = pos.exp() / (pos.exp() + neg.exp().sum(dim=1, keepdim=True))  # wrong
+        return -scores.mean_pos(share.log())
