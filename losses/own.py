@@ -29,7 +29,7 @@ def class_in_file(path: Path, attribute: str, sources: Sources) -> Any:
     """A user's own loss class, from a file."""
     if not (sources.has(path) or isfile(path)):  # noqa: PTH113 - too long a name is none
         raise no_file(path)
-    with users_code(f"import {path}"):
+    with users_code(f"import {path}", str(path.absolute())):
         module = sources.run(path)
     if not hasattr(module, attribute):
         raise unknown(
@@ -83,7 +83,8 @@ def make(name: str, factory: Any, params: Mapping[str, Any]) -> "Loss":
     from contrastbench.losses.base import Loss
     from contrastbench.losses.settings import kept
 
-    with users_code(f"make {name}"):
+    file = getattr(sys.modules.get(factory.__module__), "__file__", None)
+    with users_code(f"make {name}", file or ""):
         with kept(name):
             loss = factory(**params)
         if not isinstance(loss, Loss):

@@ -9,6 +9,7 @@ from contrastbench.benchmarks.running import checked
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.losses.laws import battery
 from made_records import made
+from wrong_losses import FOLDER, PAGE
 
 OWN = "class Base: pass\nclass Mine(Base): pass\nraise RuntimeError('it is not run')\n"
 SWEEP = """seeds: 0-1
@@ -139,3 +140,11 @@ def test_names_that_a_file_imports_are_not_offered_as_its_classes(bench) -> None
     Path("mine.py").write_text(CHECKED)
     err = bench("check-loss", "mine.py:Other")[2]
     assert err == "bench: unknown class in mine.py 'Other': known: Mine\n"
+
+
+def test_the_page_shows_the_output_of_a_wrong_loss(bench) -> None:
+    text = (FOLDER / "holes_in_mean.py").read_text()
+    Path("mine.py").write_text(text.replace("  # wrong", ""))
+    code, out, err = bench("check-loss", "mine.py:Mine")
+    assert (code, err) == (1, "")
+    assert f"```\n{out}```\n" in PAGE.read_text(encoding="utf-8")

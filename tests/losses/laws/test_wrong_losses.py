@@ -2,7 +2,7 @@
 
 import pytest
 
-from contrastbench.losses.laws import check_loss
+from contrastbench.losses.laws import battery, check_loss
 from wrong_losses import FOLDER, HEAD, LAWS, PAGE, diagnosis, mistake, row
 
 
@@ -30,3 +30,11 @@ def test_the_table_has_every_wrong_loss_and_no_other() -> None:
 def test_a_term_without_negatives_needs_no_remark_in_a_sum() -> None:
     results = check_loss(f"infonce + 0.5*{FOLDER / 'no_negatives.py'}:Mine", seeds=[0])
     assert [result for result in results if result.word or not result.passed] == []
+
+
+def test_the_page_on_own_losses_shows_the_first_laws_and_their_number() -> None:
+    page = PAGE.with_name("own-loss.md").read_text(encoding="utf-8")
+    assert f"\n{len(battery.LAWS)} of {len(battery.LAWS)} checks passed\n" in page
+    for law in battery.LAWS[:2]:
+        said = (law.check.__doc__ or "").split("\n")[0]
+        assert f"\npass      {law.name:18}  {said}\n" in page
