@@ -85,11 +85,8 @@ def run(
         from contrastbench.benchmarks.running.devices import choose_device
         from contrastbench.benchmarks.running.runner import run_seeds
 
-    declined = checked.noted(spec.code)
-    if declined is None:
-        tell(f"never checked: bench check-loss {loss} takes seconds")
-    for law, reason in (declined or {}).items():
-        tell(f"checked, but it declines the law {law!r}: {reason}")
+    for line in checked.remarks(loss, spec.code):
+        tell(line)
     store.sweep(results)
     kept = {cell_of(record) for record in experiment.finished(results)}
     done = []

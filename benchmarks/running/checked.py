@@ -4,7 +4,7 @@ A file for each, named by the hash of its code; a registered loss has no hash an
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -36,6 +36,15 @@ def noted(code: str) -> dict[str, str] | None:
     with suppress(OSError, ValueError, TypeError):
         return dict(json.loads(place(code).read_text(encoding="utf-8") or "{}"))  # once empty
     return None
+
+
+def remarks(loss: str, code: str) -> Iterator[str]:
+    """Yield what a user should know of a loss: it was never checked, or it declines laws."""
+    declined = noted(code)
+    if declined is None:
+        yield f"never checked: bench check-loss {loss} takes seconds"
+    for law, reason in (declined or {}).items():
+        yield f"checked, but {loss} declines the law {law!r}: {reason}"
 
 
 def place(code: str) -> Path:

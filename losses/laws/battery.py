@@ -70,7 +70,11 @@ LAWS = [
         "epoch and step, and the other checks, which compare values, are run",
     ),
     Law(interface.check_device, "a tensor stays on the CPU", AS_SCORES),
-    Law(interface.check_scalar, "the loss is in another number format", AS_SCORES),
+    Law(
+        interface.check_scalar,
+        "the loss is in another number format than its scores",
+        "keep their dtype: no .float() or .half(), and scores.pos.new_zeros(n) for torch.zeros(n)",
+    ),
     Law(meaning.check_detached, "positives or negatives get no gradient", NO_NUMBERS),
     Law(
         meaning.check_sign,
@@ -81,7 +85,7 @@ LAWS = [
     Law(
         meaning.check_positives,
         "positives change nothing",
-        "use scores.pos; check a term of a sum as a sum: infonce + 0.5*mine.py:Mine",
+        'use scores.pos; a term of a sum is checked in it: "infonce + 0.5*mine.py:Mine"',
         of_classes=False,
     ),
     Law(

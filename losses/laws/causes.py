@@ -30,6 +30,9 @@ ERRORS = {  # a pattern of the message -> what helps
     r"dtype|scalar type|same device|expected device": AS_SCORES,
     r"size of tensor|shape|broadcast|[Dd]imension": SHAPES,
     r"does not require grad|numpy\(\) on": NO_NUMBERS,
+    r"positional argument": "write terms(self, scores): scores.pos and scores.neg are its cosines",
+    r"out of (bounds|range)": "the pairing says how many anchors and keys there are: "
+    "take scores.pos and scores.neg in the terms of a ScoreLoss",
     r"^NotImplementedError": "write terms(self, scores), or forward(self, contrast)",
 }
 MADE_BY = {  # a pattern of an operation's name -> what helps where its result is not finite

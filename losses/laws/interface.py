@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -97,7 +98,9 @@ def formulas(loss: Loss) -> list[ScoreLoss]:
 
 def on_meta(contrast: Contrast) -> Contrast:
     """Return the contrast without its numbers, on torch's device for shapes alone."""
-    moved = {k: v.to("meta") for k, v in vars(contrast).items() if isinstance(v, Tensor)}
+    moved: dict[str, Any] = {
+        k: v.to("meta") for k, v in vars(contrast).items() if isinstance(v, Tensor)
+    }
     return replace(contrast, **moved)
 
 

@@ -1,6 +1,7 @@
 """Check invariances: the order of samples, rotations, padding, and blocks of scores."""
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 
@@ -49,6 +50,7 @@ def check_holes(build: Build, seed: int) -> None:
         unit(views[0][:6]), unit(views[1][:6, None]), unit(views[2][:5]), ids, ids[:5] - 1
     )
     more = replace(few, keys=unit(views[2]), key_id=torch.cat([ids[:5] - 1, ids[:4]]))
+    flags: dict[str, Any]
     for flags in ({}, {"positive_in_denominator": False, "mean_over_negatives": True}):
         try:
             value, expected = (build()(replace(contrast, **flags)) for contrast in (more, few))

@@ -8,6 +8,7 @@ import pytest
 from contrastbench.benchmarks.running import checked
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.losses.laws import battery
+from contrastbench.losses.spec import LossSpec
 from made_records import made
 from wrong_losses import FOLDER, PAGE
 
@@ -120,9 +121,31 @@ def test_a_registered_loss_then_an_own_one_is_checked_and_run(
     assert code == 0
     assert "declined  rotation            coordinates have a meaning\n" in out
     assert out.endswith("1 of 2 checks passed, 1 declined\n")
-    said = bench(*words)[2]
-    assert "never checked" not in said
-    assert "checked, but it declines the law 'rotation': coordinates have a meaning\n" in said
+    said = "checked, but mine.py:Mine declines the law 'rotation': coordinates have a meaning\n"
+    assert bench(*words)[2].startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("note", "said"),
+    [
+        (None, "never checked: bench check-loss {} takes seconds\n"),
+        ({}, ""),
+        ({"sign": "why"}, "checked, but {} declines the law 'sign': why\n"),
+    ],
+)
+def test_a_comparison_says_what_was_not_checked(
+    bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, note: dict | None, said: str
+) -> None:
+    monkeypatch.setattr(checked, "place", lambda code: tmp_path / "notes" / code)
+    Path("mine.py").write_text(CHECKED)
+    Path("my.yaml").write_text(SWEEP.replace("none", "mine.py:Mine"))
+    for task in make_plan("my.yaml", [], None, False, None, Path("results")).tasks():
+        code = task.experiment.loss.code
+        made(Path("results"), task.experiment, task.seed, loss_code=code)
+    if note is not None:
+        checked.note(LossSpec("mine.py:Mine").code, note)
+    code, _, err = bench("compare", "my.yaml")
+    assert (code, err) == (0, said.format("mine.py:Mine"))
 
 
 def test_a_note_that_cannot_be_written_is_said(

@@ -19,7 +19,7 @@ class Runs(ScoreLoss):
 
 
 class InPlace(ScoreLoss):
-    """Divides its scores."""
+    """Divide the scores in place."""
 
     def terms(self, scores: Scores) -> Tensor:
         neg = scores.neg.div_(0.5)
@@ -49,7 +49,7 @@ class Detached(ScoreLoss):
 
 
 class Sign(ScoreLoss):
-    """Maximises."""
+    """Return the share itself, not minus its logarithm."""
 
     def terms(self, scores: Scores) -> Tensor:
         return scores.mean_pos(scores.log_share(scores.pos, scores.neg))
