@@ -1,7 +1,6 @@
 """Check invariances: the order of samples, rotations, padding, and blocks of scores."""
 
 from dataclasses import replace
-from typing import Any
 
 import torch
 
@@ -50,13 +49,13 @@ def check_holes(build: Build, seed: int) -> None:
         unit(views[0][:6]), unit(views[1][:6, None]), unit(views[2][:5]), ids, ids[:5] - 1
     )
     more = replace(few, keys=unit(views[2]), key_id=torch.cat([ids[:5] - 1, ids[:4]]))
-    flags: dict[str, Any]
-    for flags in ({}, {"positive_in_denominator": False, "mean_over_negatives": True}):
+    mean = replace(few, positive_in_denominator=False, mean_over_negatives=True)
+    for short in (few, mean):
         try:
-            value, expected = (build()(replace(contrast, **flags)) for contrast in (more, few))
+            expected = build()(short)
         except UserError:  # some need anchors of two samples
             return
-        close(value, expected, 1e-12)
+        close(build()(replace(short, keys=more.keys, key_id=more.key_id)), expected, 1e-12)
 
 
 def check_repeated_positives(build: Build, seed: int) -> None:
