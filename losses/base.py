@@ -2,7 +2,9 @@
 
 import inspect
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Self, TypeVar, cast
 
 import torch
@@ -47,7 +49,14 @@ class Scores:
     count: Tensor  # (a, 1) negatives of each anchor
     positive_in_denominator: bool = True
     mean_over_negatives: bool = False
-    padding: Tensor | None = None  # (a, P) True where pos is no positive
+    padded: Tensor | None = None  # as `padding`; None: the pairing has none, so nothing is masked
+
+    @property
+    def padding(self) -> Tensor:
+        """(a, P) True where the anchor has fewer positives than others: pos is no positive."""
+        if self.padded is None:
+            return torch.zeros_like(self.pos, dtype=torch.bool)
+        return self.padded
 
     @property
     def hole(self) -> Tensor:
@@ -56,28 +65,28 @@ class Scores:
 
     def mean_pos(self, x: Tensor) -> Tensor:
         """Mean over each anchor's positives, (a, P) -> (a,)."""
-        if self.padding is None:
+        if self.padded is None:
             return x.mean(dim=1)
-        return x.masked_fill(self.padding, 0).sum(dim=1) / (~self.padding).sum(dim=1)
+        return x.masked_fill(self.padded, 0).sum(dim=1) / (~self.padded).sum(dim=1)
 
     def log_sum_pos(self, log_x: Tensor) -> Tensor:
         """Log of the sum over each anchor's positives, (a, P) -> (a, 1)."""
-        if self.padding is not None:
-            log_x = log_x.masked_fill(self.padding, -math.inf)
+        if self.padded is not None:
+            log_x = log_x.masked_fill(self.padded, -math.inf)
         return torch.logsumexp(log_x, dim=1, keepdim=True)
 
     def log_mean_pos(self, log_x: Tensor) -> Tensor:
         """Log of the mean over each anchor's positives, (a, P) -> (a, 1)."""
         total = self.log_sum_pos(log_x)
-        if self.padding is None:
+        if self.padded is None:
             return total - math.log(log_x.shape[1])
-        return total - (~self.padding).sum(dim=1, keepdim=True).to(total.dtype).log()
+        return total - (~self.padded).sum(dim=1, keepdim=True).to(total.dtype).log()
 
     def weights_pos(self, log_x: Tensor) -> Tensor:
         """(a, P) each positive's x over the mean of its anchor's; zero where there is padding."""
         log_weight = log_x - self.log_mean_pos(log_x)
-        if self.padding is not None:  # before exp, which padding's own x could overflow
-            log_weight = log_weight.masked_fill(self.padding, -math.inf)
+        if self.padded is not None:  # before exp, which padding's own x could overflow
+            log_weight = log_weight.masked_fill(self.padded, -math.inf)
         return log_weight.exp()
 
     def mean_neg(self, x: Tensor) -> Tensor:
@@ -135,6 +144,8 @@ class Loss(nn.Module):
 
     ranges = declare()  # by argument; a user's own loss needs none
     limits = reduces()  # the losses that it becomes; a user's own loss needs none
+    # laws of `bench check-loss` that do not hold for it: name -> reason
+    declined_laws: Mapping[str, str] = MappingProxyType({})
     ordered = False  # whether the order of the anchors matters
     needs_classes = False  # whether `prepare` must be told the number of classes
     lr: float | None = None  # learning rate of the loss's own parameters; None: the encoder's
@@ -249,6 +260,9 @@ class Sum(Loss):
         ]
         self.weights = [w for w, _ in flat_terms]
         self.losses = nn.ModuleList(loss for _, loss in flat_terms)
+        self.declined_laws = {
+            law: reason for _, loss in flat_terms for law, reason in loss.declined_laws.items()
+        }
         self.ordered = any(loss.ordered for _, loss in flat_terms)
         self.needs_classes = any(loss.needs_classes for _, loss in flat_terms)
 

@@ -3,6 +3,7 @@
 import difflib
 import signal
 import sys
+import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from typing import IO
@@ -64,8 +65,13 @@ def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> UserE
 
 
 @contextmanager
-def users_code(action: str) -> Iterator[None]:
-    """Make whatever the user's own code raises, `sys.exit` included, one line with the cause."""
+def users_code(action: str, file: str = "") -> Iterator[None]:
+    """Make whatever the user's own code raises, `sys.exit` included, one line with the cause.
+
+    Args:
+        action: what could not be done.
+        file: the user's file, whose line is named.
+    """
     try:
         yield
     except UserError:
@@ -75,7 +81,9 @@ def users_code(action: str) -> Iterator[None]:
             raise
         text = (str(error).splitlines() or [""])[0]
         cause = f"{type(error).__name__}: {text}" if text else type(error).__name__
-        raise UserError(f"cannot {action} ({cause})") from error
+        lines = [at for at in traceback.extract_tb(error.__traceback__) if at.filename == file]
+        where = f", line {lines[-1].lineno}" if lines else ""
+        raise UserError(f"cannot {action}{where} ({cause})") from error
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -55,7 +55,7 @@ class MultiSimilarity(ScoreLoss):
 
     def terms(self, scores: Scores) -> Tensor:
         pos, neg = scores.pos, scores.neg
-        padding = torch.zeros_like(pos).bool() if scores.padding is None else scores.padding
+        padding = scores.padding
         hardest = pos.masked_fill(padding, torch.inf).amin(dim=1, keepdim=True)
         near = ~(padding | (pos >= neg.amax(dim=1, keepdim=True) + self.epsilon))
         far = ~(scores.hole | (neg <= hardest - self.epsilon))

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from os.path import commonpath, isfile
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from contrastbench.losses.errors import UserError, unknown, users_code
@@ -28,15 +29,21 @@ def class_in_file(path: Path, attribute: str, sources: Sources) -> Any:
     """A user's own loss class, from a file."""
     if not (sources.has(path) or isfile(path)):  # noqa: PTH113 - too long a name is none
         raise no_file(path)
-    with users_code(f"import {path}"):
+    with users_code(f"import {path}", str(path.absolute())):
         module = sources.run(path)
     if not hasattr(module, attribute):
         raise unknown(
             f"class in {path}",
             attribute,
-            [k for k, v in vars(module).items() if isinstance(v, type)],
+            [kind.__name__ for kind in own_classes(module)],
         )
     return checked_class(getattr(module, attribute), f"{attribute} in {path}")
+
+
+def own_classes(module: ModuleType) -> list[type]:
+    """Return the classes that a module defines, without those that it imports."""
+    kinds = [kind for kind in vars(module).values() if isinstance(kind, type)]
+    return [kind for kind in kinds if kind.__module__ == module.__name__]
 
 
 def lacks_class(path: Path) -> UserError:
@@ -76,7 +83,8 @@ def make(name: str, factory: Any, params: Mapping[str, Any]) -> "Loss":
     from contrastbench.losses.base import Loss
     from contrastbench.losses.settings import kept
 
-    with users_code(f"make {name}"):
+    file = getattr(sys.modules.get(factory.__module__), "__file__", None)
+    with users_code(f"make {name}", file or ""):
         with kept(name):
             loss = factory(**params)
         if not isinstance(loss, Loss):

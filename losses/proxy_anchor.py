@@ -1,5 +1,7 @@
 """Proxy Anchor, with a learned proxy of each class."""
 
+from types import MappingProxyType
+
 import torch
 from torch import Tensor, nn
 
@@ -44,6 +46,9 @@ class ProxyAnchor(Loss):
     """
 
     needs_classes = True
+    declined_laws = MappingProxyType(
+        {"repeated anchors": "equation 4 sums over the embeddings of a class inside its logarithm"}
+    )
     ranges = declare(
         alpha=Number(low=0, tune=(8, 64), log=True),
         margin=SCORE,

@@ -53,7 +53,7 @@ class Triplet(ScoreLoss):
     def terms(self, scores: Scores) -> Tensor:
         """(a, 2) the sum over each anchor's triplets, and their number."""
         pos, neg = distance(scores.pos), distance(scores.neg)
-        padding = torch.zeros_like(pos).bool() if scores.padding is None else scores.padding
+        padding = scores.padding
         if self.mining == "hard":
             farthest = pos.masked_fill(padding, -torch.inf).amax(dim=1)
             nearest = neg.masked_fill(scores.hole, torch.inf).amin(dim=1)

@@ -33,6 +33,8 @@ def check_loss(
 ) -> None:
     """Check a loss of your own as registered losses are checked.
 
+    The first check that fails ends it, with the line, the cause and a remedy.
+
     Example: bench check-loss mine.py:Mine --set margin=0.2 --grid temperature=0.05,0.5
     """
     values, params = parse_grid(grid or []), parse_pairs("--set", set_)
@@ -53,8 +55,17 @@ def check_loss(
         results += found
     edited = LossSpec(loss, specs[0].params).code != code
     if all(result.passed for result in results) and not edited:
-        checked.note(code)
-    conclude(results)
+        remember(code, results)
+    conclude(results, "; the checks after a failed one were not run")
+
+
+def remember(code: str, results: "Sequence[CheckResult]") -> None:
+    """Note that the loss has passed, so that `bench run` does not ask for the check again."""
+    declined = {result.name: result.detail for result in results if result.word == "declined"}
+    try:
+        checked.note(code, declined)
+    except OSError as error:
+        say(f"bench run will still say 'never checked': {checked.place(code)} is refused ({error})")
 
 
 def check_domain(
@@ -122,16 +133,27 @@ def show(results: "Sequence[CheckResult]") -> None:
 
 
 def tell(results: "Sequence[CheckResult]") -> None:
-    """Print a line for each check, with a remedy where it failed."""
+    """Print a line for each check; where it failed, also the user's line and a remedy."""
     for result in results:
-        say(f"{'pass' if result.passed else 'FAIL'}  {result.name:16} {result.detail}")
+        word = result.word or ("pass" if result.passed else "FAIL")
+        say(f"{word:8}  {result.name:18}  {result.detail}")
+        if result.place:
+            say(f"{'':28}  at {result.place}")
         if result.remedy:
-            say(f"      {'':16} try: {result.remedy}")
+            say(f"{'':28}  try: {result.remedy}")
 
 
-def conclude(results: "Sequence[CheckResult]") -> None:
-    """Print how many checks passed; exit with code 1 if not all did."""
-    passed = sum(result.passed for result in results)
-    say(f"{passed} of {len(results)} checks passed")
-    if passed < len(results):
+def conclude(results: "Sequence[CheckResult]", rest: str = "") -> None:
+    """Print how many checks passed; exit with code 1 if not all did.
+
+    Args:
+        results: the outcomes.
+        rest: what is said beside the number where one has failed.
+    """
+    declined = sum(result.word == "declined" for result in results)
+    passed = sum(result.passed for result in results) - declined
+    failed = passed + declined < len(results)
+    count = f"{passed} of {len(results)} checks passed"
+    say(count + f", {declined} declined" * bool(declined) + rest * failed)
+    if failed:
         raise typer.Exit(1)

@@ -86,8 +86,8 @@ def run(
         from contrastbench.benchmarks.running.devices import choose_device
         from contrastbench.benchmarks.running.runner import run_seeds
 
-    if not checked.is_noted(spec.code):
-        tell(f"never checked: bench check-loss {loss} takes seconds")
+    for line in checked.remarks(loss, spec.code):
+        tell(line)
     store.sweep(results)
     kept = {cell_of(record) for record in experiment.finished(results)}
     done = []

@@ -1,5 +1,6 @@
 """Commands `bench table`, `audit`, `compare` and `report`, from records and without torch."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +10,9 @@ from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import parse_losses
 from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.records.moment import one_moment
+from contrastbench.benchmarks.running import checked
 from contrastbench.losses.errors import UserError, tell
+from contrastbench.losses.spec import LossSpec
 
 if TYPE_CHECKING:
     from contrastbench.benchmarks.tables.table import Table
@@ -118,6 +121,15 @@ def compare(
     joined = load(name, losses=parse_losses(loss or [], {}))
     chosen = selections.resolve(joined, selection, results)
     show(formats.render(chosen, results, format_, baseline, test, alpha, all_, screen.width()))
+    for line in remarks_on(joined):
+        tell(line)
+
+
+def remarks_on(table: "Table") -> Iterator[str]:
+    """Yield which of a table's own losses were never checked, or decline laws."""
+    specs = {row.loss: LossSpec(row.loss, row.params) for row in table.rows if row.loss}
+    for name, spec in specs.items():
+        yield from checked.remarks(name, spec.code)
 
 
 @one_moment()

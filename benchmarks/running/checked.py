@@ -1,29 +1,50 @@
-"""Remember which losses of a user's own have passed the battery.
+"""Remember which losses of a user's own have passed the battery, and which laws they decline.
 
-An empty file for each, named by the hash of its code; a registered loss has no hash and no file.
+A file for each, named by the hash of its code; a registered loss has no hash and no file.
 """
 
+import json
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import platformdirs
 
 
-def note(code: str) -> None:
-    """Remember that this code has passed; where that cannot be written, it is forgotten."""
+def note(code: str, declined: Mapping[str, str]) -> None:
+    """Remember that this code has passed all laws but those that it declines.
+
+    Raises:
+        OSError: that cannot be written.
+    """
     if not code:
         return
-    with suppress(OSError):
-        folder = place(code).parent
-        if folder.is_file():  # early versions wrote this file for registered losses
-            folder.unlink()
-        folder.mkdir(parents=True, exist_ok=True)
-        place(code).touch()
+    folder = place(code).parent
+    if folder.is_file():  # early versions wrote this file for registered losses
+        folder.unlink()
+    folder.mkdir(parents=True, exist_ok=True)
+    place(code).write_text(json.dumps(dict(declined)), encoding="utf-8")
 
 
-def is_noted(code: str) -> bool:
-    """Return whether this code has passed; ours has, in the tests."""
-    return not code or place(code).exists()
+def noted(code: str) -> dict[str, str] | None:
+    """Return the laws that this code declines, with its reasons; None if it was never checked.
+
+    Ours has passed all, in the tests.
+    """
+    if not code:
+        return {}
+    with suppress(OSError, ValueError, TypeError):
+        return dict(json.loads(place(code).read_text(encoding="utf-8") or "{}"))  # once empty
+    return None
+
+
+def remarks(loss: str, code: str) -> Iterator[str]:
+    """Yield what a user should know of a loss: it was never checked, or it declines laws."""
+    declined = noted(code)
+    if declined is None:
+        yield f"never checked: bench check-loss {loss} takes seconds"
+    for law, reason in (declined or {}).items():
+        yield f"checked, but {loss} declines the law {law!r}: {reason}"
 
 
 def place(code: str) -> Path:

@@ -9,9 +9,23 @@ from torch import Tensor
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.laws.random_contrasts import Pairing
+from contrastbench.losses.laws.trace import Place
 
 Build = Callable[..., Loss]  # makes the loss in float64, with some parameters changed
 Check = Callable[[Build, int], None]  # takes a seed, and raises AssertionError
+
+
+class Wrong(AssertionError):
+    """A failed check that knows its cause: what is wrong, what helps, and the user's line."""
+
+    def __init__(self, message: str, remedy: str = "", place: Place | None = None) -> None:
+        super().__init__(message)
+        self.remedy = remedy
+        self.place = place
+
+
+class Remark(Exception):
+    """Something that a user should know of a loss that has passed a check."""
 
 
 def value_and_gradient(loss: Loss, contrast: Contrast, views: Sequence[Tensor]) -> list[Tensor]:

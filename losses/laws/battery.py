@@ -4,23 +4,33 @@
 []
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from contrastbench.losses.base import Loss
-from contrastbench.losses.errors import is_termination
+from contrastbench.losses.errors import UserError, is_termination, unknown
 from contrastbench.losses.laws import (
     derivatives,
     interface,
     invariances,
     learning,
     limits,
+    meaning,
     precision,
 )
-from contrastbench.losses.laws.assertions import Build, Check
+from contrastbench.losses.laws.assertions import Build, Check, Remark, Wrong
+from contrastbench.losses.laws.causes import (
+    AS_SCORES,
+    KEEP_SCORES,
+    LOGARITHMS,
+    NO_NUMBERS,
+    SHAPES,
+    explained,
+)
+from contrastbench.losses.laws.trace import is_ours
 from contrastbench.losses.registry import make_loss
 from contrastbench.losses.source import Sources
 
@@ -31,54 +41,159 @@ BLOCK = (
     "terms sees a block of anchors with all keys, never the whole batch: what is over anchors "
     "belongs into combine"
 )
-LOGARITHMS = (
-    "stay in log space (scores.log_share, log_mean_neg), and exponentiate differences alone"
-)
-REMEDIES = {
-    "randomness": "draw or change only where self.training is true: a training then draws by seed, "
-    "epoch and step, and the other checks, which compare values, are run",
-    "scalar": "return one number: combine(terms) is their mean unless you write your own",
-    "batch size": f"statistics of a batch may be 0/0 where it is small; {BLOCK}",
-    "permutation": "anchors come in any order; set ordered = True if yours may not",
-    "rotation": "use scores.pos and scores.neg, the cosines, not coordinates",
-    "gradient": "write detach() where a weight is a constant, not torch.no_grad()",
-    "second gradient": "a torch.autograd.Function of your own must be differentiable twice",
-    "float32": LOGARITHMS,
-    "half precision": "a ScoreLoss computes in float32; leave the scores to it",
-    "low temperature": LOGARITHMS,
-    "zero rows": "do not divide by a score or a length: both may be zero",
-    "no negatives": "let the UserError of an empty row through",
-    "padding": "reduce over positives by scores.mean_pos or log_mean_pos, which know the padding",
-    "tiles": BLOCK,
-    "parameters": 'keep each argument as an attribute of its name: self.x = self.checked("x", x)',
-    "closer positives": (
-        "on graphs log_share is log(pos / mean neg) and may exceed 0, so its exponential is no "
-        "probability: take 1 - p from sigmoid, or min(log_share, 0)"
+
+
+@dataclass(frozen=True)
+class Law:
+    """A check, what its failure means, and what usually helps then."""
+
+    check: Check
+    wrong: str
+    remedy: str
+    of_classes: bool = True  # False: not asked of a loss that learns a weight for each class
+
+    @property
+    def name(self) -> str:
+        """The name of the law, by which a loss may decline it."""
+        return self.check.__name__.removeprefix("check_").replace("_", " ")
+
+
+# From causes to consequences, because the first that fails is the last that runs.
+LAWS = [
+    Law(interface.check_runs, "the loss does not run", LOGARITHMS),
+    Law(interface.check_in_place, "the loss changes its scores in place", KEEP_SCORES),
+    Law(interface.check_terms, "terms does not return one term for each anchor", SHAPES),
+    Law(
+        interface.check_randomness,
+        "two calls on the same batch differ",
+        "draw or change only where self.training is true: a training then draws by seed, "
+        "epoch and step, and the other checks, which compare values, are run",
     ),
-    "learning": "keep parameters as tensors: .item() and .data cut their gradient",
-    "limits": ("declare what the formula shows, such as constant=True, factor or one_positive"),
-    "state": "leave state_dict and load_state_dict to torch.nn.Module",
-}
-CHECKS: list[Check] = [
-    interface.check_randomness,
-    interface.check_scalar,
-    interface.check_batch_size,
-    invariances.check_permutation,
-    invariances.check_rotation,
-    derivatives.check_gradient,
-    derivatives.check_second_gradient,
-    precision.check_float32,
-    precision.check_half_precision,
-    precision.check_low_temperature,
-    precision.check_zero_rows,
-    interface.check_no_negatives,
-    invariances.check_padding,
-    invariances.check_tiles,
-    interface.check_parameters,
-    learning.check_closer_positives,
-    learning.check_learning,
-    learning.check_state,
-    limits.check_limits,
+    Law(interface.check_device, "a tensor stays on the CPU", AS_SCORES),
+    Law(
+        interface.check_scalar,
+        "the loss is in another number format than its scores",
+        "keep their dtype: no .float() or .half(), and scores.pos.new_zeros(n) for torch.zeros(n)",
+    ),
+    Law(meaning.check_detached, "positives or negatives get no gradient", NO_NUMBERS),
+    Law(
+        meaning.check_sign,
+        "did the sign flip?",
+        "minimise: the loss is minus the logarithm of the positive's share",
+        of_classes=False,
+    ),
+    Law(
+        meaning.check_positives,
+        "positives change nothing",
+        'use scores.pos; a term of a sum is checked in it: "infonce + 0.5*mine.py:Mine"',
+        of_classes=False,
+    ),
+    Law(
+        meaning.check_negatives,
+        "negatives change nothing",
+        "use scores.neg",
+        of_classes=False,
+    ),
+    Law(
+        invariances.check_permutation,
+        "the order of the samples changes the loss",
+        "anchors come in any order; set ordered = True if yours may not",
+        of_classes=False,
+    ),
+    Law(
+        invariances.check_holes,
+        "keys that are no negatives change the loss",
+        "reduce by mean_neg or log_mean_neg: they divide by scores.count, and leave out the holes",
+    ),
+    Law(
+        invariances.check_padding,
+        "padding among the positives changes the loss",
+        "reduce over positives by scores.mean_pos or log_mean_pos, or leave out scores.padding",
+    ),
+    Law(
+        invariances.check_repeated_positives,
+        "the loss grows with the number of positives",
+        "take the mean over positives: scores.mean_pos or log_mean_pos",
+    ),
+    Law(
+        invariances.check_repeated_anchors,
+        "the loss grows with the number of anchors",
+        "take the mean over anchors: combine does so unless you write your own",
+    ),
+    Law(invariances.check_tiles, "the loss depends on the blocks in which rows are taken", BLOCK),
+    Law(
+        interface.check_batch_size,
+        "the loss is not finite at some batch size",
+        f"statistics of a batch may be 0/0 where it is small; {BLOCK}",
+    ),
+    Law(
+        invariances.check_rotation,
+        "a rotation of all embeddings changes the loss",
+        "use scores.pos and scores.neg, the cosines, not coordinates",
+        of_classes=False,
+    ),
+    Law(
+        derivatives.check_gradient,
+        "the gradient is not the derivative of the value",
+        derivatives.CONSTANTS,
+        of_classes=False,
+    ),
+    Law(
+        derivatives.check_second_gradient,
+        "the second derivative is wrong or missing",
+        "a torch.autograd.Function of your own must be differentiable twice",
+        of_classes=False,
+    ),
+    Law(
+        precision.check_half_precision,
+        "half precision changes the loss",
+        "a ScoreLoss computes in float32; leave the scores to it",
+    ),
+    Law(
+        precision.check_low_temperature,
+        "the loss overflows at temperature 0.01",
+        LOGARITHMS,
+        of_classes=False,
+    ),
+    Law(precision.check_float32, "float32 is too coarse for this formula", LOGARITHMS),
+    Law(
+        precision.check_zero_rows,
+        "embeddings of zeros make the loss infinite",
+        "do not divide by a score or a length: both may be zero",
+    ),
+    Law(
+        interface.check_no_negatives,
+        "a batch without negatives is accepted",
+        "let the UserError of an empty row through",
+        of_classes=False,
+    ),
+    Law(
+        interface.check_parameters,
+        "a parameter accepts nonsense, or is not kept",
+        'keep each argument as an attribute of its name: self.x = self.checked("x", x)',
+    ),
+    Law(
+        meaning.check_closer_positives,
+        "closer positives raise the loss",
+        "on graphs log_share is log(pos / mean neg) and may exceed 0, so its exponential is no "
+        "probability: take 1 - p from sigmoid, or min(log_share, 0)",
+        of_classes=False,
+    ),
+    Law(
+        learning.check_learning,
+        "a parameter of the loss does not learn",
+        NO_NUMBERS,
+    ),
+    Law(
+        learning.check_state,
+        "a checkpoint does not restore the loss",
+        "leave state_dict and load_state_dict to torch.nn.Module",
+    ),
+    Law(
+        limits.check_limits,
+        "the loss is not the one that it declares as its limit",
+        "declare what the formula shows, such as constant=True, factor or one_positive",
+    ),
 ]
 
 
@@ -90,10 +205,14 @@ class CheckResult:
     passed: bool
     detail: str
     remedy: str = ""  # what usually helps where it has failed
+    place: str = ""  # the line of the user's own where it has failed
+    word: str = ""  # "remark" or "declined" where more is to be said than that it has passed
 
 
 def check_loss(name: str, seeds: Iterable[int] = range(3), **params: Any) -> list[CheckResult]:
-    """Run every check on a loss in its `eval` mode; of one that draws or changes there, only this.
+    """Check law after law on a loss in its `eval` mode, until one fails.
+
+    What would fail after it is often its consequence.
 
     Args:
         name: whatever `get_loss` takes: a registered name, a sum, or `my_loss.py:MyLoss`.
@@ -101,17 +220,43 @@ def check_loss(name: str, seeds: Iterable[int] = range(3), **params: Any) -> lis
         params: the loss's parameters.
 
     Raises:
-        ValueError: unknown name or parameter.
+        ValueError: unknown name or parameter, or a declined law that is unknown.
     """
 
     def build(**changed: Any) -> Loss:
         return prepared(name, {**params, **changed}, sources)
 
     sources = Sources()
-    build()
-    first, *others = CHECKS
-    repeats = run(first, build, seeds)
-    return [repeats, *(run(check, build, seeds) for check in others if repeats.passed)]
+    loss = build()
+    reasons = declined(loss)
+    results = []
+    for law in LAWS:
+        if loss.needs_classes and not law.of_classes:
+            continue
+        if law.name in reasons:
+            results.append(CheckResult(law.name, True, reasons[law.name], word="declined"))
+            continue
+        results.append(run(law, build, seeds))
+        if not results[-1].passed:
+            break
+    return results
+
+
+def declined(loss: Loss) -> Mapping[str, str]:
+    """Return the laws that a loss declines, with its reasons.
+
+    Raises:
+        UserError: a law is unknown, or a reason is missing.
+    """
+    names = {law.name for law in LAWS}
+    if not isinstance(loss.declined_laws, Mapping):
+        raise UserError(f'declined_laws of {loss.name} is no mapping: write {{"LAW": "REASON"}}')
+    for name, reason in loss.declined_laws.items():
+        if name not in names:
+            raise unknown(f"law in declined_laws of {loss.name}", name, names)
+        if not (isinstance(reason, str) and reason.strip()):
+            raise UserError(f"declined_laws of {loss.name}: give the reason for {name!r} as text")
+    return loss.declined_laws
 
 
 def prepared(name: str, params: dict[str, Any], sources: Sources | None = None) -> Loss:
@@ -124,15 +269,27 @@ def prepared(name: str, params: dict[str, Any], sources: Sources | None = None) 
     return loss.double().eval()
 
 
-def run(check: Check, build: Build, seeds: Iterable[int]) -> CheckResult:
-    """The outcome of one check; whatever a user's loss raises is a failed check."""
-    title = check.__name__.removeprefix("check_").replace("_", " ")
+def run(law: Law, build: Build, seeds: Iterable[int]) -> CheckResult:
+    """Return the outcome of one check; whatever a user's loss raises is a failed check."""
     try:
         for seed in seeds:
-            check(build, seed)
+            law.check(build, seed)
+    except Remark as remark:
+        return CheckResult(law.name, True, str(remark), word="remark")
     except (Exception, SystemExit) as error:
         if is_termination(error):
             raise
-        why = f"{type(error).__name__}: {error}".split("\n")[0]
-        return CheckResult(title, False, why, REMEDIES.get(title, ""))
-    return CheckResult(title, True, (check.__doc__ or "").split("\n")[0])
+        return failed(law, error, build)
+    return CheckResult(law.name, True, (law.check.__doc__ or "").split("\n")[0])
+
+
+def failed(law: Law, error: BaseException, build: Build) -> CheckResult:
+    """Return the outcome of a check that has raised."""
+    if isinstance(error, Wrong):
+        cause = error
+    elif isinstance(error, AssertionError) and is_ours(error):
+        measured = (str(error).splitlines() or [""])[0]
+        cause = Wrong(f"{law.wrong} ({measured})" if measured else law.wrong, law.remedy)
+    else:
+        cause = explained(error, build())
+    return CheckResult(law.name, False, str(cause), cause.remedy, str(cause.place or ""))

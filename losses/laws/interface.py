@@ -2,12 +2,106 @@
 
 import json
 import math
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import torch
+from torch import Tensor
 
-from contrastbench.losses.laws.assertions import Build, assert_finite, close, raises_value_error
+from contrastbench.losses.base import Loss, ScoreLoss, block_scores
+from contrastbench.losses.contrast import Contrast
+from contrastbench.losses.laws.assertions import (
+    Build,
+    Wrong,
+    assert_finite,
+    close,
+    raises_value_error,
+)
+from contrastbench.losses.laws.causes import (
+    AS_SCORES,
+    KEEP_SCORES,
+    SHAPES,
+    not_finite,
+    not_finite_gradient,
+)
 from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views, some_pairing
+from contrastbench.losses.laws.trace import Trace, error_place, formula_place
+
+ALL = slice(None)
+
+
+def check_runs(build: Build, seed: int) -> None:
+    """Value and gradient are finite for every pairing, and nothing is raised."""
+    for pairing in PAIRINGS.values():
+        loss = build().requires_grad_(False)  # holes are -inf then
+        views = random_views(seed, 6, grad=True)
+        contrast = pairing(views)
+        with Trace(loss) as trace:
+            value = loss(contrast)
+        if not value.isfinite():
+            raise not_finite(value, trace, contrast, loss)
+        if value.requires_grad:
+            value.backward()
+            if not all(v.grad is None or v.grad.isfinite().all() for v in views):
+                raise not_finite_gradient(trace, contrast, loss)
+
+
+def check_in_place(build: Build, seed: int) -> None:
+    """The loss leaves the scores and the contrast as they are."""
+    contrast = PAIRINGS["query_key"](random_views(seed, 6))
+    for loss in formulas(build()):
+        scores = block_scores(contrast, ALL, loss.hole)
+        given = (scores.pos, scores.neg, scores.count, contrast.anchor, contrast.keys)
+        before = [tensor._version for tensor in given]
+        with Trace(loss) as trace:
+            loss.terms(scores)
+        if before != [tensor._version for tensor in given]:
+            message = "the loss changes its scores in place, so scores.hole is no longer right"
+            raise Wrong(message, KEEP_SCORES, trace.changed(*given) or formula_place(loss))
+
+
+def check_terms(build: Build, seed: int) -> None:
+    """`terms` returns one row for each anchor."""
+    contrast = PAIRINGS["query_key"](random_views(seed, 6))  # 12 anchors with 6 keys
+    anchors = len(contrast.anchor)
+    for loss in formulas(build()):
+        shape = tuple(loss.terms(block_scores(contrast, ALL, loss.hole)).shape)
+        message = f"terms returns shape {shape} for {anchors} anchors"
+        if shape[1:] == (anchors,):
+            raise Wrong(f"{message}: (a,) met (a, 1)", SHAPES, formula_place(loss))
+        if len(shape) not in (1, 2) or shape[0] != anchors:
+            fix = "return one term for each anchor: combine takes their mean"
+            raise Wrong(message, fix, formula_place(loss))
+
+
+def check_device(build: Build, seed: int) -> None:
+    """Every tensor is on the device of the scores: torch's device `meta` stands for a GPU."""
+    contrast = on_meta(PAIRINGS["query_key"](random_views(seed, 6)))
+    for loss in formulas(build().to("meta")):
+        try:
+            loss.combine(loss.terms(block_scores(contrast, ALL, loss.hole)))
+        except Exception as error:
+            if "expected device" in str(error):  # whatever else fails needs numbers, not a device
+                message = "a tensor stays on the CPU while the scores are on another device"
+                raise Wrong(message, AS_SCORES, error_place(error, loss)) from None
+
+
+def formulas(loss: Loss) -> list[ScoreLoss]:
+    """Return the terms of a sum that are formulas of scores."""
+    return [
+        part
+        for part in loss.modules()
+        if isinstance(part, ScoreLoss) and type(part).terms is not ScoreLoss.terms
+    ]
+
+
+def on_meta(contrast: Contrast) -> Contrast:
+    """Return the contrast without its numbers, on torch's device for shapes alone."""
+    moved: dict[str, Any] = {
+        k: v.to("meta") for k, v in vars(contrast).items() if isinstance(v, Tensor)
+    }
+    return replace(contrast, **moved)
 
 
 def check_randomness(build: Build, seed: int) -> None:
@@ -17,21 +111,15 @@ def check_randomness(build: Build, seed: int) -> None:
         ((build(), build()), "draws random numbers"),
         ((loss, loss), "changes while it is evaluated"),
     ):
-        try:
-            value, again = (one(contrast) for one in two)
-        except Exception:  # which the other checks name
-            return
-        same = torch.allclose(value, again, rtol=0, atol=0, equal_nan=True)
-        assert same, f"the loss {why}: two calls on the same batch differ"
+        value, again = (one(contrast) for one in two)
+        assert torch.equal(value, again), f"it {why}"
 
 
 def check_scalar(build: Build, seed: int) -> None:
-    """One finite number, for every pairing."""
+    """One number in the format of the scores, for every pairing."""
     for pairing in PAIRINGS.values():
         value = build()(pairing(random_views(seed, 6)))
-        assert value.shape == (), f"the loss has shape {tuple(value.shape)}, not one number"
-        assert value.dtype == torch.float64, f"a float64 contrast gives a {value.dtype} loss"
-        assert value.isfinite(), f"the loss is {value.item()}"
+        assert value.dtype == torch.float64, f"float64 scores give a {value.dtype} loss"
 
 
 def check_batch_size(build: Build, seed: int) -> None:

@@ -45,6 +45,13 @@ def apart_by(angle: float, size: int = 6) -> tuple[Tensor, Tensor, Tensor]:
     return own, near, far
 
 
+def alike(cosine: float, size: int = 6) -> tuple[Tensor, Tensor, Tensor]:
+    """Return three equal views of as many samples, any two of which have this cosine."""
+    axes = torch.eye(size + 1, dtype=torch.float64)
+    z = math.sqrt(cosine) * axes[:1] + math.sqrt(1 - cosine) * axes[1:]
+    return z, z, z
+
+
 def classes(size: int) -> Tensor:
     """Labels of two or more classes, most of them with two samples."""
     return torch.arange(size) % max(2, size // 2) if size > 1 else torch.zeros(1, dtype=torch.long)

@@ -1,5 +1,7 @@
 """Losses with parameters of their own, as a user would write them."""
 
+from types import MappingProxyType
+
 import torch
 from torch import Tensor, nn
 
@@ -53,6 +55,7 @@ class Proxy(Loss):
     """Cross-entropy of anchors with a learned proxy of each class."""
 
     needs_classes = True
+    declined_laws = MappingProxyType({"half precision": "it leaves its scores to autocast"})
 
     def __init__(self, temperature: float = 0.5) -> None:
         super().__init__()

@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from contrastbench.losses import LOSSES, Contrast, UserError, both_views, get_loss, same_class
 from contrastbench.losses.base import block_scores
 from contrastbench.losses.laws.assertions import value_and_gradient
-from contrastbench.losses.laws.random_contrasts import random_views
+from contrastbench.losses.laws.random_contrasts import PAIRINGS, Pairing, random_views
 
 LABELS = torch.tensor([0, 1, 0, 2, 0])
 
@@ -19,7 +19,6 @@ def test_same_class_positives_are_the_other_embeddings_of_the_class() -> None:
     scores = block_scores(same_class(*views, LABELS), slice(None))
     z = torch.nn.functional.normalize(torch.cat(views), dim=1)
     y = LABELS.repeat(2)
-    assert scores.padding is not None
     for i in range(10):
         mates = [j for j in range(10) if j != i and y[j] == y[i]]
         others = [j for j in range(10) if y[j] != y[i]]
@@ -94,6 +93,16 @@ def test_positives_that_are_keys_are_those_that_are_written_out(name: str) -> No
     loss = get_loss(name)
     for a, b in zip(*(value_and_gradient(loss, c, views) for c in (contrast, copied)), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("pairing", PAIRINGS.values(), ids=list(PAIRINGS))
+def test_padding_is_never_none(pairing: Pairing) -> None:
+    """A user's loss may mask by it, whatever the pairing."""
+    contrast = pairing(random_views(0, 5))
+    scores = block_scores(contrast, slice(1, 4))
+    assert (scores.padding.shape, scores.padding.dtype) == (scores.pos.shape, torch.bool)
+    expected = 0 if contrast.padding is None else contrast.padding[1:4].sum()
+    assert scores.padding.sum() == expected
 
 
 def test_padding_overflows_nothing() -> None:

@@ -372,7 +372,8 @@ def test_a_file_that_cannot_be_imported_is_named(tmp_path: Path, text: str) -> N
     file = tmp_path / "mine.py"
     file.write_text(text)
     with pytest.raises(
-        UserError, match=r"cannot import .*mine.py \((\w+Error: .+|SystemExit: 0|OSError)\)$"
+        UserError,
+        match=r"cannot import .*mine.py(, line \d+)? \((\w+Error: .+|SystemExit: 0|OSError)\)$",
     ) as error:
         get_loss(f"{file}:Mine")
     assert "\n" not in str(error.value)
@@ -387,9 +388,9 @@ def test_a_file_that_cannot_be_imported_is_named(tmp_path: Path, text: str) -> N
             "self.t = t",
             "cannot make .*mine.py:Mine .TypeError: .* missing 1 required positional argument: 't'",
         ),
-        ("t=1.0", "{}['x']", "cannot make .*mine.py:Mine .KeyError: 'x'"),
-        ("t=1.0", "raise SystemExit(0)", "cannot make .*mine.py:Mine .SystemExit: 0"),
-        ("t=1.0", "raise ValueError", "cannot make .*mine.py:Mine .ValueError.$"),
+        ("t=1.0", "{}['x']", "cannot make .*mine.py:Mine, line 7 .KeyError: 'x'"),
+        ("t=1.0", "raise SystemExit(0)", "cannot make .*mine.py:Mine, line 7 .SystemExit: 0"),
+        ("t=1.0", "raise ValueError", "cannot make .*mine.py:Mine, line 7 .ValueError.$"),
         (
             "t=torch.ones(2)",
             "self.t = t",

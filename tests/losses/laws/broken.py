@@ -11,6 +11,86 @@ from contrastbench.losses.infonce import InfoNCE
 from contrastbench.losses.limits import Limit, reduces
 
 
+class Runs(ScoreLoss):
+    """Takes the mean over the holes, too."""
+
+    def terms(self, scores: Scores) -> Tensor:
+        return scores.neg.mean(dim=1) - scores.mean_pos(scores.pos)
+
+
+class InPlace(ScoreLoss):
+    """Divide the scores in place."""
+
+    def terms(self, scores: Scores) -> Tensor:
+        neg = scores.neg.div_(0.5)
+        return -scores.mean_pos(scores.log_share(scores.pos / 0.5, neg))
+
+
+class Terms(ScoreLoss):
+    """Takes a mean where there are terms."""
+
+    def terms(self, scores: Scores) -> Tensor:
+        return -scores.mean_pos(scores.log_share(scores.pos, scores.neg)).mean()
+
+
+class Device(ScoreLoss):
+    """Makes a margin on the CPU."""
+
+    def terms(self, scores: Scores) -> Tensor:
+        margin = torch.full((len(scores.pos), 1), 0.1)
+        return -scores.mean_pos(scores.log_share(scores.pos - margin, scores.neg))
+
+
+class Detached(ScoreLoss):
+    """Learns from negatives alone."""
+
+    def terms(self, scores: Scores) -> Tensor:
+        return -scores.mean_pos(scores.log_share(scores.pos.detach(), scores.neg))
+
+
+class Sign(ScoreLoss):
+    """Return the share itself, not minus its logarithm."""
+
+    def terms(self, scores: Scores) -> Tensor:
+        return scores.mean_pos(scores.log_share(scores.pos, scores.neg))
+
+
+class Positives(ScoreLoss):
+    """Does not look at positives."""
+
+    def terms(self, scores: Scores) -> Tensor:
+        return scores.log_mean_neg(scores.neg).squeeze(1)
+
+
+class Negatives(ScoreLoss):
+    """Does not look at negatives."""
+
+    def terms(self, scores: Scores) -> Tensor:
+        return -scores.mean_pos(scores.pos)
+
+
+class Holes(ScoreLoss):
+    """Divides by the number of keys."""
+
+    def terms(self, scores: Scores) -> Tensor:
+        total = scores.neg.masked_fill(scores.hole, 0).sum(dim=1)
+        return total / scores.neg.shape[1] - scores.mean_pos(scores.pos)
+
+
+class RepeatedPositives(ScoreLoss):
+    """Sums up over positives."""
+
+    def terms(self, scores: Scores) -> Tensor:
+        return -scores.pos.masked_fill(scores.padding, 0).sum(dim=1)
+
+
+class RepeatedAnchors(InfoNCE):
+    """Sums up over anchors."""
+
+    def combine(self, terms: Tensor) -> Tensor:
+        return terms.sum()
+
+
 class Randomness(InfoNCE):
     """Adds noise, in an evaluation too."""
 
@@ -35,11 +115,18 @@ class Noise(InfoNCE):
         return (terms + torch.rand_like(terms) * self.training).mean()
 
 
-class Scalar(InfoNCE):
+class Vector(InfoNCE):
     """A loss that forgets to reduce."""
 
     def combine(self, terms: Tensor) -> Tensor:
         return terms
+
+
+class Scalar(InfoNCE):
+    """Gives its result in float32, whatever its scores are."""
+
+    def combine(self, terms: Tensor) -> Tensor:
+        return terms.mean().float()
 
 
 class BatchSize(InfoNCE):

@@ -1,5 +1,6 @@
 """The battery on every registered loss."""
 
+import re
 from functools import partial
 from pathlib import Path
 
@@ -9,17 +10,17 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from cases import NAMES, SUM, random_params
-from contrastbench.losses import LOSSES, Contrast, Loss, get_loss
+from contrastbench.losses import LOSSES, Contrast, Loss, UserError, get_loss
 from contrastbench.losses.laws import (
-    CHECKS,
+    LAWS,
+    CheckResult,
     check_loss,
     derivatives,
     interface,
     invariances,
     precision,
 )
-from contrastbench.losses.laws.assertions import Check
-from contrastbench.losses.laws.battery import REMEDIES, run
+from contrastbench.losses.laws.battery import Law, run
 from counts import times
 
 DRAWN = [*NAMES, SUM]  # by tests/cases.py
@@ -53,33 +54,32 @@ def test_gradients(name: str) -> None:
             derivatives.check_second_gradient(lambda params=params: get_loss(name, **params), seed)
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_every_check_finds_its_mistake(check: Check) -> None:
-    title = check.__name__.removeprefix("check_").title().replace("_", "")
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
+def test_every_law_finds_its_mistake(law: Law) -> None:
+    title = law.name.title().replace(" ", "")
     broken = f"{Path(__file__).with_name('broken.py')}:{title}"
-    assert not run(check, partial(get_loss, broken), range(7)).passed
-    assert run(check, partial(get_loss, "infonce"), range(7)).passed
+    found = run(law, partial(get_loss, broken), range(7))
+    assert not found.passed or found.word == "remark"
+    assert run(law, partial(get_loss, "infonce"), range(7)) == CheckResult(
+        law.name, True, (law.check.__doc__ or "").split("\n")[0]
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "why"), [("Randomness", "draws random numbers"), ("Memory", "changes while it is")]
 )
-def test_a_loss_that_does_not_repeat_fails_one_check(name: str, why: str) -> None:
-    (result,) = check_loss(f"{Path(__file__).with_name('broken.py')}:{name}")
+def test_a_loss_that_does_not_repeat_fails_that_law(name: str, why: str) -> None:
+    *_, result = check_loss(f"{Path(__file__).with_name('broken.py')}:{name}")
     assert not result.passed
-    assert result.detail.startswith(f"AssertionError: the loss {why}")
-    assert result.detail.endswith("two calls on the same batch differ")
+    assert result.detail.startswith("two calls on the same batch differ")
+    assert why in result.detail
     assert "self.training" in result.remedy
 
 
-def test_a_loss_that_raises_is_named_by_other_checks() -> None:
-    results = check_loss(f"{Path(__file__).with_name('broken.py')}:Scalar", seeds=[0])
-    assert results[0].passed
-    assert (
-        results[1].detail
-        == "UserError: broken returns shape (12,): return one number, such as .mean()"
-    )
-    assert len(results) == len(CHECKS)
+def test_a_loss_that_raises_fails_once() -> None:
+    (result,) = check_loss(f"{Path(__file__).with_name('broken.py')}:Vector", seeds=[0])
+    assert result.detail == "broken returns shape (12,): return one number, such as .mean()"
+    assert "broken.py:" in result.place
 
 
 def test_a_loss_may_draw_where_it_trains() -> None:
@@ -87,9 +87,56 @@ def test_a_loss_may_draw_where_it_trains() -> None:
     assert [result.name for result in results if not result.passed] == []
 
 
-def test_every_check_has_a_remedy() -> None:
-    titles = {check.__name__.removeprefix("check_").replace("_", " ") for check in CHECKS}
-    assert set(REMEDIES) == titles
+def test_an_assertion_in_a_loss_is_not_taken_for_a_law() -> None:
+    class Asserts(Loss):
+        def forward(self, contrast: Contrast) -> Tensor:
+            assert not contrast, "mine"
+            return contrast.anchor.sum()
+
+    found = run(LAWS[0], Asserts, [0])
+    assert found.detail == "AssertionError: mine"
+    assert "test_battery.py:" in found.place
+    assert found.place.endswith('assert not contrast, "mine"')
+
+
+DECLINES = """from contrastbench.losses.infonce import InfoNCE
+
+
+class Mine(InfoNCE):
+    declined_laws = {}
+
+    def combine(self, terms):
+        return terms.sum()
+"""
+
+
+def test_a_declined_law_is_not_run_and_its_reason_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        DECLINES.replace("{}", '{"repeated anchors": "a sum, as printed"}')
+    )
+    name = f"{tmp_path / 'mine.py'}:Mine"
+    for loss in (name, f"infonce + 0.5*{name}"):
+        results = check_loss(loss, seeds=[0])
+        assert [result for result in results if not result.passed] == []
+        (declined,) = [result for result in results if result.word == "declined"]
+        assert (declined.name, declined.detail) == ("repeated anchors", "a sum, as printed")
+
+
+@pytest.mark.parametrize(
+    ("laws", "said"),
+    [
+        ('{"repeated anchor": "a sum"}', "did you mean 'repeated anchors'"),
+        ('{"repeated anchors": " "}', "give the reason for 'repeated anchors' as text"),
+        ('{"repeated anchors": None}', "give the reason for 'repeated anchors' as text"),
+        ('["repeated anchors"]', 'write {"LAW": "REASON"}'),
+    ],
+)
+def test_a_law_is_declined_by_its_name_and_with_a_reason(
+    tmp_path: Path, laws: str, said: str
+) -> None:
+    (tmp_path / "mine.py").write_text(DECLINES.replace("{}", laws))
+    with pytest.raises(UserError, match=re.escape(said)):
+        check_loss(f"{tmp_path / 'mine.py'}:Mine")
 
 
 def test_an_exit_within_a_loss_is_a_failed_check_and_sigterm_is_not() -> None:
@@ -98,7 +145,7 @@ def test_an_exit_within_a_loss_is_a_failed_check_and_sigterm_is_not() -> None:
             raise SystemExit(code)
 
     code = 0
-    assert run(CHECKS[0], Exits, [0]).detail == "SystemExit: 0"
+    assert run(LAWS[0], Exits, [0]).detail == "SystemExit: 0"
     code = 143
     with pytest.raises(SystemExit):
-        run(CHECKS[0], Exits, [0])
+        run(LAWS[0], Exits, [0])

@@ -1,0 +1,110 @@
+"""Check what a loss does to positives and to negatives: it learns from both, in this direction."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from contrastbench.losses.laws.assertions import Build, Remark, Wrong
+from contrastbench.losses.laws.causes import NO_NUMBERS
+from contrastbench.losses.laws.random_contrasts import PAIRINGS, alike, apart_by, random_views
+from contrastbench.losses.laws.trace import Trace, formula_place
+
+ANGLES = (1.4, 1.0, 0.6, 0.2)  # radians between positives: cosines 0.17, 0.54, 0.83, 0.98
+COSINES = (0.0, 0.3, 0.6, 0.9)  # of negatives
+
+ROUNDING = 1e-9  # relative
+APART = "both_views with positives"  # where positives are no keys
+FIELDS = {"positives": "positive", "negatives": "keys"}  # of a contrast
+
+
+def check_detached(build: Build, seed: int) -> None:
+    """Whatever changes the value gets a gradient: positives and negatives."""
+    for name, field in FIELDS.items():
+        if not matters(field, build, seed):
+            continue
+        contrast, loss = PAIRINGS[APART](random_views(seed, 6)), build().requires_grad_(False)
+        leaf = getattr(contrast, field).clone().requires_grad_()
+        with Trace(loss) as trace:
+            value = loss(replace(contrast, **{field: leaf}))
+        if not value.requires_grad or not reaches(value, leaf):
+            message = f"{name} get no gradient: it is detached, or a tensor becomes a number"
+            raise Wrong(message, NO_NUMBERS, trace.cut() or formula_place(loss))
+
+
+def matters(field: str, build: Build, seed: int) -> bool:
+    """Return whether the loss is another one where a field of a contrast has other vectors."""
+    contrast, other = (PAIRINGS[APART](random_views(one, 6)) for one in (seed, seed + 1))
+    moved = replace(contrast, **{field: getattr(other, field)})
+    return not torch.equal(build()(moved), build()(contrast))
+
+
+def reaches(value: Tensor, leaf: Tensor) -> bool:
+    """Return whether the leaf gets a gradient that is not zero."""
+    (gradient,) = torch.autograd.grad(value, [leaf], allow_unused=True)
+    return gradient is not None and bool(gradient.any())
+
+
+def check_sign(build: Build, seed: int) -> None:
+    """Closer positives do not raise the loss everywhere, nor do closer negatives lower it."""
+    positives, negatives = positive_steps(build, seed), negative_steps(build, seed)
+    grows = min(map(min, positives.values())) > 0
+    rewards = max(map(max, positives.values())) < 0  # a regulariser alone may do neither
+    falls = max(map(max, negatives.values())) < 0
+    assert not (grows and falls), "it grows as positives come closer, and falls as negatives do"
+    assert not grows, "it grows as positives come closer"
+    assert not (rewards and falls), "it falls as negatives come closer"
+
+
+def check_positives(build: Build, seed: int) -> None:
+    """Positives change the loss."""
+    moved = any(map(any, positive_steps(build, seed).values()))
+    assert moved or matters("positive", build, seed), ""
+
+
+def check_negatives(build: Build, seed: int) -> None:
+    """Negatives change the loss."""
+    moved = any(map(any, negative_steps(build, seed).values()))
+    if not (moved or matters("keys", build, seed)):
+        raise Remark(
+            "negatives change nothing: alone it lets all embeddings collapse, "
+            "but it may be a term of a sum such as infonce + 0.5*mine.py:Mine"
+        )
+
+
+def check_closer_positives(build: Build, seed: int) -> None:
+    """It never grows when positives alone come closer.
+
+    Not asked of `whole_row`, whose positive is one of its own negatives: what weighs hard negatives
+    may grow there.
+    """
+    for name, steps in positive_steps(build, seed).items():
+        assert max(steps) <= 0, f"{name}: it grows as positives come closer, by {max(steps):.3g}"
+
+
+def positive_steps(build: Build, seed: int) -> dict[str, list[float]]:
+    """Return by pairing by how much the loss grows from angle to smaller angle of positives."""
+    return steps(build, [apart_by(angle, 4 + seed % 3) for angle in ANGLES])
+
+
+def negative_steps(build: Build, seed: int) -> dict[str, list[float]]:
+    """Return by pairing by how much the loss grows from cosine to larger cosine of negatives."""
+    found = steps(build, [alike(cosine, 4 + seed % 3) for cosine in COSINES])
+    del found["same_class"]  # whose positives are other samples too
+    return found
+
+
+def steps(build: Build, batches: Sequence[Sequence[Tensor]]) -> dict[str, list[float]]:
+    """Return by pairing the relative differences of the loss from batch to batch."""
+    found = {}
+    for name, pairing in PAIRINGS.items():
+        if name == "whole_row":
+            continue
+        values = [build()(pairing(views)).item() for views in batches]
+        assert all(map(math.isfinite, values)), f"{name}: the loss is {values[-1]}"
+        grown = [(b - a) / max(1.0, abs(a)) for a, b in pairwise(values)]
+        found[name] = [step if abs(step) > ROUNDING else 0.0 for step in grown]
+    return found

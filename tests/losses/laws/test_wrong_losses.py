@@ -1,0 +1,40 @@
+"""Each wrong loss has one diagnosis, which names its mistake and stands in the docs."""
+
+import pytest
+
+from contrastbench.losses.laws import battery, check_loss
+from wrong_losses import FOLDER, HEAD, LAWS, PAGE, diagnosis, mistake, row
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_a_mistake_has_one_diagnosis(name: str) -> None:
+    found = diagnosis(name)
+    assert found.name == LAWS[name]
+    assert found.word == ("remark" if name == "no_negatives" else "")
+    assert row(name, found) in PAGE.read_text(encoding="utf-8"), "run python tests/wrong_losses.py"
+
+
+@pytest.mark.parametrize("name", [name for name, law in LAWS.items() if law == "runs"])
+def test_what_raises_or_is_not_finite_has_its_line(name: str) -> None:
+    found = diagnosis(name)
+    assert f"{name}.py:" in found.place
+    assert mistake(name)[1] in found.place or name == "no_return"
+
+
+def test_the_table_has_every_wrong_loss_and_no_other() -> None:
+    assert sorted(LAWS) == sorted(file.stem for file in FOLDER.glob("*.py"))
+    _, _, rows = PAGE.read_text(encoding="utf-8").partition(HEAD)
+    assert rows.partition("\n\n")[0].count("\n") + 1 == len(LAWS)
+
+
+def test_a_term_without_negatives_needs_no_remark_in_a_sum() -> None:
+    results = check_loss(f"infonce + 0.5*{FOLDER / 'no_negatives.py'}:Mine", seeds=[0])
+    assert [result for result in results if result.word or not result.passed] == []
+
+
+def test_the_page_on_own_losses_shows_the_first_laws_and_their_number() -> None:
+    page = PAGE.with_name("own-loss.md").read_text(encoding="utf-8")
+    assert f"\n{len(battery.LAWS)} of {len(battery.LAWS)} checks passed\n" in page
+    for law in battery.LAWS[:2]:
+        said = (law.check.__doc__ or "").split("\n")[0]
+        assert f"\npass      {law.name:18}  {said}\n" in page

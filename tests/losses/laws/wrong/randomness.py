@@ -1,0 +1,17 @@
+import torch
+
+from contrastbench.losses import ScoreLoss, Scores
+from contrastbench.losses.base import in_range
+
+
+class Mine(ScoreLoss):
+    """Noise is added in an evaluation too."""
+
+    def __init__(self, temperature: float = 0.5) -> None:
+        super().__init__()
+        self.temperature = in_range("temperature", temperature, low=0)
+
+    def terms(self, scores: Scores):
+        pos, neg = scores.pos / self.temperature, scores.neg / self.temperature
+        pos = pos + 0.01 * torch.randn_like(pos)  # wrong
+        return -scores.mean_pos(scores.log_share(pos, neg))

@@ -1,0 +1,15 @@
+from contrastbench.losses import ScoreLoss, Scores
+from contrastbench.losses.base import in_range
+
+
+class Mine(ScoreLoss):
+    """The gradient of a root is infinite at zero."""
+
+    def __init__(self, temperature: float = 0.5) -> None:
+        super().__init__()
+        self.temperature = in_range("temperature", temperature, low=0)
+
+    def terms(self, scores: Scores):
+        pos, neg = scores.pos / self.temperature, scores.neg / self.temperature
+        spread = scores.pos.var(dim=1, correction=0).sqrt()  # wrong
+        return spread - scores.mean_pos(scores.log_share(pos, neg))
