@@ -2,7 +2,9 @@
 
 import inspect
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Self, TypeVar, cast
 
 import torch
@@ -48,6 +50,16 @@ class Scores:
     positive_in_denominator: bool = True
     mean_over_negatives: bool = False
     padding: Tensor | None = None  # (a, P) True where pos is no positive
+    # values of a function of scores for all anchors of the batch; None: these are all
+    whole: "Callable[[OfScores], Tensor] | None" = None
+
+    def of_batch(self, f: "OfScores") -> Tensor:
+        """Return (A,) values of f for all anchors of the batch, as constants: they are detached.
+
+        A block's `terms` sees some anchors only. Give a function that stays the same object, not a
+        lambda of each call: it is evaluated once for a batch.
+        """
+        return (f(self) if self.whole is None else self.whole(f)).detach()
 
     @property
     def hole(self) -> Tensor:
@@ -60,11 +72,17 @@ class Scores:
             return x.mean(dim=1)
         return x.masked_fill(self.padding, 0).sum(dim=1) / (~self.padding).sum(dim=1)
 
+    def log_sum_pos(self, log_x: Tensor) -> Tensor:
+        """Log of the sum over each anchor's positives, (a, P) -> (a, 1)."""
+        if self.padding is not None:
+            log_x = log_x.masked_fill(self.padding, -math.inf)
+        return torch.logsumexp(log_x, dim=1, keepdim=True)
+
     def log_mean_pos(self, log_x: Tensor) -> Tensor:
         """Log of the mean over each anchor's positives, (a, P) -> (a, 1)."""
+        total = self.log_sum_pos(log_x)
         if self.padding is None:
-            return torch.logsumexp(log_x, dim=1, keepdim=True) - math.log(log_x.shape[1])
-        total = torch.logsumexp(log_x.masked_fill(self.padding, -math.inf), dim=1, keepdim=True)
+            return total - math.log(log_x.shape[1])
         return total - (~self.padding).sum(dim=1, keepdim=True).to(total.dtype).log()
 
     def weights_pos(self, log_x: Tensor) -> Tensor:
@@ -106,6 +124,9 @@ class Scores:
         return log_pos - self.log_share(log_pos, log_neg)
 
 
+OfScores = Callable[[Scores], Tensor]
+
+
 class Loss(nn.Module):
     """A scalar of a Contrast. Losses add up and scale: `infonce + 0.5 * dar` is a Loss.
 
@@ -131,6 +152,8 @@ class Loss(nn.Module):
     limits = reduces()  # the losses that it becomes; a user's own loss needs none
     ordered = False  # whether the order of the anchors matters
     needs_classes = False  # whether `prepare` must be told the number of classes
+    # whether it may push away the closest of an anchor's positives, as SupCon does
+    balances_positives = False
     lr: float | None = None  # learning rate of the loss's own parameters; None: the encoder's
     # "kl" or "renyi": minus the loss is a lower bound of this divergence between positive and
     # negative pairs, whatever the scores, with the loss's skew `alpha` and order `gamma`
@@ -312,22 +335,36 @@ class ScoreLoss(Loss):
         return FINITE_HOLE if any(p.requires_grad for p in self.parameters()) else -math.inf
 
     def forward(self, contrast: Contrast) -> Tensor:
+        @cache  # for the whole batch once, not in each block
+        @torch.no_grad()
+        def whole(f: OfScores) -> Tensor:
+            return self.of_anchors(contrast, f)
+
+        def terms(scores: Scores) -> Tensor:
+            return self.block_terms(replace(scores, whole=whole))
+
+        with torch.autocast(contrast.anchor.device.type, enabled=False):
+            return self.combine(self.of_anchors(contrast, terms))
+
+    def of_anchors(self, contrast: Contrast, f: OfScores) -> Tensor:
+        """(A, ...) f of the scores of all anchors, computed in blocks of rows."""
         anchors, own = len(contrast.anchor), own_rows(len(contrast.anchor))
         elements = self.block_elements or blocks.block_elements(contrast.anchor.device)
         step = own.step * max(1, elements // max(1, len(contrast.keys)))
         starts = range(own.start, anchors, step)
         parts = [slice(start, start + step, own.step) for start in starts] or [own]
-        with torch.autocast(contrast.anchor.device.type, enabled=False):
-            if len(parts) == 1:
-                return self.combine(gather(self.block_terms(contrast, parts[0]), anchors))
-            values = [
-                checkpoint(self.block_terms, contrast, rows, use_reentrant=False) for rows in parts
-            ]
-            return self.combine(gather(torch.cat(values), anchors))
 
-    def block_terms(self, contrast: Contrast, rows: slice) -> Tensor:
-        """The terms of some rows of anchors."""
-        terms = self.terms(block_scores(contrast, rows, self.hole))
+        def block(rows: slice) -> Tensor:
+            return f(block_scores(contrast, rows, self.hole))
+
+        if len(parts) == 1:
+            return gather(block(parts[0]), anchors)
+        values = [checkpoint(block, rows, use_reentrant=False) for rows in parts]
+        return gather(torch.cat(values), anchors)
+
+    def block_terms(self, scores: Scores) -> Tensor:
+        """The terms of a block of anchors."""
+        terms = self.terms(scores)
         if not isinstance(terms, Tensor):
             raise UserError(
                 f"terms of {self.name} returns {type(terms).__name__}: "

@@ -56,6 +56,12 @@ LOSSES: Mapping[str, str] = {  # name -> "module:Class", the module inside contr
     "jsd": "jsd:JSD",
     "npair": "npair:NPair",
     "dar": "dar:DAR",
+    "supcon": "supcon:SupCon",
+    "siglip": "siglip:SigLIP",
+    "clip": "clip:CLIP",
+    "hardness": "hardness:Hardness",
+    "macl": "macl:MACL",
+    "weince": "weince:WEINCE",
 }
 # of the classes of a supervised training: no other contrast will do, so `all` leaves them out
 SUPERVISED: Mapping[str, str] = {

@@ -45,9 +45,10 @@ def test_every_limit_that_a_paper_states_is_declared() -> None:
     found = {(name, limit.to) for name in DECLARED for limit in describe(name).limits}
     assert found == {
         *((name, "infonce") for name in ("adnce", "attentionnce", "debiased", "decoupled")),
-        *((name, "infonce") for name in ("npair", "rince")),
-        *((name, "decoupled") for name in ("alpha_cl", "cpc", "mean_variance", "phi_dro")),
+        *((name, "infonce") for name in ("hardness", "npair", "rince", "supcon", "weince")),
+        *((name, "decoupled") for name in ("alpha_cl", "cpc", "macl", "mean_variance", "phi_dro")),
         ("hcl", "debiased"),
+        ("siglip", "jsd"),
         ("mlcpc", "dv"),
         ("phi_dro", "phi_dro"),
         ("renyi", "dv"),
