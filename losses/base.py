@@ -3,7 +3,7 @@
 import inspect
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Self, TypeVar, cast
 
@@ -50,16 +50,19 @@ class Scores:
     positive_in_denominator: bool = True
     mean_over_negatives: bool = False
     padding: Tensor | None = None  # (a, P) True where pos is no positive
-    # values of a function of scores for all anchors of the batch; None: these are all
-    whole: "Callable[[OfScores], Tensor] | None" = None
+    rows: slice = field(
+        default_factory=lambda: slice(None)
+    )  # which of the batch's anchors these are
+    # `of_batch` where these are a block of the batch; None: these are all
+    whole: "Callable[[OfScores, Pool], Tensor] | None" = None
 
-    def of_batch(self, f: "OfScores") -> Tensor:
-        """Return (A,) values of f for all anchors of the batch, as constants: they are detached.
+    def of_batch(self, f: "OfScores", pool: "Pool") -> Tensor:
+        """Return what pool makes of (A, ...) f of all anchors of the batch, detached.
 
-        A block's `terms` sees some anchors only. Give a function that stays the same object, not a
-        lambda of each call: it is evaluated once for a batch.
+        A block's `terms` sees some anchors only, those of `rows`. Both functions are called once
+        for a batch if they stay the same objects: give no lambda.
         """
-        return (f(self) if self.whole is None else self.whole(f)).detach()
+        return (pool(f(self)) if self.whole is None else self.whole(f, pool)).detach()
 
     @property
     def hole(self) -> Tensor:
@@ -124,7 +127,7 @@ class Scores:
         return log_pos - self.log_share(log_pos, log_neg)
 
 
-OfScores = Callable[[Scores], Tensor]
+OfScores, Pool = Callable[[Scores], Tensor], Callable[[Tensor], Tensor]
 
 
 class Loss(nn.Module):
@@ -337,8 +340,8 @@ class ScoreLoss(Loss):
     def forward(self, contrast: Contrast) -> Tensor:
         @cache  # for the whole batch once, not in each block
         @torch.no_grad()
-        def whole(f: OfScores) -> Tensor:
-            return self.of_anchors(contrast, f)
+        def whole(f: OfScores, pool: Pool) -> Tensor:
+            return pool(self.of_anchors(contrast, f))
 
         def terms(scores: Scores) -> Tensor:
             return self.block_terms(replace(scores, whole=whole))
@@ -355,7 +358,7 @@ class ScoreLoss(Loss):
         parts = [slice(start, start + step, own.step) for start in starts] or [own]
 
         def block(rows: slice) -> Tensor:
-            return f(block_scores(contrast, rows, self.hole))
+            return f(replace(block_scores(contrast, rows, self.hole), rows=rows))
 
         if len(parts) == 1:
             return gather(block(parts[0]), anchors)

@@ -55,7 +55,7 @@ class MACL(ScoreLoss):
         self.threshold = self.checked("threshold", threshold)
 
     def terms(self, scores: Scores) -> Tensor:
-        alignment = scores.of_batch(mean_pos).mean()
+        alignment = scores.of_batch(mean_pos, torch.mean)
         factor = 1 + self.alpha * (alignment - self.threshold)
         temperature = self.temperature * factor.clamp_min(0.1)
         pos, neg = scores.pos / temperature, scores.neg / temperature

@@ -75,24 +75,23 @@ class WEINCE(ScoreLoss):
         self.variant = self.checked("variant", variant)
 
     def terms(self, scores: Scores) -> Tensor:
-        slope, weibull, gumbel, points = tail(scores)
-        better = points * (gumbel / weibull).log()  # the difference of the two AIC
-        closer = quantile(scores.of_batch(shortfall)).log() - shortfall(scores).log()
-        near_cap = (self.kappa_rho * closer).sigmoid()
-        lam = near_cap * (self.kappa_aic * (better - self.margin)).sigmoid()
-        lam = lam.where(points > 2, 0).unsqueeze(1).detach()  # two points fit any line
-        beta = slope.unsqueeze(1).detach() if self.variant == "paper" else 1.0
+        of_batch = scores.of_batch(tails, self.blend)
+        gumbel, weibull = (x.unsqueeze(1) for x in of_batch[scores.rows].unbind(1))
+        hole = scores.hole
 
         def logit(s: Tensor) -> Tensor:
-            return (1 - lam) * s / self.temperature - lam * beta * (1 - s).clamp_min(SMALLEST).log()
+            return gumbel * s - weibull * (1 - s).clamp_min(SMALLEST).log()
 
-        neg = logit(scores.neg.masked_fill(scores.hole, 0)).masked_fill(scores.hole, -math.inf)
+        neg = logit(scores.neg.masked_fill(hole, 0)).masked_fill(hole, -math.inf)
         return -scores.mean_pos(scores.log_share(logit(scores.pos), neg))
 
-
-def shortfall(scores: Scores) -> Tensor:
-    """Return (a,) 1 - s of each anchor's hardest negative."""
-    return (1 - scores.neg.amax(dim=1)).clamp_min(SMALLEST)
+    def blend(self, evidence: Tensor) -> Tensor:
+        """(A, 2) the factors of s and of -log(1 - s), from what `tails` says of each anchor."""
+        log_rho, slope, better = evidence.unbind(1)
+        near_cap = (self.kappa_rho * (quantile(log_rho) - log_rho)).sigmoid()
+        lam = near_cap * (self.kappa_aic * (better - self.margin)).sigmoid()
+        beta = (-slope).clamp_min(0) if self.variant == "paper" else 1.0
+        return torch.stack([(1 - lam) / self.temperature, lam * beta], dim=1)
 
 
 def quantile(x: Tensor) -> Tensor:
@@ -104,33 +103,29 @@ def quantile(x: Tensor) -> Tensor:
     return x.sort().values[round(HARDEST * (len(x) - 1))]
 
 
-def tail(scores: Scores) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Fit both lines to each anchor's tail.
+def tails(scores: Scores) -> Tensor:
+    """Fit both lines to each anchor's tail by least squares.
 
     Returns:
-        (a,) each: the Weibull line's slope, 0 at least; the squared residuals of the Weibull and of
-        the Gumbel line; the number of points.
+        (a, 3) the logarithm of the shortfall; the Weibull line's slope, where -log F falls; by how
+        much its AIC is below the Gumbel line's, -inf for two points, because they fit any line.
     """
-    count = scores.count
+    count, keys = scores.count, scores.neg.shape[1]
     size = (SHARE * count).round().clamp_min(LEAST).minimum(count)  # (a, 1)
-    most = min(scores.neg.shape[1], max(LEAST, round(SHARE * scores.neg.shape[1])))
-    hardest = scores.neg.detach().topk(most, dim=1).values
-    rank = torch.arange(1, most + 1, device=hardest.device)
-    burnt = (size / 20).floor().clamp_min(1)  # the first ones are left out
-    used = (rank > burnt) & (rank <= size)
-    x = (1 - hardest.where(used, 0)).clamp_min(SMALLEST).log()
-    log_f = (rank / (size + 1)).where(used, 0.5).log()
-    slope, weibull = line(x, log_f, used)
-    other, gumbel = line(x, (-log_f).log(), used)
-    # a slope of the wrong sign is no tail of that kind
-    weibull, gumbel = weibull + 1e6 * (slope <= 0), gumbel + 1e6 * (other >= 0)
-    return slope.clamp_min(0), weibull, gumbel, used.sum(dim=1)
-
-
-def line(x: Tensor, y: Tensor, used: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the slopes (a,) of least squares and the squared residuals (a,) of the used points."""
+    hardest = scores.neg.topk(min(keys, max(LEAST, round(SHARE * keys))), dim=1).values
+    rank = torch.arange(1, hardest.shape[1] + 1, device=hardest.device)
+    used = (rank <= size) & (rank > (size / 20).clamp_min(1))  # without the first twentieth
     points = used.sum(dim=1, keepdim=True).clamp_min(1)
-    x, y = (used * (v - (used * v).sum(dim=1, keepdim=True) / points) for v in (x, y))
-    slope = (x * y).sum(dim=1) / x.square().sum(dim=1).clamp_min(1e-12)
-    residual = (y - slope.unsqueeze(1) * x).square().sum(dim=1)
-    return slope, residual.clamp_min(1e-12)
+    x = (1 - hardest).clamp(SMALLEST, 2).log()
+    y = ((size + 1) / rank).where(used, 2.0).log()  # -log F
+    slope, residual = lines(x, torch.stack([y, y.log()]), used, points)
+    weibull, gumbel = residual + 1e6 * (slope >= 0)  # a line that rises is no tail of its kind
+    better = (points[:, 0] * (gumbel / weibull).log()).where(points[:, 0] > 2, -math.inf)
+    return torch.stack([x[:, 0], slope[0], better], dim=1)
+
+
+def lines(x: Tensor, y: Tensor, used: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
+    """Return (2, a) slopes of least squares and squared residuals of two y against one x."""
+    x, y = (used * (v - (used * v).sum(-1, keepdim=True) / points) for v in (x, y))
+    slope = (x * y).sum(-1) / x.square().sum(-1).clamp_min(1e-12)
+    return slope, (y - slope.unsqueeze(-1) * x).square().sum(-1).clamp_min(1e-12)

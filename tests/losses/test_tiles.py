@@ -30,7 +30,9 @@ def test_tiles_are_the_whole(name: str, dtype: torch.dtype) -> None:
     for contrast in (both_views(*views[:2]), same_class(*views[:2], torch.arange(150) % 7)):
         found, expected = (
             value_and_gradient(
-                configured(get_loss(name, temperature=0.1), {"tile": tile}), contrast, views
+                configured(get_loss(name, temperature=0.1).to(dtype), {"tile": tile}),
+                contrast,
+                views,
             )
             for tile in (64, WHOLE)
         )
