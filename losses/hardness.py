@@ -1,4 +1,4 @@
-"""Hardness-weighted contrastive learning."""
+"""The hardness-weighted contrastive loss."""
 
 from torch import Tensor
 

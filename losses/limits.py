@@ -74,7 +74,7 @@ class Limit:
 
     @property
     def same_training(self) -> bool:
-        """Return whether both losses train alike: they differ by a constant at most."""
+        """Return whether both losses have one gradient, at each step of a training."""
         return not (self.factor or self.at_start)
 
     @property

@@ -74,6 +74,16 @@ ALIASES: Mapping[str, tuple[str, str]] = {  # name -> its name in LOSSES, a note
         "debiased",
         "the loss 'dcl' is 'debiased' contrastive learning; lightly's DCL is 'decoupled'",
     ),
+    "nt_xent": ("infonce", "the loss 'nt_xent' is 'infonce'"),
+    "simclr": ("infonce", "SimCLR's loss is 'infonce', and its pairing the recipe's both_views"),
+    "simcse": ("infonce", "SimCSE's loss is 'infonce', and its pairing that of sentences"),
+    "mnrl": (
+        "infonce",
+        "the multiple negatives ranking loss is 'infonce', and its scale 1 / temperature",
+    ),
+    "sincere": ("infonce", "SINCERE is 'infonce' with several positives, those of one class"),
+    "llave": ("hardness", "LLaVE's loss is 'hardness'"),
+    "sigmoid": ("siglip", "the sigmoid loss is 'siglip'"),
 }
 ENTRY_POINTS = "contrastbench.losses"  # each names a class of losses
 

@@ -15,7 +15,7 @@ class SigLIP(ScoreLoss):
     .. math:: \frac1P \sum_p \log\left(1 + e^{-(t s^+_p + b)}\right)
        + \sum_j \log\left(1 + e^{t s_j + b}\right), \qquad t = e^{t'}
 
-    Zhai et al., "Sigmoid Loss for Language Image Pre-Training", ICCV 2023, equation 1 and its
+    Zhai et al., "Sigmoid Loss for Language Image Pre-Training", ICCV 2023, section 3.2 and
     Algorithm 1, https://arxiv.org/abs/2303.15343. There the pairs are those of `other_view`. The
     logarithm t' and b are parameters of the loss, `log_scale` and `bias`, and learn at the
     encoder's rate without decay. Whether a pairing has the positive in a denominator, or a mean in

@@ -1,6 +1,7 @@
 """Losses by name: sums, aliases, descriptions, and what the registry does not import."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -119,6 +120,16 @@ def test_alias_says_once_what_it_is() -> None:
     assert len(notes) == 1
     assert describe("dcl") == describe("debiased")
     assert get_loss("dcl + 0.5*dar").name == "debiased + 0.5*dar"
+
+
+@pytest.mark.parametrize("name", registry.ALIASES)
+def test_other_names_of_a_loss_give_a_note(name: str) -> None:
+    resolve_alias.cache_clear()
+    target, note = registry.ALIASES[name]
+    with pytest.warns(UserWarning, match=re.escape(note)):
+        assert get_loss(name).name == target
+    assert f"'{target}'" in note
+    assert LossSpec(name).complete.name == target
 
 
 def test_a_users_file_in_a_sum(tmp_path: Path) -> None:
