@@ -22,6 +22,7 @@ from contrastbench.losses.ranges import declare
 from contrastbench.losses.ranges import in_range as in_range  # for the losses of users
 
 T = TypeVar("T")
+Pool = Callable[[Tensor], Tensor]
 
 # Stands for -inf where a loss has parameters of its own: their gradient contains zero times a
 # hole's score, which is nan for -inf. Far below any cosine, so that exp(FINITE_HOLE / 1000) is zero
@@ -56,7 +57,7 @@ class Scores:
     # `of_batch` where these are a block of the batch; None: these are all
     whole: "Callable[[OfScores, Pool], Tensor] | None" = None
 
-    def of_batch(self, f: "OfScores", pool: "Pool") -> Tensor:
+    def of_batch(self, f: "OfScores", pool: Pool) -> Tensor:
         """Return what pool makes of (A, ...) f of all anchors of the batch, detached.
 
         A block's `terms` sees some anchors only, those of `rows`. Both functions are called once
@@ -127,7 +128,7 @@ class Scores:
         return log_pos - self.log_share(log_pos, log_neg)
 
 
-OfScores, Pool = Callable[[Scores], Tensor], Callable[[Tensor], Tensor]
+OfScores = Callable[[Scores], Tensor]
 
 
 class Loss(nn.Module):
