@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor
+from torch.nn.functional import logsigmoid
 
 from contrastbench.losses.base import ScoreLoss, Scores
 from contrastbench.losses.limits import Limit, reduces
@@ -11,21 +12,20 @@ from contrastbench.losses.ranges import TEMPERATURE, Number, declare
 class MACL(ScoreLoss):
     r"""InfoNCE whose temperature grows with the alignment of positives, and re-weighted anchors.
 
-    .. math:: -\frac{1}{1 - \mathrm{sg}(p)}
-       \log \frac{e^{s^+/\tau}}{[e^{s^+/\tau}] + \sum_j e^{s_j/\tau}}, \qquad
+    .. math:: -\frac{\log p}{1 - \mathrm{sg}(p)}, \qquad
        p = \frac{e^{s^+/\tau}}{e^{s^+/\tau} + \sum_j e^{s_j/\tau}}, \qquad
        \tau = \tau_0 \left(1 + \alpha (\mathrm{sg}(\overline{s^+}) - A_0)\right)
 
     Huang et al., "Model-Aware Contrastive Learning: Towards Escaping the Dilemmas", ICML 2023,
     https://arxiv.org/abs/2207.07874. The mean of s^+ is over the positives of the whole batch, and
-    sg stops the gradient. The released code computes the same. The pairing says whether the
-    bracketed positive is there (in the code it is); p always has it. The temperature is never below
-    a tenth of tau_0, which only positives that point apart would reach.
+    sg stops the gradient. The released code computes the same. As there, p has the positive in its
+    denominator whatever the pairing says: 1 / (1 - p) undoes what that takes from the gradient,
+    which is then that of `decoupled` at this temperature. The temperature is never below a tenth of
+    tau_0, which only positives that point apart would reach.
 
     Args:
         temperature: tau_0 > 0.
-        alpha: how far the temperature follows the alignment, 0 <= alpha <= 1; 0 fixes it, and then
-            the gradient is that of `decoupled`.
+        alpha: how far the temperature follows the alignment, 0 <= alpha <= 1; 0 fixes it.
         threshold: A_0, the alignment at which the temperature is tau_0, 0 <= A_0 <= 1.
 
     Raises:
@@ -42,9 +42,7 @@ class MACL(ScoreLoss):
         alpha=Number(low=0, high=1, closed=True, tune=(0, 1)),
         threshold=Number(low=0, high=1, closed=True, tune=(0, 0.8)),
     )
-    limits = reduces(
-        Limit("decoupled", {"alpha": 0}, gradient_only=True, positive_in_denominator=True)
-    )
+    limits = reduces(Limit("decoupled", {"alpha": 0}, gradient_only=True))
 
     def __init__(
         self, temperature: float = 0.5, alpha: float = 0.5, threshold: float = 0.0
@@ -62,7 +60,7 @@ class MACL(ScoreLoss):
         odds = pos - torch.logsumexp(neg, dim=1, keepdim=True)  # log p / (1 - p)
         # 1 / (1 - p) is 1 + e^odds; e^80 is a number in float32
         weight = 1 + odds.clamp_max(80).exp().detach()
-        return -scores.mean_pos(weight * scores.log_share(pos, neg))
+        return -scores.mean_pos(weight * logsigmoid(odds))
 
 
 def mean_pos(scores: Scores) -> Tensor:

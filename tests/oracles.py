@@ -313,9 +313,8 @@ def macl(contrast: Contrast, temperature: float, alpha: float, threshold: float)
     tau, terms = temperature * max(0.1, 1 + alpha * (alignment - threshold)), []
     for s_pos, s_neg in anchors(contrast):
         pos, neg = torch.exp(s_pos / tau), torch.exp(s_neg / tau)
-        everything = pos * contrast.positive_in_denominator + over(contrast, neg)
-        p = (pos / (pos + neg.sum())).detach()
-        terms.append((-torch.log(pos / everything) / (1 - p)).mean())
+        odds = pos / neg.sum()  # p / (1 - p)
+        terms.append((torch.log1p(1 / odds) * (1 + odds).detach()).mean())
     return torch.stack(terms).mean()
 
 

@@ -92,10 +92,7 @@ WRONG: dict[str, tuple[str, Limit]] = {
         Limit("decoupled", {"p": 2, "variant": "paper"}, constant=True, factor="temperature"),
     ),
     "another loss": ("mlcpc", Limit("infonce", {"alpha": 0})),
-    "equal values where gradients alone are": (
-        "macl",
-        Limit("decoupled", {"alpha": 0}, positive_in_denominator=True),
-    ),
+    "equal values where gradients alone are": ("macl", Limit("decoupled", {"alpha": 0})),
     "several positives of SupCon": ("supcon", Limit("infonce")),
     "the sum of SigLIP": ("siglip", Limit("jsd", {"bias": 0}, constant=True, at_start=True)),
 }
