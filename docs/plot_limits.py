@@ -79,9 +79,14 @@ def edge(limit: Limit, row: int, child: Place, parent: Place) -> str:
     x, y = parent.left + BOX, child.top + (row + 0.5) * ROW
     bend, end = x + 60, child.left
     line = f"M{x:g} {parent.middle:g}C{bend:g} {parent.middle:g} {x:g} {y:g} {bend:g} {y:g}H{end:g}"
-    kind = ' class="factor"' if limit.factor else ""
-    factor = f"{limit.factor} × its gradient" if limit.gradient_only else f"× {limit.factor}"
-    notes = [factor if limit.factor else "", "+ constant" if limit.constant else "", limit.where]
+    kind = "" if limit.same_training else ' class="factor"'
+    notes = [
+        f"× {limit.factor}" * bool(limit.factor),
+        "its gradient" * limit.gradient_only,
+        "+ constant" * limit.constant,
+        "at the start" * limit.at_start,
+        limit.where,
+    ]
     texts = [f'<path{kind} d="{line}"/>', text(bend + 8, y - 5, limit.setting or "always")]
     return "\n".join([*texts, text(bend + 8, y + 14, ", ".join(filter(None, notes)), "small")])
 
@@ -110,7 +115,7 @@ def drawn() -> str:
     ]
     boxes = [box(name, place) for name, place in there.items()]
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" role="img">'
-    legend = text(10, 22, "each loss with the one it becomes to its left; dashed: other step sizes")
+    legend = text(10, 22, "each loss with the one it becomes to its left; dashed: they train apart")
     return "\n".join([head, f"<style>{STYLE}</style>", legend, *edges, *boxes, "</svg>\n"])
 
 

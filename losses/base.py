@@ -2,8 +2,9 @@
 
 import inspect
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Self, TypeVar, cast
 
@@ -22,6 +23,7 @@ from contrastbench.losses.ranges import declare
 from contrastbench.losses.ranges import in_range as in_range  # for the losses of users
 
 T = TypeVar("T")
+Pool = Callable[[Tensor], Tensor]
 
 # Stands for -inf where a loss has parameters of its own: their gradient contains zero times a
 # hole's score, which is nan for -inf. Far below any cosine, so that exp(FINITE_HOLE / 1000) is zero
@@ -50,6 +52,11 @@ class Scores:
     positive_in_denominator: bool = True
     mean_over_negatives: bool = False
     padded: Tensor | None = None  # as `padding`; None: the pairing has none, so nothing is masked
+    rows: slice = field(
+        default_factory=lambda: slice(None)
+    )  # which of the batch's anchors these are
+    # `of_batch` where these are a block of the batch; None: these are all
+    whole: "Callable[[OfScores, Pool], Tensor] | None" = None
 
     @property
     def padding(self) -> Tensor:
@@ -57,6 +64,14 @@ class Scores:
         if self.padded is None:
             return torch.zeros_like(self.pos, dtype=torch.bool)
         return self.padded
+
+    def of_batch(self, f: "OfScores", pool: Pool) -> Tensor:
+        """Return what pool makes of (A, ...) f of all anchors of the batch, detached.
+
+        A block's `terms` sees some anchors only, those of `rows`. Both functions are called once
+        for a batch if they stay the same objects: give no lambda.
+        """
+        return (pool(f(self)) if self.whole is None else self.whole(f, pool)).detach()
 
     @property
     def hole(self) -> Tensor:
@@ -119,6 +134,9 @@ class Scores:
     def log_denominator(self, log_pos: Tensor, log_neg: Tensor) -> Tensor:
         """Log of what each positive is divided by, (a, P); arguments as in `log_share`."""
         return log_pos - self.log_share(log_pos, log_neg)
+
+
+OfScores = Callable[[Scores], Tensor]
 
 
 class Loss(nn.Module):
@@ -332,22 +350,36 @@ class ScoreLoss(Loss):
         return FINITE_HOLE if any(p.requires_grad for p in self.parameters()) else -math.inf
 
     def forward(self, contrast: Contrast) -> Tensor:
+        @cache  # for the whole batch once, not in each block
+        @torch.no_grad()
+        def whole(f: OfScores, pool: Pool) -> Tensor:
+            return pool(self.of_anchors(contrast, f))
+
+        def terms(scores: Scores) -> Tensor:
+            return self.block_terms(replace(scores, whole=whole))
+
+        with torch.autocast(contrast.anchor.device.type, enabled=False):
+            return self.combine(self.of_anchors(contrast, terms))
+
+    def of_anchors(self, contrast: Contrast, f: OfScores) -> Tensor:
+        """(A, ...) f of the scores of all anchors, computed in blocks of rows."""
         anchors, own = len(contrast.anchor), own_rows(len(contrast.anchor))
         elements = self.block_elements or blocks.block_elements(contrast.anchor.device)
         step = own.step * max(1, elements // max(1, len(contrast.keys)))
         starts = range(own.start, anchors, step)
         parts = [slice(start, start + step, own.step) for start in starts] or [own]
-        with torch.autocast(contrast.anchor.device.type, enabled=False):
-            if len(parts) == 1:
-                return self.combine(gather(self.block_terms(contrast, parts[0]), anchors))
-            values = [
-                checkpoint(self.block_terms, contrast, rows, use_reentrant=False) for rows in parts
-            ]
-            return self.combine(gather(torch.cat(values), anchors))
 
-    def block_terms(self, contrast: Contrast, rows: slice) -> Tensor:
-        """The terms of some rows of anchors."""
-        terms = self.terms(block_scores(contrast, rows, self.hole))
+        def block(rows: slice) -> Tensor:
+            return f(replace(block_scores(contrast, rows, self.hole), rows=rows))
+
+        if len(parts) == 1:
+            return gather(block(parts[0]), anchors)
+        values = [checkpoint(block, rows, use_reentrant=False) for rows in parts]
+        return gather(torch.cat(values), anchors)
+
+    def block_terms(self, scores: Scores) -> Tensor:
+        """The terms of a block of anchors."""
+        terms = self.terms(scores)
         if not isinstance(terms, Tensor):
             raise UserError(
                 f"terms of {self.name} returns {type(terms).__name__}: "

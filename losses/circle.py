@@ -1,5 +1,7 @@
 """The circle loss of metric learning."""
 
+from types import MappingProxyType
+
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
@@ -32,6 +34,9 @@ class Circle(ScoreLoss):
     tensor(1.6784)
     """
 
+    declined_laws = MappingProxyType(
+        {"repeated positives": "it sums over all pairs of a positive and a negative"}
+    )
     ranges = declare(
         margin=Number(low=0, high=1, tune=(0.1, 0.5)),
         gamma=Number(low=0, tune=(4, 256), log=True),

@@ -152,9 +152,10 @@ def same_class(z1: Tensor, z2: Tensor | None, labels: Tensor) -> Contrast:
     """The supervised pairing: the other embeddings of an anchor's class are its positives.
 
     The rest are its negatives. Reproduces AttentionNCE's supervised setting (Liu et al. 2025,
-    section 4.4) and, with InfoNCE, supervised contrastive learning with one denominator for each
-    positive. Of one view it is metric learning's pairing: another sample of each class has to be
-    there. The ids of anchors and keys are the classes.
+    section 4.4). With `supcon` it is supervised contrastive learning (Khosla et al. 2020), whose
+    positives share one denominator. With `infonce` each positive has one without the others: that
+    is SINCERE (Feeney and Hughes 2023). Of one view it is metric learning's pairing: another sample
+    of each class has to be there. The ids of anchors and keys are the classes.
 
     Args:
         z1, z2: (N, D) embeddings of two views, row i of both from sample i; need not be normalised.

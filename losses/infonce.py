@@ -14,7 +14,9 @@ class InfoNCE(ExponentialLoss):
 
     The pairing says whether the bracketed positive is there: SimCLR (Chen et al. 2020, eq. 1) yes;
     GraphCL (You et al. 2020, eq. 3) and ADNCE's eq. 1 no, the latter with a mean for the sum;
-    SimCSE (Gao et al. 2021, eq. 1) has it as one of the keys. Several positives are averaged.
+    SimCSE (Gao et al. 2021, eq. 1) has it as one of the keys. Several positives are averaged,
+    each over a denominator without the others: that is SINCERE (Feeney and Hughes 2023,
+    https://arxiv.org/abs/2309.14277), not `supcon`.
 
     https://arxiv.org/abs/2002.05709 (SimCLR), https://arxiv.org/abs/2010.13902 (GraphCL),
     https://arxiv.org/abs/2104.08821 (SimCSE), https://arxiv.org/abs/1807.03748 (the name)

@@ -1,5 +1,7 @@
 """The generalised lifted structure loss of metric learning."""
 
+from types import MappingProxyType
+
 import torch
 from torch import Tensor
 
@@ -31,6 +33,7 @@ class Lifted(ScoreLoss):
     tensor(1.3775)
     """
 
+    declined_laws = MappingProxyType({"repeated positives": "it sums over positives"})
     ranges = declare(margin=Number(low=0, tune=(0.25, 2), log=True))
 
     def __init__(self, margin: float = 1.0) -> None:

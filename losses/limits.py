@@ -50,6 +50,7 @@ class Limit:
         gradient_only: whether only the gradients are equal, as where weights are detached.
         positive_in_denominator, mean_over_negatives: the pairings for which it holds; None: both.
         one_positive: whether it holds only where each anchor has one positive.
+        at_start: whether it holds only before its own parameters have learned.
 
     >>> print(Limit("infonce", {"sigma": Towards(inf, near=1e6)}, constant=True))
     infonce + constant for sigma -> inf
@@ -64,6 +65,7 @@ class Limit:
     positive_in_denominator: bool | None = None
     mean_over_negatives: bool | None = None
     one_positive: bool = False
+    at_start: bool = False
 
     @property
     def exact(self) -> bool:
@@ -72,13 +74,13 @@ class Limit:
 
     @property
     def same_training(self) -> bool:
-        """Return whether both losses train alike: they differ by a constant, not by a factor."""
-        return not self.factor
+        """Return whether both losses have one gradient, at each step of a training."""
+        return not (self.factor or self.at_start)
 
     @property
     def tolerance(self) -> float:
-        """Return how far values may be off."""
-        return EXACT if self.exact else APPROACHED
+        """Return how far values may be off; a parameter starts as a float32 number."""
+        return EXACT if self.exact and not self.at_start else APPROACHED
 
     @property
     def near(self) -> dict[str, Any]:
@@ -131,7 +133,8 @@ class Limit:
 
     def __str__(self) -> str:
         setting = f" for {self.setting}" if self.at else ""
-        return f"{self.formula}{setting}" + (f" with {self.where}" if self.where else "")
+        start = " at the start" if self.at_start else ""
+        return f"{self.formula}{setting}{start}" + (f" with {self.where}" if self.where else "")
 
 
 Limits = tuple[Limit, ...]

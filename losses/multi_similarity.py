@@ -1,5 +1,7 @@
 """The multi-similarity loss of metric learning."""
 
+from types import MappingProxyType
+
 import torch
 from torch import Tensor
 
@@ -37,6 +39,7 @@ class MultiSimilarity(ScoreLoss):
     tensor(0.7393)
     """
 
+    declined_laws = MappingProxyType({"repeated positives": "it sums over positives"})
     ranges = declare(
         alpha=Number(low=0, tune=(1, 8), log=True),
         beta=Number(low=0, tune=(10, 80), log=True),

@@ -9,7 +9,7 @@ from contrastbench.losses.spec import NONE, LossSpec
 def reduced(loss: LossSpec, pairing: Pairing | None) -> LossSpec:
     """Return the simplest loss that trains exactly as this setting does.
 
-    Exact limits are followed as far as they lead. Both losses are equal, or equal up to a constant.
+    Exact limits are followed as far as they lead. Both losses have the same gradient.
 
     Args:
         loss: a loss with its parameters.

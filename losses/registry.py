@@ -64,6 +64,12 @@ LOSSES: Mapping[str, str] = {  # name -> "module:Class", the module inside contr
     "multi_similarity": "multi_similarity:MultiSimilarity",
     "triplet": "triplet:Triplet",
     "lifted": "lifted:Lifted",
+    "supcon": "supcon:SupCon",
+    "siglip": "siglip:SigLIP",
+    "clip": "clip:CLIP",
+    "hardness": "hardness:Hardness",
+    "macl": "macl:MACL",
+    "weince": "weince:WEINCE",
 }
 # of the classes of a supervised training: no other contrast will do, so `all` leaves them out
 SUPERVISED: Mapping[str, str] = {
@@ -80,6 +86,16 @@ ALIASES: Mapping[str, tuple[str, str]] = {  # name -> its name in LOSSES, a note
     "lifted_structure": ("lifted", "the loss 'lifted_structure' is 'lifted', its generalised form"),
     "ms": ("multi_similarity", "the loss 'ms' is 'multi_similarity'"),
     "spectral_contrastive": ("spectral", "the loss 'spectral_contrastive' is 'spectral'"),
+    "nt_xent": ("infonce", "the loss 'nt_xent' is 'infonce'"),
+    "simclr": ("infonce", "SimCLR's loss is 'infonce', and its pairing the recipe's both_views"),
+    "simcse": ("infonce", "SimCSE's loss is 'infonce', and its pairing that of sentences"),
+    "mnrl": (
+        "infonce",
+        "the multiple negatives ranking loss is 'infonce', and its scale 1 / temperature",
+    ),
+    "sincere": ("infonce", "SINCERE is 'infonce' with several positives, those of one class"),
+    "llave": ("hardness", "LLaVE's loss is 'hardness'"),
+    "sigmoid": ("siglip", "the sigmoid loss is 'siglip'"),
 }
 NO_LOSSES: Mapping[str, str] = dict.fromkeys(  # name of a method -> why no loss has it
     ("byol", "simsiam"),

@@ -102,6 +102,23 @@ PARAMETERS: dict[str, Callable[[Random], dict[str, Any]]] = {
         "mining": r.choice(["all", "semihard", "hard"]),
     },
     "lifted": lambda r: {"margin": r.uniform(0.1, 2)},
+    "supcon": lambda r: {"form": r.choice(["out", "in"])},
+    "siglip": lambda r: {
+        "bias": r.choice([0, r.uniform(-10, 2)]),
+        "reduction": r.choice(["sum", "mean"]),
+    },
+    "clip": lambda r: {},
+    "hardness": lambda r: {"alpha": r.choice([0, r.uniform(0, 10)])},
+    "macl": lambda r: {
+        "alpha": r.choice([0, 1, r.random()]),
+        "threshold": r.choice([0, r.random()]),
+    },
+    "weince": lambda r: {
+        "margin": r.uniform(-6, 6),
+        "kappa_rho": r.uniform(1, 20),
+        "kappa_aic": r.uniform(0.2, 2),
+        "variant": r.choice(VARIANTS),
+    },
     SUM: lambda r: {"dar.form": r.choice(["chain", "star"])},
 }
 

@@ -362,6 +362,110 @@ def lifted(contrast: Contrast, margin: float) -> Tensor:
     return torch.stack(terms).mean()
 
 
+def supcon(contrast: Contrast, temperature: float, form: str = "out") -> Tensor:
+    terms = []
+    for s_pos, s_neg in anchors(contrast):
+        pos, neg = torch.exp(s_pos / temperature), torch.exp(s_neg / temperature)
+        total = pos.sum() * contrast.positive_in_denominator + over(contrast, neg)
+        shares = pos / total
+        terms.append(-torch.log(shares).mean() if form == "out" else -torch.log(shares.mean()))
+    return torch.stack(terms).mean()
+
+
+def siglip(
+    contrast: Contrast, temperature: float, bias: float = -10.0, reduction: str = "sum"
+) -> Tensor:
+    terms = []
+    for pos, neg in anchors(contrast):
+        wrong = torch.log(1 + torch.exp(neg / temperature + bias))
+        right = torch.log(1 + torch.exp(-(pos / temperature + bias)))
+        terms.append(right.mean() + (wrong.sum() if reduction == "sum" else wrong.mean()))
+    return torch.stack(terms).mean()
+
+
+def clip(contrast: Contrast, temperature: float) -> Tensor:
+    columns = []
+    for i, (pos, _) in enumerate(anchors(contrast)):
+        terms = []
+        for m in range(len(pos)):  # padding comes last
+            own = contrast.anchor_id[i]
+            if contrast.positive_key is not None:
+                own = contrast.key_id[contrast.positive_key[i, m]]
+            cosines = contrast.anchor @ contrast.positives()[i, m]
+            neg = torch.exp(cosines[contrast.anchor_id != own] / temperature)
+            terms.append(share(contrast, torch.exp(pos[m] / temperature), over(contrast, neg)))
+        columns.append(torch.stack(terms).mean())
+    return (infonce(contrast, temperature) + torch.stack(columns).mean()) / 2
+
+
+def hardness(contrast: Contrast, temperature: float, alpha: float) -> Tensor:
+    terms = []
+    for pos, neg in anchors(contrast):
+        weights = torch.tensor([math.exp(alpha * s) for s in neg.tolist()], dtype=neg.dtype)
+        negatives = over(contrast, weights * torch.exp(neg / temperature))
+        terms.append(share(contrast, torch.exp(pos / temperature), negatives))
+    return torch.stack(terms).mean()
+
+
+def macl(contrast: Contrast, temperature: float, alpha: float, threshold: float) -> Tensor:
+    alignment = torch.stack([pos.mean() for pos, _ in anchors(contrast)]).mean().item()
+    tau, terms = temperature * max(0.1, 1 + alpha * (alignment - threshold)), []
+    for s_pos, s_neg in anchors(contrast):
+        pos, neg = torch.exp(s_pos / tau), torch.exp(s_neg / tau)
+        odds = pos / neg.sum()  # p / (1 - p)
+        terms.append((torch.log1p(1 / odds) * (1 + odds).detach()).mean())
+    return torch.stack(terms).mean()
+
+
+def weince(
+    contrast: Contrast,
+    temperature: float,
+    margin: float,
+    kappa_rho: float,
+    kappa_aic: float,
+    variant: str = "official_code",
+) -> Tensor:
+    rho = [max(1e-6, 1 - neg.max().item()) for _, neg in anchors(contrast)]
+    pivot, terms = sorted(rho)[round(0.2 * (len(rho) - 1))], []
+    for (pos, neg), near in zip(anchors(contrast), rho, strict=True):
+        beta, better = weibull_tail(neg.tolist())
+        lam = sigmoid(kappa_rho * math.log(pivot / near)) * sigmoid(kappa_aic * (better - margin))
+        slope = lam * (beta if variant == "paper" else 1)
+        logits = [
+            (1 - lam) * s / temperature - slope * torch.log((1 - s).clamp(min=1e-6))
+            for s in (pos, neg)
+        ]
+        terms.append(share(contrast, logits[0].exp(), over(contrast, logits[1].exp())))
+    return torch.stack(terms).mean()
+
+
+def sigmoid(x: float) -> float:
+    return 1 / (1 + math.exp(-x)) if x > -700 else 0.0
+
+
+def weibull_tail(neg: list[float]) -> tuple[float, float]:
+    """The slope of the Weibull line, and by how much its AIC is below the Gumbel line's."""
+    size = min(len(neg), max(32, round(0.1 * len(neg))))
+    ranks = range(max(1, size // 20) + 1, size + 1)
+    if len(ranks) < 3:
+        return 0.0, -math.inf
+    hardest = sorted(neg, reverse=True)
+    x = [math.log(max(1e-6, 1 - hardest[rank - 1])) for rank in ranks]
+    log_f = [math.log(rank / (size + 1)) for rank in ranks]
+    slope, weibull = fitted(x, log_f)
+    other, gumbel = fitted(x, [math.log(-y) for y in log_f])
+    weibull, gumbel = weibull + 1e6 * (slope <= 0), gumbel + 1e6 * (other >= 0)
+    return max(0.0, slope), len(x) * (math.log(gumbel / len(x)) - math.log(weibull / len(x)))
+
+
+def fitted(x: list[float], y: list[float]) -> tuple[float, float]:
+    """The slope of least squares and the sum of the squared residuals."""
+    a, b = sum(x) / len(x), sum(y) / len(y)
+    pairs = list(zip(x, y, strict=True))
+    slope = sum((u - a) * (v - b) for u, v in pairs) / max(1e-12, sum((u - a) ** 2 for u in x))
+    return slope, max(1e-12, sum((v - b - slope * (u - a)) ** 2 for u, v in pairs))
+
+
 ORACLES: dict[str, Oracle] = {
     "infonce": infonce,
     "debiased": debiased,
@@ -390,4 +494,10 @@ ORACLES: dict[str, Oracle] = {
     "multi_similarity": multi_similarity,
     "triplet": triplet,
     "lifted": lifted,
+    "supcon": supcon,
+    "siglip": siglip,
+    "clip": clip,
+    "hardness": hardness,
+    "macl": macl,
+    "weince": weince,
 }

@@ -8,13 +8,15 @@ import torch
 from contrastbench.losses import (
     Contrast,
     Loss,
+    ScoreLoss,
+    Scores,
     UserError,
     both_views,
     get_loss,
     other_view,
     whole_row,
 )
-from contrastbench.losses.base import in_range
+from contrastbench.losses.base import block_scores, in_range
 from contrastbench.losses.ranges import Choice
 
 
@@ -39,6 +41,43 @@ def test_row_blocks_change_nothing(
     assert values[1].item() == pytest.approx(values[0].item(), abs=1e-14)
     gradients = [torch.cat(torch.autograd.grad(value, views)) for value in values]
     assert torch.allclose(*gradients, atol=1e-14, rtol=0)
+
+
+class Centred(ScoreLoss):
+    """A loss of scores minus the batch's mean positive, which is a constant."""
+
+    calls = 0
+
+    def terms(self, scores: Scores) -> torch.Tensor:
+        return (mean_pos(scores) - scores.of_batch(mean_pos, self.pool)).square()
+
+    def pool(self, values: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        return values.mean()
+
+
+def mean_pos(scores: Scores) -> torch.Tensor:
+    return scores.mean_pos(scores.pos)
+
+
+@pytest.mark.parametrize("elements", [1, 25, 77, 161, 1000])
+def test_a_constant_of_the_batch_is_computed_once(elements: int, views: list[torch.Tensor]) -> None:
+    loss, contrast = Centred(), other_view(*views)
+    loss.block_elements = elements
+    value = loss(contrast)
+    gradient = torch.cat(torch.autograd.grad(value, views, retain_graph=True))
+    cosines = torch.linalg.vecdot(contrast.anchor, contrast.positives().squeeze(1))
+    expected = (cosines - cosines.mean().detach()).square().mean()
+    assert value.item() == pytest.approx(expected.item(), abs=1e-14)
+    assert torch.allclose(gradient, torch.cat(torch.autograd.grad(expected, views)), atol=1e-14)
+    assert loss.calls == 1
+
+
+def test_scores_alone_are_the_whole_batch(views: list[torch.Tensor]) -> None:
+    scores = block_scores(other_view(*views), slice(None))
+    found = scores.of_batch(mean_pos, torch.mean)
+    assert found.item() == pytest.approx(mean_pos(scores).mean().item(), abs=1e-14)
+    assert not found.requires_grad
 
 
 def test_row_blocks_bound_the_memory_of_the_backward_pass(views: list[torch.Tensor]) -> None:

@@ -45,12 +45,13 @@ def test_every_limit_that_a_paper_states_is_declared() -> None:
     found = {(name, limit.to) for name in DECLARED for limit in describe(name).limits}
     assert found == {
         *((name, "infonce") for name in ("adnce", "attentionnce", "debiased", "decoupled")),
-        *((name, "infonce") for name in ("npair", "rince")),
-        *((name, "decoupled") for name in ("alpha_cl", "cpc", "mean_variance", "phi_dro")),
+        *((name, "infonce") for name in ("hardness", "npair", "rince", "supcon", "weince")),
+        *((name, "decoupled") for name in ("alpha_cl", "cpc", "macl", "mean_variance", "phi_dro")),
         ("align_uniform", "dv"),
         ("dcl_w", "decoupled"),
         *(("f_micl", other) for other in ("f_micl", "nwj")),
         ("hcl", "debiased"),
+        ("siglip", "jsd"),
         ("mlcpc", "dv"),
         ("phi_dro", "phi_dro"),
         ("renyi", "dv"),
@@ -94,6 +95,9 @@ WRONG: dict[str, tuple[str, Limit]] = {
         Limit("decoupled", {"p": 2, "variant": "paper"}, constant=True, factor="temperature"),
     ),
     "another loss": ("mlcpc", Limit("infonce", {"alpha": 0})),
+    "equal values where gradients alone are": ("macl", Limit("decoupled", {"alpha": 0})),
+    "several positives of SupCon": ("supcon", Limit("infonce")),
+    "the sum of SigLIP": ("siglip", Limit("jsd", {"bias": 0}, constant=True, at_start=True)),
 }
 
 

@@ -22,6 +22,14 @@ from counts import times
     ("loss", "pairing", "label"),
     [
         (LossSpec("hcl", {"beta": 0, "tau_plus": 0}), BOTH_VIEWS, "infonce(temperature=0.5)"),
+        (LossSpec("supcon", {"temperature": 0.2}), BOTH_VIEWS, "infonce(temperature=0.2)"),
+        (LossSpec("supcon"), SAME_CLASS, "supcon(temperature=0.5, form=out)"),
+        (LossSpec("macl", {"alpha": 0.0}), BOTH_VIEWS, "decoupled(temperature=0.5)"),
+        (
+            LossSpec("siglip", {"bias": 0.0, "reduction": "mean"}),
+            BOTH_VIEWS,
+            "siglip(temperature=0.1, bias=0.0, reduction=mean)",
+        ),
         (LossSpec("dcl", {"tau_plus": 0.0, "temperature": 0.2}), None, "infonce(temperature=0.2)"),
         (
             LossSpec("hcl", {"beta": 0}),

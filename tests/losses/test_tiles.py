@@ -31,7 +31,9 @@ def test_tiles_are_the_whole(name: str, dtype: torch.dtype) -> None:
     sharp = {"temperature": 0.1} if "temperature" in describe(name).params else {}
     for contrast in (both_views(*views[:2]), same_class(*views[:2], torch.arange(150) % 7)):
         found, expected = (
-            value_and_gradient(configured(get_loss(name, **sharp), {"tile": tile}), contrast, views)
+            value_and_gradient(
+                configured(get_loss(name, **sharp).to(dtype), {"tile": tile}), contrast, views
+            )
             for tile in (64, WHOLE)
         )
         for a, b in zip(found, expected, strict=True):
