@@ -137,6 +137,13 @@ DATASETS = by_name(
         reader="digits:load_embedded",
     ),
     ImageDataset(
+        "shifted-digits",
+        "embedded: the same digits, each moved by up to two pixels, so that no pixel tells much",
+        citation="scikit-learn, UCI repository",
+        licence="CC BY 4.0",
+        reader="digits:load_embedded",
+    ),
+    ImageDataset(
         "CIFAR-10",
         "60,000 photographs of 32 x 32 pixels, 10 classes; last 10,000 test",
         **CIFAR_10,

@@ -1,6 +1,7 @@
-"""scikit-learn's handwritten digits: the set that needs no file."""
+"""scikit-learn's handwritten digits, as they are and shifted: the sets that need no file."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,19 +11,45 @@ from torch.nn.functional import interpolate
 from contrastbench.domains.image.data.datasets import ImageDataset
 from contrastbench.domains.image.data.images import ImageFiles, Images, ImageSet, divided, on_device
 
+Array = np.ndarray[Any, np.dtype[Any]]
+
+SHIFTED = "shifted-digits"
+SEED = 20262  # of the shifts
+FAR = 2  # pixels of the farthest shift
+
 
 def load_embedded(
     about: ImageDataset, size: int, data_root: Path | None, device: torch.device, whole: bool
 ) -> tuple[ImageSet, str]:
     """scikit-learn's digits, enlarged to the size of views; the hash is of 8 x 8 pixels."""
     data = load_digits()
-    pixels = torch.from_numpy((data.images * (255 / 16)).round().astype(np.uint8))[:, None]
+    grey = (data.images * (255 / 16)).round().astype(np.uint8)
+    pixels = torch.from_numpy(shifted(grey) if about.name == SHIFTED else grey)[:, None]
     labels = torch.from_numpy(data.target.astype(np.int64))
     small, digest = on_device(
         divided(pixels, labels), map(str, data.target_names), torch.device("cpu")
     )
     train, test_images = (enlarge(part, size, device) for part in (small.train, small.test))
     return ImageSet(train, test_images, None, small.classes, drawn=True), digest
+
+
+def shifted(images: Array) -> Array:
+    """Return images (N, height, width), each moved by up to two pixels down or up and sideways.
+
+    A pixel then says little about the class, and what a network must learn is the shape. The draws
+    are raw integers of PCG64, which no release of numpy changes.
+
+    >>> shifted(np.ones((2, 8, 8), np.uint8)).sum(axis=(1, 2)).tolist()
+    [48, 42]
+    """
+    height, width = images.shape[1:]
+    wide = np.pad(images, ((0, 0), (FAR, FAR), (FAR, FAR)))
+    places = np.random.PCG64(SEED).random_raw(2 * len(images)).reshape(-1, 2) % (2 * FAR + 1)
+    cut = [
+        image[y : y + height, x : x + width]
+        for image, (y, x) in zip(wide, places.tolist(), strict=True)
+    ]
+    return np.stack(cut)
 
 
 def enlarge(images: Images | ImageFiles, size: int, device: torch.device) -> Images:
