@@ -21,6 +21,7 @@ from contrastbench.benchmarks.cli import (
     reproduce,
     run,
     score,
+    suite,
     sweep,
     tables,
 )
@@ -79,6 +80,7 @@ for analysis in analyse.app.registered_commands:
     assert analysis.callback is not None, "every analysis is a function"
     analysis.short_help = summary(analysis.callback)
 app.add_typer(analyse.app, name="analyse", short_help=analyse.app.info.help)
+app.add_typer(suite.app, name="suite", short_help=suite.app.info.help)
 
 
 @app.callback(invoke_without_command=True)
