@@ -34,10 +34,10 @@ def admit(
     data_root: opt.DataRoot = None,
     device: opt.Device = "auto",
 ) -> None:
-    """Judge by a rule which data sets can tell losses apart, from records alone.
+    """Admit the data sets that can tell losses apart, by a rule.
 
     A set is admitted where InfoNCE is clearly above raw input and untrained encoder, and classes
-    would add something to it.
+    would add something to it. Records alone decide, so a verdict can be repeated.
 
     Example: bench suite admit candidates.yaml --run --jobs 2 --only dataset=letter
     """
