@@ -12,7 +12,7 @@ from contrastbench.benchmarks.cli.main import app
 PAGES = [str(page.relative_to(prose.ROOT)) for page in prose.pages()]
 FORMULAS = ("docs/theory.md", "docs/reference/")  # pages that may have longer sentences
 VERBS = {"Add", "Check", "Compare", "Compute", "Embed", "Estimate", "Find", "List", "Measure"}
-VERBS |= {"Pack", "Plot", "Run", "Score", "Show", "Train", "Write"}
+VERBS |= {"Admit", "Choose", "Pack", "Plot", "Run", "Score", "Show", "Train", "Write"}
 WIDTH = 62  # columns that `bench --help` has for a summary on a terminal of 80
 BUILTIN = {"--install-completion", "--show-completion", "--help"}  # their help is typer's
 

@@ -21,6 +21,7 @@ from contrastbench.benchmarks.cli import (
     reproduce,
     run,
     score,
+    suite,
     sweep,
     tables,
 )
@@ -75,10 +76,11 @@ def summary(command: Callable[..., None]) -> str:
 
 for name, command in COMMANDS.items():  # summaries are given, as typer cuts those it finds
     app.command(name, short_help=summary(command))(command)
-for analysis in analyse.app.registered_commands:
-    assert analysis.callback is not None, "every analysis is a function"
-    analysis.short_help = summary(analysis.callback)
-app.add_typer(analyse.app, name="analyse", short_help=analyse.app.info.help)
+for name, group in {"analyse": analyse.app, "suite": suite.app}.items():
+    for one in group.registered_commands:
+        assert one.callback is not None, "every command is a function"
+        one.short_help = summary(one.callback)
+    app.add_typer(group, name=name, short_help=group.info.help)
 
 
 @app.callback(invoke_without_command=True)

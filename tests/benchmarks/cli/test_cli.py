@@ -571,7 +571,7 @@ def test_recipes_are_listed_with_defaults_choices_and_presets(bench) -> None:
 ANALYSES = [f"analyse {name}" for name in get_command(cli.analyse.app).commands]
 
 
-@pytest.mark.parametrize("name", [*cli.COMMANDS, *ANALYSES])
+@pytest.mark.parametrize("name", [*cli.COMMANDS, *ANALYSES, "suite admit"])
 def test_every_help_has_an_example(bench, name: str) -> None:
     code, out, _ = bench(*name.split(), "--help")
     assert (code, "Example: bench " in " ".join(out.split())) == (0, True)

@@ -1,0 +1,174 @@
+"""Admit data sets to a suite by a rule, before any loss is compared on them.
+
+A set on which training gains nothing clear, or on which classes would add nothing to it, cannot
+tell losses apart. The rule looks at InfoNCE and at controls alone, on seeds of their own. Records
+decide, so a verdict can be repeated. Brings no torch.
+"""
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+
+from contrastbench.benchmarks.comparison.numbers import signed
+from contrastbench.benchmarks.tables.controls import baseline
+from contrastbench.benchmarks.tables.entries import shown_value
+from contrastbench.benchmarks.tables.formats import cell
+from contrastbench.benchmarks.tables.table import Row, Table
+from contrastbench.losses.errors import UserError
+
+SEEDS = "100-104"  # no comparison uses them
+LEAST = 3.0  # percent points, of training over its floor and of the anchor over training
+DEVIATIONS = 2.0  # paired standard deviations, of training over its floor
+FLOORS = ("raw input", "untrained")
+ANCHORS = ("pairs by class", "cross entropy")
+TRAINED = "InfoNCE"
+ROWS = (*FLOORS, "permuted positives", TRAINED, *ANCHORS)
+HEADER = ("set", *ROWS, "gain", "paired std", "anchor", "seeds", "verdict", "reason")
+BySeed = dict[int, float]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One data set with the scores of InfoNCE and of the controls, by row and seed.
+
+    Args:
+        name: that of its column.
+        seeds: those that every row has to have.
+        scores: of each row that the set can have; the others are not asked for.
+    """
+
+    name: str
+    seeds: Sequence[int]
+    scores: dict[str, BySeed]
+
+    def mean(self, row: str) -> float | None:
+        """Return the mean over seeds; None where there is no score."""
+        return fmean(self.scores[row].values()) if self.scores.get(row) else None
+
+    @property
+    def missing(self) -> str:
+        """Return how many seeds the rows lack, in words; empty where none does."""
+        if not any(self.scores.values()):
+            return "no records yet: bench suite admit --run makes them"
+        short = [row for row, scores in self.scores.items() if len(scores) < len(self.seeds)]
+        return ", ".join(
+            f"{row} has {len(self.scores[row])} of {len(self.seeds)} seeds" for row in short
+        )
+
+    def best(self, rows: Sequence[str]) -> str | None:
+        """Return the row with the highest mean; None where the set has none of them."""
+        there = [row for row in rows if self.scores.get(row)]
+        return max(there, key=lambda row: self.mean(row) or 0.0) if there else None
+
+    def above(self, row: str, other: str | None) -> list[float]:
+        """Return the differences of two rows over the seeds that both have."""
+        ours, theirs = self.scores.get(row, {}), self.scores.get(other or "", {})
+        return [ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())]
+
+    @property
+    def gains(self) -> list[float]:
+        """Return what training gains over the better of raw input and untrained, by seed."""
+        return self.above(TRAINED, self.best(FLOORS))
+
+    @property
+    def rooms(self) -> list[float]:
+        """Return what the upper anchor is above training, by seed; empty: there is no anchor."""
+        anchor = self.best(ANCHORS)
+        return self.above(anchor, TRAINED) if anchor else []
+
+    @property
+    def reasons(self) -> list[str]:
+        """Return why the set is not admitted; empty: it is, or seeds are missing."""
+        found, gain = [], fmean(self.gains)
+        if gain < LEAST:
+            found.append(f"training gains {signed(gain, 2)}, less than {LEAST:g} points")
+        if gain < DEVIATIONS * stdev(self.gains):
+            deviation = f"{DEVIATIONS:g} standard deviations of {stdev(self.gains):.2f}"
+            found.append(f"training gains {signed(gain, 2)}, less than {deviation}")
+        if self.rooms and fmean(self.rooms) < LEAST:
+            room = signed(fmean(self.rooms), 2)
+            found.append(f"classes add {room} to it, less than {LEAST:g} points")
+        return found
+
+    @property
+    def judged(self) -> tuple[str, str]:
+        """Return the verdict, and its reason in words."""
+        if self.missing:
+            return "open", self.missing
+        if reasons := self.reasons:
+            return "refused", "; ".join(reasons)
+        has_anchor = any(row in self.scores for row in ANCHORS)
+        return "admitted", "" if has_anchor else "no classes, so no upper anchor is asked for"
+
+
+def candidates(table: Table, seeds: Sequence[int], results: Path) -> Iterator[Candidate]:
+    """Yield the candidates of a sweep with their records.
+
+    Raises:
+        UserError: it has no controls or no InfoNCE, or the seeds are too few.
+    """
+    if len(seeds) < 2:
+        raise UserError(f"{len(seeds)} seed has no standard deviation: give two or more")
+    rows = rows_of(table)
+    for column in table.columns:
+        scores = {
+            name: {
+                seed: shown_value(table, column, record)
+                for seed, record in table.records(row, column, results).items()
+                if seed in seeds
+            }
+            for name, row in rows.items()
+            if table.runnable(row, column)
+        }
+        yield Candidate(column, seeds, scores)
+
+
+def rows_of(table: Table) -> dict[str, Row]:
+    """Return the rows that the rule looks at, by their names in the report.
+
+    Raises:
+        UserError: the table is no sweep with controls and InfoNCE.
+    """
+    controls = {row.control: row for row in table.rows if row.control}
+    trained = baseline(table.rows)
+    if not controls or trained is None or trained.loss != "infonce":
+        raise UserError(f"{table.name}: give controls: true and infonce among its losses")
+    if table.tune:
+        raise UserError(f"{table.name}: candidates have fixed settings: remove tune")
+    known = {**controls, TRAINED: trained}
+    return {name: known[name] for name in ROWS if name in known}
+
+
+def report(found: Sequence[Candidate], format_: str) -> str:
+    """Return the candidates as a table of Markdown or CSV."""
+    rows = [line(one) for one in found]
+    if format_ == "csv":
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([HEADER, *rows])
+        return text.getvalue()
+    head = [f"| {' | '.join(HEADER)} |", "| " + " | ".join("---" for _ in HEADER) + " |"]
+    body = [f"| {' | '.join(map(cell, row))} |" for row in rows]
+    return "\n".join([*head, *body, "", rule(), ""])
+
+
+def line(one: Candidate) -> list[str]:
+    """Return the texts of a candidate's line."""
+    means = ["" if one.mean(row) is None else f"{one.mean(row):.2f}" for row in ROWS]
+    gain = signed(fmean(one.gains), 2) if one.gains else ""
+    spread = f"{stdev(one.gains):.2f}" if len(one.gains) > 1 else ""
+    room = signed(fmean(one.rooms), 2) if one.rooms else ""
+    fewest = min(map(len, one.scores.values()), default=0)
+    return [one.name, *means, gain, spread, room, str(fewest), *one.judged]
+
+
+def rule() -> str:
+    """Return the rule in words."""
+    return (
+        f"A set is admitted where InfoNCE is {LEAST:g} points and {DEVIATIONS:g} paired standard "
+        "deviations above the better of raw input and untrained, and the better of pairs by class "
+        f"and cross entropy is {LEAST:g} points above InfoNCE. Values are means over seeds; gain "
+        "and anchor are these two differences. Permuted positives are shown and not judged."
+    )
