@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contrastbench.domains.tabular import SOURCES, own
+from contrastbench.domains.tabular import SOURCES, TabularRecipe, own
 from contrastbench.domains.tabular.data import load
 from contrastbench.domains.tabular.preprocessing import split
 from contrastbench.losses import UserError
@@ -343,3 +343,57 @@ def test_nested_columns_of_a_parquet_file_are_refused(tmp_path: Path) -> None:
         arrow.parquet.write_table(arrow.table(columns), tmp_path / "t.parquet")
         with pytest.raises(UserError, match=r"t\.parquet is no table: column a is no single value"):
             load("parquet:t.parquet", "y", tmp_path)
+
+
+def test_columns_of_distinct_words_are_refused(tmp_path: Path) -> None:
+    """Half of the rows may have words of their own, and so may all rows of a small table."""
+    table = frame(60).assign(
+        name=[f"n{k}" for k in range(60)],
+        note=[f"n{k % 31}" for k in range(60)],
+        town=[f"t{k % 30}" for k in range(60)],
+        rare=[f"r{k}" if k < 20 else "" for k in range(60)],
+    )
+    write(tmp_path / "t.csv", table)
+    with pytest.raises(UserError) as error:
+        load("csv:t.csv", "y", tmp_path)
+    assert str(error.value) == (
+        "csv:t.csv: most words stand in one row only in name, note: leave out what no rows share "
+        "with --recipe 'drop=[name, note]'"
+    )
+    assert load("csv:t.csv", "y", tmp_path, drop=("name", "note"))[0].names == ("a", "town", "rare")
+    write(tmp_path / "t.csv", frame(20).assign(name=[f"n{k}" for k in range(20)]))
+    assert load("csv:t.csv", "y", tmp_path)[0].names == ("a", "name")
+
+
+def test_columns_are_left_out(tmp_path: Path) -> None:
+    write(tmp_path / "whole.csv", frame(20).assign(b=1.5, part=["train"] * 14 + ["test"] * 6))
+    table, digest = load("csv:whole.csv", "y", tmp_path, "part", ("b",))
+    assert table.names == ("a",)
+    write(tmp_path / "rest.csv", frame(20).assign(part=["train"] * 14 + ["test"] * 6))
+    assert load("csv:rest.csv", "y", tmp_path, "part")[1] == digest
+    for column, message in {
+        "y": "csv:whole.csv: column y holds the classes: take it out of drop",
+        "part": "csv:whole.csv: column part holds the parts: take it out of drop",
+        "aa": "unknown column of csv:whole.csv 'aa': did you mean 'a'?",
+    }.items():
+        with pytest.raises(UserError) as error:
+            load("csv:whole.csv", "y", tmp_path, "part", (column,))
+        assert str(error.value) == message
+    with pytest.raises(UserError, match="drop is for data of your own"):
+        load("wine", drop=("alcohol",))
+
+
+def test_a_column_in_one_part_may_be_left_out(tmp_path: Path) -> None:
+    write(tmp_path / "train.csv", frame(20).assign(b=1))
+    write(tmp_path / "test.csv", frame(6, start=20))
+    assert load("csv:train.csv,test.csv", "y", tmp_path, drop=("b",))[0].names == ("a",)
+
+
+def test_the_recipe_names_only_columns_that_are_left_out() -> None:
+    """Records are older than the key, and their recipes are without it."""
+    assert "drop" not in TabularRecipe().model_dump(mode="json")
+    recipe = TabularRecipe.of("tabular", {"drop": ["a", "b"]})
+    assert recipe.model_dump(mode="json")["drop"] == ["a", "b"]
+    assert ("drop" in TabularRecipe().idle(True), "drop" in recipe.idle(True)) == (True, False)
+    with pytest.raises(UserError, match=r"recipe drop='a': give a list, such as \[a\]"):
+        TabularRecipe.of("tabular", {"drop": "a"})
