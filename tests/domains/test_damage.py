@@ -19,7 +19,7 @@ import senteval
 from contrastbench.domains.sentence import data as sentences
 from contrastbench.domains.sentence.transfer import tasks
 from contrastbench.domains.tabular import data as tables
-from contrastbench.domains.tabular import separated
+from contrastbench.domains.tabular import own, separated
 from contrastbench.losses import UserError
 from damaged import attack
 
