@@ -148,6 +148,14 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
             return own.corpus(self.recipe.corpus.removeprefix("hf:"), self.data_root)
         return corpus_sentences(corpus_file(self.recipe.corpus, self.data_root))
 
+    @property
+    def corpus_name(self) -> str:
+        """Return the name of the training sentences; of a file without the folders it lies in."""
+        if self.dataset == "graded":
+            return "graded: its own training sentences"
+        name = self.recipe.corpus
+        return name if name.startswith("hf:") else Path(name).name
+
     def data_hash(self, trained: bool) -> str:
         """Over the scored sets, the checkpoint, and the corpus of a run that trains."""
         corpus = self.corpus[2] if trained else ""
@@ -162,7 +170,12 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
             unscored = self.own.dev.unscored + self.own.test.unscored
             notes["data"] = {"pairs without a score": unscored} if unscored else {}
         if trained:
-            notes["corpus"] = {"sentences": len(self.corpus[0]), "empty_lines": self.corpus[1]}
+            lines, empty, _ = self.corpus
+            notes["corpus"] = {
+                "name": self.corpus_name,
+                "sentences": len(lines),
+                "empty_lines": empty,
+            }
         if self.checkpoint.sha256:
             notes["encoder"] = {
                 "name": Path(self.recipe.encoder).name,

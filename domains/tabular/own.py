@@ -257,7 +257,8 @@ def fetch(what: str, folder: Path) -> Frames:
             )
     except OSError as error:  # of which URLError is one
         raise UserError(
-            f"openml:{what} cannot be loaded ({cause(error)}): "
+            f"openml:{what} cannot be loaded from {folder / 'openml'} or the network "
+            f"({cause(error)}): "
             f"where there is a network, bench data fetch openml:{what} --data-root DIR"
         ) from None
     about = found.details

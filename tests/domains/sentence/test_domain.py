@@ -519,3 +519,9 @@ def test_defaults_are_simcse_but_for_the_tiny_encoder() -> None:
     )
     assert SentenceRecipe().epochs == 3
     assert SentenceRecipe(epochs=1).epochs == 1
+
+
+def test_a_record_names_what_was_trained_on() -> None:
+    """The recipe of `graded` has the default corpus in its key, which is not read there."""
+    assert domain().notes(True)["corpus"]["name"] == "graded: its own training sentences"
+    assert "corpus" not in domain().notes(False)

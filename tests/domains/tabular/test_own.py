@@ -184,7 +184,9 @@ def test_what_the_hub_keeps_is_pinned(
 
     monkeypatch.setattr(api, fail)
     with pytest.raises(
-        UserError, match=r"the hub cannot be reached \(ConnectionError\): where .* bench data fetch"
+        UserError,
+        match=rf"^hf:imdb@b+ is not in {tmp_path}/hf/imdb@b+ or .*/hf/imdb@b+, and the hub "
+        r"cannot be reached \(ConnectionError\): where .* bench data fetch",
     ):
         load(f"hf:imdb@{'b' * 40}", "y", tmp_path)
     with pytest.raises(UserError, match="is no dataset name on the hub"):
@@ -237,7 +239,10 @@ def test_openml_is_read_from_the_data_root(tmp_path: Path, offline: None, no_ope
     assert table.notes == {"source": f"OpenML's t, version 1, md5 {MD5}"}
     write(tmp_path / "t.csv", frame(20).rename(columns={"y": "kind"}))
     assert load("csv:t.csv", "kind", tmp_path)[1] == digest
-    with pytest.raises(UserError, match=r"openml:7 cannot be loaded .*bench data fetch openml:7"):
+    with pytest.raises(
+        UserError,
+        match=r"openml:7 cannot be loaded from .*openml or the network .*bench data fetch openml:7",
+    ):
         load("openml:7", None, None)
     with pytest.raises(UserError, match="give the number in its address"):
         load("openml:iris", None, tmp_path)
@@ -397,3 +402,21 @@ def test_the_recipe_names_only_columns_that_are_left_out() -> None:
     assert ("drop" in TabularRecipe().idle(True), "drop" in recipe.idle(True)) == (True, False)
     with pytest.raises(UserError, match=r"recipe drop='a': give a list, such as \[a\]"):
         TabularRecipe.of("tabular", {"drop": "a"})
+
+
+@pytest.mark.parametrize("gone", ["state.json", "dataset_info.json", "data-00000-of-00001.arrow"])
+def test_a_missing_file_of_a_hub_set_is_named(gone: str, tmp_path: Path) -> None:
+    """A copy that was cut off lacks files, and the error names the first one and its remedy."""
+    datasets = pytest.importorskip("datasets")
+    parts = {"train": frame(20), "test": frame(6, 20)}
+    splits = {name: datasets.Dataset.from_pandas(part) for name, part in parts.items()}
+    name = f"mine@{'a' * 40}"
+    datasets.DatasetDict(splits).save_to_disk(tmp_path / "hf" / name)
+    path = tmp_path / "hf" / name / "test" / gone
+    path.unlink()
+    with pytest.raises(UserError) as error:
+        load(f"hf:{name}", "y", tmp_path)
+    assert str(error.value) == (
+        f"hf:{name} cannot be read as a table ({path} is missing): repair or replace it; "
+        f"where there is a network: bench data fetch hf:{name} --data-root DIR"
+    )
