@@ -5,6 +5,7 @@ from the hub is pinned by its commit, downloaded whole, and kept as such a folde
 or the cache: nothing is streamed, and a kept folder needs no network. No code of a data set is run.
 """
 
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     import datasets
 
 MAX_NUMBERS = 2**31  # of a file: 16 GiB
+
+
+class Unreachable(UserError):
+    """The hub cannot be reached."""
 
 
 def source(summary: str) -> Source:
@@ -52,6 +57,7 @@ def load(path: Path) -> "datasets.DatasetDict | datasets.Dataset":
     import datasets
 
     if path.is_dir():
+        check_whole(path)
         check_batches(path)
         return datasets.load_from_disk(str(path))
     from pyarrow import parquet
@@ -61,6 +67,25 @@ def load(path: Path) -> "datasets.DatasetDict | datasets.Dataset":
         raise UserError(f"{path} is too large ({kept.num_rows} rows): leave rows or columns out")
     check_doubles(path, kept.schema.to_arrow_schema().names)
     return datasets.Dataset(parquet.read_table(path))
+
+
+def check_whole(folder: Path) -> None:
+    """Raise where files of `save_to_disk` are missing, as after a copy that was cut off."""
+    splits = [folder]
+    if (folder / "dataset_dict.json").is_file():
+        named = json.loads((folder / "dataset_dict.json").read_text())["splits"]
+        splits = [folder / name for name in named]
+    for split in splits:
+        for name in ("dataset_info.json", "state.json", *shards(split / "state.json")):
+            if not (split / name).is_file():
+                raise FileNotFoundError(f"{split / name} is missing")
+
+
+def shards(state: Path) -> list[str]:
+    """Return the names of a split's Arrow files."""
+    if not state.is_file():
+        return []
+    return [file["filename"] for file in json.loads(state.read_text())["_data_files"]]
 
 
 def check_batches(folder: Path) -> None:
@@ -85,7 +110,13 @@ def locate(what: str, data_root: Path | None) -> Path:
     if what.startswith((".", "/", "~")):
         raise UserError(f"no folder or file {what}" + (f", nor in {data_root}" * bool(data_root)))
     here = download.cache_folder() / kept(what)
-    return here if here.exists() else fetch(what, download.cache_folder())
+    if here.exists():
+        return here
+    try:
+        return fetch(what, download.cache_folder())
+    except Unreachable as error:
+        looked = [str(root / kept(what)) for root in (data_root, download.cache_folder()) if root]
+        raise UserError(f"hf:{what} is not in {' or '.join(looked)}, and {error}") from None
 
 
 def kept(what: str) -> Path:
@@ -136,7 +167,7 @@ def on_the_hub(name: str, revision: str | None) -> str:
         raise UserError(f"hf:{name} cannot be loaded: {cause(error).split('. ')[0]}") from None
     except Exception as error:  # a network library's, whichever the hub's version uses
         command = f"bench data fetch hf:{name}@{revision or 'REVISION'} --data-root DIR"
-        raise UserError(
-            f"hf:{name}: the hub cannot be reached ({type(error).__name__}): "
+        raise Unreachable(
+            f"the hub cannot be reached ({type(error).__name__}): "
             f"where there is a network, {command}"
         ) from None

@@ -166,5 +166,6 @@ class Recipe(BaseModel):
             if not first["loc"]:  # several values do not fit together
                 raise UserError(f"recipe: {first['ctx']['error']}") from None
             listed = first["type"] == "tuple_type"  # which is how recipes hold lists
-            said = "give a list, such as [10,20]" if listed else first["msg"].lower()
+            such = first["input"] if isinstance(first["input"], str) else "10,20"
+            said = f"give a list, such as [{such}]" if listed else first["msg"].lower()
             raise UserError(f"recipe {first['loc'][0]}={first['input']!r}: {said}") from None

@@ -54,8 +54,13 @@ def table(
         joined = load(name, losses=parse_losses(loss or [], {}))
         chosen = selections.resolve(joined, selection, results)
         show(formats.render(chosen, results, format_))
-        if smoke := smoke_tests(joined, results):
-            tell(f"{smoke} records of --tiny are left out: a smoke test fills no table")
+        tell_of_smoke_tests(joined, results)
+
+
+def tell_of_smoke_tests(table: "Table", results: Path) -> None:
+    """Say how many results of a table's smoke test are left out."""
+    if smoke := smoke_tests(table, results):
+        tell(f"{smoke} records of --tiny are left out: a smoke test fills no table")
 
 
 def smoke_tests(table: "Table", results: Path) -> int:
@@ -119,6 +124,7 @@ def compare(
     from contrastbench.benchmarks.tables.load import load
 
     joined = load(name, losses=parse_losses(loss or [], {}))
+    tell_of_smoke_tests(joined, results)  # first, since without other records the rest is an error
     chosen = selections.resolve(joined, selection, results)
     show(formats.render(chosen, results, format_, baseline, test, alpha, all_, screen.width()))
     for line in remarks_on(joined):

@@ -177,6 +177,16 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
             return single(*own.corpus(self.recipe.corpus.removeprefix("hf:"), self.data_root))
         return read_corpus(self.recipe.corpus, self.data_root)
 
+    @property
+    def corpus_name(self) -> str:
+        """Return the name of the training sentences; of a file without the folders it lies in."""
+        if self.dataset == "graded":
+            return "graded: its own training sentences"
+        if self.captions:
+            return "captions"
+        name = self.recipe.corpus
+        return name if name.startswith("hf:") else Path(name).name
+
     def data_hash(self, trained: bool) -> str:
         """Over the scored sets, the checkpoint, and the corpus of a run that trains."""
         corpus = self.corpus.sha256 if trained else ""
@@ -191,8 +201,11 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
             unscored = self.own.dev.unscored + self.own.test.unscored
             notes["data"] = {"pairs without a score": unscored} if unscored else {}
         if trained:
-            count = sum(map(len, self.corpus.rows))
-            notes["corpus"] = {"sentences": count, "empty_lines": self.corpus.empty_lines}
+            notes["corpus"] = {
+                "name": self.corpus_name,
+                "sentences": sum(map(len, self.corpus.rows)),
+                "empty_lines": self.corpus.empty_lines,
+            }
         if self.checkpoint.sha256:
             notes["encoder"] = {
                 "name": Path(self.recipe.encoder).name,

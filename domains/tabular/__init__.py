@@ -90,6 +90,12 @@ class TabularRecipe(Recipe):
         exclude_if=lambda column: column is None,  # records are older
         description="the column of one's own that says train, validation or test",
     )
+    drop: tuple[str, ...] = Field(
+        (),
+        strict=False,
+        exclude_if=lambda columns: not columns,  # records are older
+        description="columns of one's own that are left out",
+    )
     pretraining: Literal["train", "train+validation"] = Field(
         "train", description="rows that the encoder is trained on, without their classes"
     )
@@ -155,7 +161,7 @@ class TabularRecipe(Recipe):
     def idle(self, trained: bool) -> set[str]:
         """Return the settings that have no effect, because their views or pairing are not used."""
         idle = super().idle(trained)
-        idle |= {key for key in ("target", "split") if getattr(self, key) is None}
+        idle |= {key for key in ("target", "split", "drop") if not getattr(self, key)}
         if self.pairing != "query_key":
             idle |= {"ema", "predictor"}
         return idle | {"rate", "choice"} if self.views == "none" else idle

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from contrastbench.domains.tabular.own import MISSING
+from contrastbench.domains.tabular.separated import MISSING
 from contrastbench.domains.tabular.table import Array, Table
 from contrastbench.losses.errors import UserError
 

@@ -34,6 +34,7 @@ def load(
     target: str | None = None,
     data_root: Path | None = None,
     split: str | None = None,
+    drop: tuple[str, ...] = (),
 ) -> tuple[Table, str]:
     """A table by name and the sha256 of its content.
 
@@ -43,15 +44,16 @@ def load(
         target: the column of classes of one's own.
         data_root: a folder that already holds the files.
         split: the column of one's own that says train, validation or test.
+        drop: the columns of one's own that are left out.
 
     Raises:
         UserError: unknown name or column, no file, or a file that is no table with classes.
     """
     if parsed := owned.parse(name, SOURCES):
-        return own.load(*parsed, target, split, data_root)
+        return own.load(*parsed, own.Roles(target, split, drop), data_root)
     if name not in DATASETS:
         raise owned.unknown_dataset("tabular", name, DATASETS, SOURCES, data_root)
-    for option, value in (("--target", target), ("split", split)):
+    for option, value in (("--target", target), ("split", split), ("drop", drop or None)):
         if value is not None:
             raise UserError(f"{option} is for data of your own: {name} has its classes and parts")
     if name == "hidden-clusters":

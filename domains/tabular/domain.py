@@ -61,7 +61,7 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         device: torch.device,
     ) -> None:
         super().__init__(dataset, recipe, seed, data_root, device)
-        table, self.sha256 = load(dataset, recipe.target, data_root, recipe.split)
+        table, self.sha256 = load(dataset, recipe.target, data_root, recipe.split, recipe.drop)
         fit = "paper" if recipe.statistics == "paper" else recipe.pretraining
         data = prepare(table, split(table, seed, recipe.limit), fit)
         self.train, self.validation, self.test = (

@@ -17,6 +17,7 @@ from contrastbench.domains.reading import needing, reading
 from contrastbench.domains.tabular import DATASETS, SOURCES, TabularRecipe, own
 from contrastbench.domains.tabular.columns import Categories, Columns, by_column
 from contrastbench.domains.tabular.data import load
+from contrastbench.domains.tabular.dates import with_days
 from contrastbench.domains.tabular.domain import evaluation
 from contrastbench.domains.tabular.encoder import TabularModel, embed
 from contrastbench.domains.tabular.preprocessing import labelled, split
@@ -88,9 +89,12 @@ class Encoder:
         return tuple(name for name, column in columns if isinstance(column, Categories))
 
     def of_frame(self, frame: "pandas.DataFrame") -> dict[str, Array]:
-        """Return the columns of a data frame that the encoder knows."""
-        names = {str(name): name for name in frame.columns}
-        return {k: as_array(frame[names[k]]) for k in self.columns.by_name if k in names}
+        """Return the columns of a data frame that the encoder knows; dates become numbers."""
+        named = frame.rename(columns=str)
+        frame = named[[name for name in self.columns.by_name if name in named.columns]]
+        numbers = frame[[name for name in frame.columns if name not in self.words]]
+        frame = frame.assign(**with_days("the table", numbers, but="")[0])
+        return {str(name): as_array(frame[name]) for name in frame.columns}
 
     def of_array(self, rows: Array) -> dict[str, Array]:
         """Return the columns of an array, which has them in the order of the training.
@@ -168,8 +172,7 @@ def score(
     """
     opened = open_encoder(encoder, data_root, device)
     target = target or (None if dataset in DATASETS else opened.recipe.target)
-    parts_in = column_of_parts(opened.recipe.split, dataset, data_root)
-    table, _ = load(dataset, target, data_root, parts_in)
+    table, _ = load(dataset, target, data_root, *roles(opened.recipe, dataset, data_root))
     rows = split(table, seed)
     x = opened.inputs(by_column(table), dataset)
     parts = {
@@ -180,12 +183,19 @@ def score(
     return evaluation(opened.network, parts, by, seed, test_part).metrics
 
 
-def column_of_parts(split: str | None, dataset: str, data_root: Path | None) -> str | None:
-    """Return the training's column of parts, if this table has it and no parts of its own."""
-    parsed = owned.parse(dataset, SOURCES) if split else None
+def roles(
+    recipe: TabularRecipe, dataset: str, data_root: Path | None
+) -> tuple[str | None, tuple[str, ...]]:
+    """Return the training's column of parts and its dropped columns, where this table has them.
+
+    A table that has parts of its own needs no column of them.
+    """
+    parsed = owned.parse(dataset, SOURCES) if recipe.split or recipe.drop else None
     if parsed is None:
-        return None
+        return None, ()
     source, what = parsed
     with owned.opened(source, dataset, own.NO_TABLE):
         parts = own.READERS[source.kind](what, data_root).parts
-        return split if "" in parts and split in parts[""] else None
+    columns = {str(column) for frame in parts.values() for column in frame}
+    split = recipe.split if "" in parts and recipe.split in columns else None
+    return split, tuple(column for column in recipe.drop if column in columns)

@@ -5,24 +5,31 @@ part: a second file, a column that says which row is whose, or the splits of the
 """
 
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache, partial
-from itertools import accumulate
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from contrastbench.domains import download, hub, own
 from contrastbench.domains.declaration import Source
-from contrastbench.domains.reading import UNPACKED, cause, check_doubles
-from contrastbench.domains.tabular.table import Starts, Table, from_frame, suspicions, with_hash
+from contrastbench.domains.reading import cause, check_doubles
+from contrastbench.domains.tabular.dates import with_days
+from contrastbench.domains.tabular.separated import read_csv
+from contrastbench.domains.tabular.table import (
+    Starts,
+    Table,
+    check_distinct,
+    from_frame,
+    suspicions,
+    with_hash,
+)
 from contrastbench.losses.errors import UserError, unknown
 
 if TYPE_CHECKING:
     import pandas
 
 MAX_NUMBERS = 2**31  # of a Parquet file: 16 GiB
-MISSING = ("NaN", "nan", "null", "NULL", "None", "N/A", "n/a", "#N/A", "<NA>")
 NO_TABLE = "cannot be read as a table"
 
 
@@ -34,20 +41,24 @@ class Frames(NamedTuple):
     source: str = ""  # for the record
 
 
-def load(
-    source: Source, what: str, target: str | None, split: str | None, data_root: Path | None
-) -> tuple[Table, str]:
+class Roles(NamedTuple):
+    """The columns of a user's table that are no features."""
+
+    target: str | None = None  # the column of classes; None: the one that the data name
+    split: str | None = None  # the column that says which row is whose
+    drop: tuple[str, ...] = ()  # columns that are left out
+
+
+def load(source: Source, what: str, roles: Roles, data_root: Path | None) -> tuple[Table, str]:
     """A user's table and the sha256 of its content."""
-    state = own.state(what, data_root)
-    return load_unchanged(source, what, target, split, data_root, state)
+    return load_unchanged(source, what, roles, data_root, own.state(what, data_root))
 
 
 @lru_cache(maxsize=1)
 def load_unchanged(
     source: Source,
     what: str,
-    target: str | None,
-    split: str | None,
+    roles: Roles,
     data_root: Path | None,
     state: str,
 ) -> tuple[Table, str]:
@@ -55,12 +66,35 @@ def load_unchanged(
     name = f"{source.kind}:{what}"
     with own.opened(source, name, NO_TABLE):
         frames = READERS[source.kind](what, data_root)
-        frame, starts = united(name, with_names(name, frames.parts), split)
-        target = target or frames.target
-        check_target(name, frame, target)
+        roles = roles._replace(target=roles.target or frames.target)
+        parts = without(name, with_names(name, frames.parts), roles)
+        frame, starts = united(name, parts, roles.split)
+        target = checked_target(name, frame, roles.target)
+        frame, notes = with_days(name, frame, target)
         table = from_frame(name, frame, target, starts)
-        notes = table.notes | ({"source": frames.source} if frames.source else {})
+        check_distinct(name, table)
+        notes |= table.notes | ({"source": frames.source} if frames.source else {})
         return with_hash(replace(table, notes=notes | suspicions(table)))
+
+
+def without(
+    name: str, parts: "dict[str, pandas.DataFrame]", roles: Roles
+) -> "dict[str, pandas.DataFrame]":
+    """Return the parts without the columns to leave out.
+
+    Raises:
+        UserError: there is no such column, or it holds the classes or the parts.
+    """
+    columns = {column for frame in parts.values() for column in frame}
+    for column in roles.drop:
+        if column not in columns:
+            raise unknown(f"column of {name}", column, columns)
+        if column in (roles.target, roles.split):
+            use = "classes" if column == roles.target else "parts"
+            raise UserError(f"{name}: column {column} holds the {use}: take it out of drop")
+    return {
+        part: frame.drop(columns=[*roles.drop], errors="ignore") for part, frame in parts.items()
+    }
 
 
 def with_names(name: str, parts: "dict[str, pandas.DataFrame]") -> "dict[str, pandas.DataFrame]":
@@ -77,17 +111,26 @@ def with_names(name: str, parts: "dict[str, pandas.DataFrame]") -> "dict[str, pa
     }
 
 
-def check_target(name: str, frame: "pandas.DataFrame", target: str | None) -> None:
-    """Raise unless the column of classes is one of the table's."""
+def checked_target(name: str, frame: "pandas.DataFrame", target: str | None) -> str:
+    """Return the column of classes.
+
+    Raises:
+        UserError: it is not named, or not one of the table's.
+    """
     names = list(frame.columns)
     if not len(frame):
         raise UserError(f"{name} has no rows")
+    if len(names) == 1 and target != names[0]:
+        raise UserError(
+            f"{name} has one column, {names[0]!r}: put commas, semicolons or tabs between columns"
+        )
     if target is None:
         raise UserError(
             f"{name}: name the column of classes with --target, one of {', '.join(names)}"
         )
     if target not in names:
         raise unknown(f"column of {name}", target, names)
+    return target
 
 
 def united(
@@ -156,55 +199,6 @@ def read_files(
     return frames
 
 
-def read_csv(path: Path, words: Collection[str] = ()) -> "pandas.DataFrame":
-    """A CSV file with a header, .tsv with tabs; empty fields, NA and ? are missing.
-
-    Among numbers also NaN, null and the like, which among words may be words.
-
-    Args:
-        path: the file.
-        words: columns that are words even where all of them look like numbers.
-
-    Raises:
-        UserError: two columns have one name, or rows have more fields than the header.
-    """
-    import pandas as pd
-
-    check_unpacked(path)
-    separator = "\t" if ".tsv" in path.suffixes[-2:] else ","
-    read = partial(pd.read_csv, path, sep=separator, keep_default_na=False, skipinitialspace=True)
-    header = read(header=None, nrows=1, dtype=str).iloc[0]
-    check_doubles(path, filter(None, header))  # pandas would rename the second
-    texts = dict.fromkeys(words, str)
-    frame = read(na_values=["", "NA", "?"], low_memory=False, dtype=texts)
-    if not isinstance(frame.index, pd.RangeIndex):
-        raise UserError(f"{path}: rows have more fields than the header has names: name them all")
-    return frame.apply(lambda column: column if column.name in texts else as_numbers(column))
-
-
-def as_numbers(column: "pandas.Series") -> "pandas.Series":
-    """A column of words as numbers, if all its words but those for what is missing are numbers."""
-    import pandas as pd
-
-    if pd.api.types.is_numeric_dtype(column):
-        return column
-    known = column[column.notna() & ~column.isin(MISSING)]
-    numbers = pd.to_numeric(known, errors="coerce")
-    return numbers.reindex(column.index) if len(known) and numbers.notna().all() else column
-
-
-def check_unpacked(path: Path) -> None:
-    """Raise if a packed file, whose few bytes may stand for any number, unpacks to too many."""
-    from pandas.io.common import get_handle, infer_compression
-
-    if infer_compression(path, "infer") is None:
-        return
-    with get_handle(path, "rb", compression="infer", is_text=False) as handles:
-        blocks = iter(lambda: handles.handle.read(2**20), b"")
-        if any(size > UNPACKED for size in accumulate(map(len, blocks))):
-            raise UserError(f"{path} unpacks to more than {UNPACKED / 2**30:.3g} GiB")
-
-
 def read_parquet(path: Path) -> "pandas.DataFrame":
     """A Parquet file, whose few bytes may stand for any number of equal rows."""
     import pandas as pd
@@ -263,7 +257,8 @@ def fetch(what: str, folder: Path) -> Frames:
             )
     except OSError as error:  # of which URLError is one
         raise UserError(
-            f"openml:{what} cannot be loaded ({cause(error)}): "
+            f"openml:{what} cannot be loaded from {folder / 'openml'} or the network "
+            f"({cause(error)}): "
             f"where there is a network, bench data fetch openml:{what} --data-root DIR"
         ) from None
     about = found.details

@@ -1,12 +1,14 @@
 """A table of rows with a class each, made strictly of a data frame."""
 
 import hashlib
+import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from unicodedata import normalize
 
 import numpy as np
+import yaml
 
 from contrastbench.losses.errors import UserError
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     import pandas
 
 Array = np.ndarray[Any, np.dtype[Any]]
+FEW = 20  # different words, which may be categories of a small table
 EXACT = 2**53  # beyond it a float stands for several whole numbers
 Starts = tuple[int | None, int]  # of the validation and the test rows; None: the seed draws them
 
@@ -143,6 +146,35 @@ def check_classes(path: object, table: Table) -> None:
             if need == 5
             else f"{few} to train on"
         )
+
+
+def check_distinct(path: object, table: Table) -> None:
+    """Raise if columns hold words that hardly repeat, such as names and sentences.
+
+    One-hot they would be many inputs that tell nothing of other rows.
+    """
+    distinct = [
+        name
+        for name, column in zip(
+            table.names[table.numeric.shape[1] :], table.categorical.T, strict=True
+        )
+        if len({*column} - {""}) > max(FEW, (column != "").sum() / 2)
+    ]
+    if distinct:
+        raise UserError(
+            f"{path}: most words stand in one row only in {', '.join(distinct)}: "
+            f"leave out what no rows share with {dropping(distinct)}"
+        )
+
+
+def dropping(columns: list[str]) -> str:
+    """Return the option that leaves out columns, as it is typed.
+
+    >>> print(dropping(["id", "day of birth", "1"]))
+    --recipe 'drop=[id, day of birth, '"'"'1'"'"']'
+    """
+    names = yaml.safe_dump(columns, default_flow_style=True, allow_unicode=True, width=10**6)
+    return f"--recipe {shlex.quote(f'drop={names.strip()}')}"
 
 
 def suspicions(table: Table) -> dict[str, list[str]]:

@@ -19,7 +19,7 @@ import senteval
 from contrastbench.domains.sentence import data as sentences
 from contrastbench.domains.sentence.transfer import tasks
 from contrastbench.domains.tabular import data as tables
-from contrastbench.domains.tabular import own
+from contrastbench.domains.tabular import own, separated
 from contrastbench.losses import UserError
 from damaged import attack
 
@@ -53,7 +53,7 @@ def test_a_packed_csv_of_too_many_bytes_is_refused(
 ) -> None:
     path = tmp_path / "bomb.csv.gz"
     path.write_bytes(gzip.compress(("a,y\n" + "1,2\n" * 10_000).encode()))
-    monkeypatch.setattr(own, "UNPACKED", 40_000)
+    monkeypatch.setattr(separated, "UNPACKED", 40_000)
     monkeypatch.setattr(pd, "read_csv", lambda *_, **__: pytest.fail("it is not read"))
     with pytest.raises(UserError, match=r"bomb\.csv\.gz unpacks to more than"):
         table(f"csv:{path}")

@@ -26,6 +26,7 @@ SMALLEST = 8  # pixels a side
 LARGEST = 2**26  # pixels; each thread that decodes may hold as many
 PACKED = 2**28  # bytes of an image file in an archive
 REPLACE = "remove or replace it"
+NAMED = 10  # broken files that an error names
 BLOCK = 32  # images that a thread takes at once, and blocks that wait at most
 FEW = 8  # images of a batch that a thread takes at once: all threads are to have some
 AHEAD = 2  # batches that are decoded while one is used
@@ -166,6 +167,37 @@ def look_at(names: Sequence[str], read: ReadBytes) -> list[Header]:
         UserError: one is no image, or too small.
     """
     return list(in_threads(lambda name: look(name, read(name)), names, "checking images"))
+
+
+def check_all(names: Sequence[str], read: ReadBytes) -> None:
+    """Raise an error that names all broken files, once one of them was found to be broken."""
+    found = in_threads(lambda name: fault(name, read), names, "looking for broken images")
+    if faults := [text for text in found if text]:
+        raise UserError(listed(faults))
+
+
+def fault(name: str, read: ReadBytes) -> str:
+    """Return the error of an image file that cannot be decoded; empty: it can."""
+    try:
+        data = read(name)
+        look(name, data)
+        open_rgb(name, data)
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+def listed(faults: Sequence[str]) -> str:
+    """Join the first errors of image files to one line, with the number of all.
+
+    >>> listed(["a.png is damaged: remove or replace it", "b.png is empty: remove or replace it"])
+    '2 images are broken: a.png is damaged; b.png is empty: remove or replace them'
+    """
+    if len(faults) == 1:
+        return faults[0]
+    named = "; ".join(text.removesuffix(f": {REPLACE}") for text in faults[:NAMED])
+    more = f"; and {len(faults) - NAMED} more" * (len(faults) > NAMED)
+    return f"{len(faults)} images are broken: {named}{more}: remove or replace them"
 
 
 def look(name: str, data: bytes) -> Header:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -74,8 +74,28 @@ def from_files(
         device: where pixels and labels go.
         whole: training images of several or of large sizes stay files, and crops of them are of
             whole pictures, not of stored squares.
+
+    Raises:
+        UserError: files are broken; it names all of them.
     """
     names = parts.train.names + parts.test.names
+    try:
+        return loaded(parts, names, read, notes, size, device, whole)
+    except UserError:
+        decode.check_all(names, read)
+        raise
+
+
+def loaded(
+    parts: Parts,
+    names: tuple[str, ...],
+    read: ReadBytes,
+    notes: dict[str, Any],
+    size: int,
+    device: torch.device,
+    whole: bool,
+) -> tuple[ImageSet, str]:
+    """Load like `from_files`, up to the first broken file."""
     headers = decode.look_at(names, read)
     digest = hashlib.sha256(repr((parts.classes, len(parts.train.names))).encode())
     for name, header in zip(names, headers, strict=True):
@@ -126,7 +146,7 @@ def whole_files(
     labels = torch.tensor(part.labels, device=device)
     height, width = (side, side) if side is not None else sides[0]
     on_device = torch.tensor(sides, device=device).float()
-    return ImageFiles(part.names, read, labels, side, (height, width), on_device)
+    return ImageFiles(part.names, read, labels, side, (height, width), on_device, part.names)
 
 
 def stored(
@@ -137,7 +157,7 @@ def stored(
     shape = (header.height, header.width) if side is None else (side, side)
     files = ImageFiles(part.names, read, labels, side, shape)
     if len(files) * 3 * shape[0] * shape[1] > resident_bytes(device):
-        return files
+        return replace(files, later=part.names)
     pixels = torch.empty(len(files), 3, *shape, dtype=torch.uint8, device=device)
     parts = files.everything.split(PART)
     decoded = files.ahead(parts)

@@ -16,6 +16,7 @@ from contrastbench.domains.image.views.policies import Policy, Runs
 from contrastbench.domains.image.views.spatial import to_float
 from contrastbench.domains.image.views.transforms import random_crop
 from contrastbench.domains.reading import reading
+from contrastbench.losses.errors import UserError
 
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 # ADNCE's code has them for all its sets
@@ -88,6 +89,7 @@ class ImageFiles:
     shape: tuple[int, int]  # height and width of all as they are stored
     # (N, 2) height and width on the device: crops are of whole pictures
     sides: Tensor | None = None
+    later: tuple[str, ...] = ()  # all files that are first decoded when they are used
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -139,7 +141,7 @@ class ImageFiles:
         wait = decode.begin(work, len(numbers))
 
         def images() -> Images:
-            wait()
+            self.wait(wait)
             return Images(self.on_device(pixels), self.labels[rows])
 
         return images
@@ -167,10 +169,18 @@ class ImageFiles:
         wait = decode.begin(work, n)
 
         def crops() -> Crops:
-            wait()
+            self.wait(wait)
             return Crops([self.on_device(part) for part in parts], self.labels)
 
         return crops
+
+    def wait(self, decoded: Callable[[], None]) -> None:
+        """Wait for what is decoded; where a file is broken, name all that are."""
+        try:
+            decoded()
+        except UserError:
+            decode.check_all(self.later, self.read)
+            raise
 
     def buffer(self, n: int, height: int, width: int) -> Tensor:
         """(n, 3, height, width) uint8 on the host; CUDA copies a pinned one unwaited for."""

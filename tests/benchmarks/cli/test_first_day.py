@@ -79,7 +79,10 @@ def test_a_table_says_that_smoke_tests_are_left_out(bench) -> None:
         made(Path("results"), task.experiment, task.seed)
     code, out, err = bench("table", "my.yaml")
     assert (code, "50.0" in out) == (0, False)
-    assert err == "4 records of --tiny are left out: a smoke test fills no table\n"
+    note = "4 records of --tiny are left out: a smoke test fills no table\n"
+    assert err == note
+    code, out, err = bench("compare", "my.yaml")
+    assert (code, out, err.startswith(note), err.count("\n")) == (2, "", True, 2)
 
 
 @pytest.mark.parametrize("broken", [False, True])

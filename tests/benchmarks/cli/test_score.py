@@ -272,7 +272,7 @@ def test_a_record_stands_for_the_encoder_that_was_exported_of_its_cell(
     code, out, err = bench(*words, "--results", "here")
     assert code == 0, err
     record = out.split(", ")[-1].rstrip(")\n")
-    assert record.startswith("here/runs/image/digits/infonce/")
+    assert record.startswith("here/runs/image/shifted-digits/infonce/")
     score = ("score", "--by", "retrieval", "--encoder")
     code, _, err = bench(*score, record)
     assert (code, f"{record} holds no weights: bench run " in err) == (2, True), err

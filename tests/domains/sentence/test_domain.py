@@ -535,3 +535,9 @@ def test_a_random_encoder_may_have_another_shape(folder: Path) -> None:
 def test_a_shape_that_cannot_be_is_named(folder: Path, shape: str) -> None:
     with pytest.raises(UserError, match=r"give random:LAYERSxWIDTH:NAME, .* multiple of 64"):
         load_checkpoint(f"random:{shape}:{folder}", None)
+
+
+def test_a_record_names_what_was_trained_on() -> None:
+    """The recipe of `graded` has the default corpus in its key, which is not read there."""
+    assert domain().notes(True)["corpus"]["name"] == "graded: its own training sentences"
+    assert "corpus" not in domain().notes(False)

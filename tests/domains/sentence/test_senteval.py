@@ -44,7 +44,7 @@ def test_odd_sentences_are_trained_on_scored_and_counted(tmp_path: Path, small_s
     }
     details = record["details"]
     assert [details[key] for key in ("empty", "with_nul", "truncated")] == [1, 1, 1]
-    assert details["corpus"] == {"sentences": 38, "empty_lines": 1}
+    assert details["corpus"] == {"name": "corpus.txt", "sentences": 38, "empty_lines": 1}
     assert [step for step, _ in details["dev_curve"]] == [3, 5]
 
 

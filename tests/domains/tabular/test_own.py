@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contrastbench.domains.tabular import SOURCES, own
+from contrastbench.domains.tabular import SOURCES, TabularRecipe, own
 from contrastbench.domains.tabular.data import load
 from contrastbench.domains.tabular.preprocessing import split
 from contrastbench.losses import UserError
@@ -184,7 +184,9 @@ def test_what_the_hub_keeps_is_pinned(
 
     monkeypatch.setattr(api, fail)
     with pytest.raises(
-        UserError, match=r"the hub cannot be reached \(ConnectionError\): where .* bench data fetch"
+        UserError,
+        match=rf"^hf:imdb@b+ is not in {tmp_path}/hf/imdb@b+ or .*/hf/imdb@b+, and the hub "
+        r"cannot be reached \(ConnectionError\): where .* bench data fetch",
     ):
         load(f"hf:imdb@{'b' * 40}", "y", tmp_path)
     with pytest.raises(UserError, match="is no dataset name on the hub"):
@@ -237,7 +239,10 @@ def test_openml_is_read_from_the_data_root(tmp_path: Path, offline: None, no_ope
     assert table.notes == {"source": f"OpenML's t, version 1, md5 {MD5}"}
     write(tmp_path / "t.csv", frame(20).rename(columns={"y": "kind"}))
     assert load("csv:t.csv", "kind", tmp_path)[1] == digest
-    with pytest.raises(UserError, match=r"openml:7 cannot be loaded .*bench data fetch openml:7"):
+    with pytest.raises(
+        UserError,
+        match=r"openml:7 cannot be loaded from .*openml or the network .*bench data fetch openml:7",
+    ):
         load("openml:7", None, None)
     with pytest.raises(UserError, match="give the number in its address"):
         load("openml:iris", None, tmp_path)
@@ -343,3 +348,75 @@ def test_nested_columns_of_a_parquet_file_are_refused(tmp_path: Path) -> None:
         arrow.parquet.write_table(arrow.table(columns), tmp_path / "t.parquet")
         with pytest.raises(UserError, match=r"t\.parquet is no table: column a is no single value"):
             load("parquet:t.parquet", "y", tmp_path)
+
+
+def test_columns_of_distinct_words_are_refused(tmp_path: Path) -> None:
+    """Half of the rows may have words of their own, and so may all rows of a small table."""
+    table = frame(60).assign(
+        name=[f"n{k}" for k in range(60)],
+        note=[f"n{k % 31}" for k in range(60)],
+        town=[f"t{k % 30}" for k in range(60)],
+        rare=[f"r{k}" if k < 20 else "" for k in range(60)],
+    )
+    write(tmp_path / "t.csv", table)
+    with pytest.raises(UserError) as error:
+        load("csv:t.csv", "y", tmp_path)
+    assert str(error.value) == (
+        "csv:t.csv: most words stand in one row only in name, note: leave out what no rows share "
+        "with --recipe 'drop=[name, note]'"
+    )
+    assert load("csv:t.csv", "y", tmp_path, drop=("name", "note"))[0].names == ("a", "town", "rare")
+    write(tmp_path / "t.csv", frame(20).assign(name=[f"n{k}" for k in range(20)]))
+    assert load("csv:t.csv", "y", tmp_path)[0].names == ("a", "name")
+
+
+def test_columns_are_left_out(tmp_path: Path) -> None:
+    write(tmp_path / "whole.csv", frame(20).assign(b=1.5, part=["train"] * 14 + ["test"] * 6))
+    table, digest = load("csv:whole.csv", "y", tmp_path, "part", ("b",))
+    assert table.names == ("a",)
+    write(tmp_path / "rest.csv", frame(20).assign(part=["train"] * 14 + ["test"] * 6))
+    assert load("csv:rest.csv", "y", tmp_path, "part")[1] == digest
+    for column, message in {
+        "y": "csv:whole.csv: column y holds the classes: take it out of drop",
+        "part": "csv:whole.csv: column part holds the parts: take it out of drop",
+        "aa": "unknown column of csv:whole.csv 'aa': did you mean 'a'?",
+    }.items():
+        with pytest.raises(UserError) as error:
+            load("csv:whole.csv", "y", tmp_path, "part", (column,))
+        assert str(error.value) == message
+    with pytest.raises(UserError, match="drop is for data of your own"):
+        load("wine", drop=("alcohol",))
+
+
+def test_a_column_in_one_part_may_be_left_out(tmp_path: Path) -> None:
+    write(tmp_path / "train.csv", frame(20).assign(b=1))
+    write(tmp_path / "test.csv", frame(6, start=20))
+    assert load("csv:train.csv,test.csv", "y", tmp_path, drop=("b",))[0].names == ("a",)
+
+
+def test_the_recipe_names_only_columns_that_are_left_out() -> None:
+    """Records are older than the key, and their recipes are without it."""
+    assert "drop" not in TabularRecipe().model_dump(mode="json")
+    recipe = TabularRecipe.of("tabular", {"drop": ["a", "b"]})
+    assert recipe.model_dump(mode="json")["drop"] == ["a", "b"]
+    assert ("drop" in TabularRecipe().idle(True), "drop" in recipe.idle(True)) == (True, False)
+    with pytest.raises(UserError, match=r"recipe drop='a': give a list, such as \[a\]"):
+        TabularRecipe.of("tabular", {"drop": "a"})
+
+
+@pytest.mark.parametrize("gone", ["state.json", "dataset_info.json", "data-00000-of-00001.arrow"])
+def test_a_missing_file_of_a_hub_set_is_named(gone: str, tmp_path: Path) -> None:
+    """A copy that was cut off lacks files, and the error names the first one and its remedy."""
+    datasets = pytest.importorskip("datasets")
+    parts = {"train": frame(20), "test": frame(6, 20)}
+    splits = {name: datasets.Dataset.from_pandas(part) for name, part in parts.items()}
+    name = f"mine@{'a' * 40}"
+    datasets.DatasetDict(splits).save_to_disk(tmp_path / "hf" / name)
+    path = tmp_path / "hf" / name / "test" / gone
+    path.unlink()
+    with pytest.raises(UserError) as error:
+        load(f"hf:{name}", "y", tmp_path)
+    assert str(error.value) == (
+        f"hf:{name} cannot be read as a table ({path} is missing): repair or replace it; "
+        f"where there is a network: bench data fetch hf:{name} --data-root DIR"
+    )

@@ -14,6 +14,8 @@ from contrastbench.domains import own
 from contrastbench.domains.image.data.images import Images
 from contrastbench.domains.image.data.load import load
 from contrastbench.domains.image.data.own import load_unchanged
+from contrastbench.domains.image.views.policies import Policy
+from contrastbench.losses import UserError
 from made_images import CPU, folder, noise, read, refused, save
 
 
@@ -160,3 +162,50 @@ def test_the_real_subset_of_cifar(shared: Callable[..., Path]) -> None:
         {},
     )
     assert sha256.startswith("530b6131910cd7f0")
+
+
+def broken(root: Path) -> Path:
+    """Return a folder of three classes' worth of images, three of them broken."""
+    folder(root, count=6)
+    (root / "train/cat/1.png").write_bytes(b"")
+    (root / "train/dog/2.png").write_text("<html>not found</html>")
+    whole = (root / "test/dog/5.png").read_bytes()
+    (root / "test/dog/5.png").write_bytes(whole[: len(whole) // 2])
+    return root
+
+
+def test_all_broken_images_are_named_at_once(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as error:
+        read(broken(tmp_path))
+    assert str(error.value) == (
+        "3 images are broken: train/cat/1.png is no image (it is empty); "
+        "train/dog/2.png is no image (it holds something else); "
+        "test/dog/5.png is damaged (image file is truncated): "
+        "remove or replace them"
+    )
+
+
+def test_at_most_ten_broken_images_are_named(tmp_path: Path) -> None:
+    root = folder(tmp_path, count=12)
+    for k in range(12):
+        (root / f"train/cat/{k}.png").write_bytes(b"")
+    with pytest.raises(UserError) as error:
+        read(root)
+    said = str(error.value)
+    assert said.startswith("12 images are broken: train/cat/0.png is no image")
+    assert said.endswith("; and 2 more: remove or replace them")
+    assert said.count(".png") == 10
+
+
+def test_broken_pictures_that_stay_files_are_named_at_once(tmp_path: Path) -> None:
+    """Pictures of which crops are cut are decoded in the first epoch."""
+    root = folder(tmp_path, count=6, side=120)
+    for name in ("cat/1.png", "dog/5.png"):
+        path = root / "train" / name
+        path.write_bytes(path.read_bytes()[:2000])
+    images = load(f"folder:{root}", 16, None, CPU, True)[0]
+    first = images.train.select(torch.tensor([1]))
+    refused(
+        lambda: list(first.crops([(Policy(16), 1)], torch.Generator())),
+        "2 images are broken: train/cat/1.png .*; train/dog/5.png .*: remove or replace them",
+    )

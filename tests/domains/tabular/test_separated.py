@@ -1,0 +1,112 @@
+"""Files of users with commas, semicolons or tabs, and the decimal signs in them."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from contrastbench.domains.tabular.data import load
+from contrastbench.losses import UserError
+
+pytest.importorskip("pandas")
+
+VALUES = [0.5 + 3 * k for k in range(20)]
+
+
+def text(separator: str, decimal: str = ".", values: list[float] = VALUES) -> str:
+    rows = [
+        ["x", "colour", "kind"],
+        *(
+            [f"{value}".replace(".", decimal), ("red", "blue")[k % 3 // 2], ("no", "yes")[k % 2]]
+            for k, value in enumerate(values)
+        ),
+    ]
+    return "".join(separator.join(row) + "\n" for row in rows)
+
+
+def read(folder: Path, content: str, name: str = "t.csv", encoding: str = "utf-8"):
+    (folder / name).write_bytes(content.encode(encoding))
+    return load(f"csv:{folder / name}", "kind")[0]
+
+
+def refusal(folder: Path, content: str, encoding: str = "utf-8") -> str:
+    with pytest.raises(UserError) as error:
+        read(folder, content, encoding=encoding)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.txt"])
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_the_separator_is_found(separator: str, name: str, encoding: str, tmp_path: Path) -> None:
+    table = read(tmp_path, text(separator), name, encoding)
+    assert (table.names, table.numeric[:, 0].tolist()) == (("x", "colour"), VALUES)
+
+
+def test_the_separator_of_a_packed_file_is_found(tmp_path: Path) -> None:
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(text(";").encode()))
+    assert load(f"csv:{tmp_path / 't.csv.gz'}", "kind")[0].names == ("x", "colour")
+
+
+def test_other_signs_in_fields_are_no_separators(tmp_path: Path) -> None:
+    """Semicolons in the last name and in some fields leave the commas the separators."""
+    rows = text(",").replace("red", "red;dark;warm").replace("x,", '"x;y;z;w",', 1)
+    assert read(tmp_path, rows).names == ("x;y;z;w", "colour")
+    quoted = text(";").replace("red", '"red, dark, warm"')
+    assert read(tmp_path, quoted).names == ("x", "colour")
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_decimal_commas_are_read(separator: str, tmp_path: Path) -> None:
+    table = read(tmp_path, text(separator, ",").replace("\n6,5", "\n"))
+    assert table.names == ("x", "colour")
+    assert table.numeric[3:, 0].tolist() == VALUES[3:]
+
+
+def test_decimal_commas_in_quotes_are_read(tmp_path: Path) -> None:
+    rows = [f'"{value}",{("no", "yes")[k % 2]}'.replace(".", ",") for k, value in enumerate(VALUES)]
+    table = read(tmp_path, "\n".join(["x,kind", *rows]))
+    assert (table.names, table.numeric[:, 0].tolist()) == (("x",), VALUES)
+
+
+def test_a_comma_of_thousands_or_decimals_is_refused(tmp_path: Path) -> None:
+    content = text(";", values=[1.125 + k for k in range(20)]).replace(".", ",")
+    thousands = content.replace("1,125", "1,000").replace(",125", ",000")
+    assert "column x has numbers such as '1,000', whose comma may be decimal" in refusal(
+        tmp_path, thousands
+    )
+
+
+def test_three_decimals_are_read_beside_clear_ones(tmp_path: Path) -> None:
+    content = text(";", values=[1.125 + k for k in range(20)]).replace(".", ",")
+    assert read(tmp_path, content.replace("20,125", "20,25")).numeric[0, 0] == 1.125
+
+
+@pytest.mark.parametrize("value", ["1.234,5", "1,234.5", "1'234.5", "1 234,5"])
+def test_signs_between_thousands_are_refused(value: str, tmp_path: Path) -> None:
+    content = text(";").replace("colour", "price").replace("red", value).replace("blue", value)
+    said = f"column price has numbers such as {value!r}, with a sign between thousands: write 1234"
+    assert said in refusal(tmp_path, content)
+
+
+def test_commas_and_points_in_one_file_are_refused(tmp_path: Path) -> None:
+    content = text(";", ",").replace("red", "1.5").replace("blue", "2.5")
+    assert "column x has decimal commas and column colour decimal points" in refusal(
+        tmp_path, content
+    )
+
+
+def test_a_file_without_a_separator_is_refused(tmp_path: Path) -> None:
+    assert refusal(tmp_path, text("|")) == (
+        f"csv:{tmp_path / 't.csv'} has one column, 'x|colour|kind': put commas, semicolons or tabs "
+        "between columns"
+    )
+
+
+def test_another_encoding_is_named(tmp_path: Path) -> None:
+    said = refusal(tmp_path, text(",").replace("red", "grün"), "latin-1")
+    assert (
+        said
+        == f"{tmp_path / 't.csv'} cannot be read as a table (it is not UTF-8): save it as UTF-8"
+    )
