@@ -21,6 +21,7 @@ from contrastbench.domains.tabular.dates import with_days
 from contrastbench.domains.tabular.domain import evaluation
 from contrastbench.domains.tabular.encoder import TabularModel, embed
 from contrastbench.domains.tabular.preprocessing import labelled, split
+from contrastbench.domains.tabular.separated import read_csv
 from contrastbench.domains.tabular.table import Array, as_array
 from contrastbench.losses.errors import UserError, tell
 
@@ -80,7 +81,7 @@ class Encoder:
         with reading(path, "repair or replace it", own.NO_TABLE), needing("tabular", path.name):
             if not path.is_file():
                 raise UserError(f"no file {path}: give the path of a CSV or Parquet file")
-            return own.read_parquet(path) if parquet else own.read_csv(path, self.words)
+            return own.read_parquet(path) if parquet else read_csv(path, self.words)
 
     @property
     def words(self) -> tuple[str, ...]:
