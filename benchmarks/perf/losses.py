@@ -110,7 +110,7 @@ def train_step(name: str, size: int, device: torch.device = CPU) -> Callable[[],
         ours.prepare(CLASSES, DIM)
     ours.to(device)
     pairing = partial(same_class, labels=classes) if ours.needs_classes else both_views
-    return lambda: ours(pairing(*views)).backward()
+    return lambda: ours(pairing(views[0], views[1])).backward()
 
 
 def embeddings(size: int, device: torch.device) -> list[Tensor]:
