@@ -5,81 +5,50 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from contrastbench.losses.limits import Limit
-from contrastbench.losses.registry import LOSSES, describe
+from contrastbench.losses.registry import OURS, describe
 
 FILE = Path(__file__).with_name("limits.svg")
-WIDTH, ROW, BOX, STEP = 1290, 40, 124, 570  # of the picture, a limit, a loss, a generation
+WIDTH, ROW, INDENT, TEXT = 720, 24, 26, 215  # of the picture, a loss, a generation; x of settings
 STYLE = """
-text { font: 13px sans-serif; fill: #1b1b1b }
-.small { font-size: 11.5px; fill: #555555 }
-rect { fill: #ffffff; stroke: #1b1b1b }
+text { font: 14px sans-serif; fill: #1b1b1b }
+.loss { font-weight: bold }
+.small { font-size: 13px; fill: #555555 }
 path { fill: none; stroke: #2f6fab; stroke-width: 1.5 }
 .factor { stroke-dasharray: 5 4 }
 """
 
 
 @dataclass(frozen=True)
-class Place:
-    """The box of a loss, with one row for each of its limits."""
+class Row:
+    """A line of the tree: a loss, and the limit by which it is the loss of the row above it."""
 
-    generation: int
-    top: float
-    rows: int
-
-    @property
-    def left(self) -> float:
-        """The box's left side."""
-        return 10 + self.generation * STEP
-
-    @property
-    def middle(self) -> float:
-        """The height at which losses that become it arrive."""
-        return self.top + self.rows * ROW / 2
+    name: str
+    depth: int
+    limit: Limit | None = None
 
 
 def limits(name: str) -> list[Limit]:
-    """The other losses that a loss becomes."""
+    """Return the limits of a loss that lead to other losses."""
     return [limit for limit in describe(name).limits if limit.to != name]
 
 
-def generation(name: str) -> int:
-    """The number of limits between a loss and the last that it becomes."""
-    return max((generation(limit.to) + 1 for limit in limits(name)), default=0)
+def tree(name: str, depth: int = 0, limit: Limit | None = None) -> Iterator[Row]:
+    """Yield a loss and below it those that become it; a loss with two limits has two rows."""
+    yield Row(name, depth, limit)
+    for child in OURS:
+        for one in limits(child):
+            if one.to == name:
+                yield from tree(child, depth + 1, one)
 
 
-def children(parent: str) -> list[str]:
-    """Return the losses whose first limit is the parent."""
-    return [name for name in LOSSES if limits(name) and limits(name)[0].to == parent]
+def rows() -> list[Row]:
+    """Return the trees of all losses that become no other one, those that stand alone left out."""
+    trees = [list(tree(root)) for root in OURS if not limits(root)]
+    return [row for found in trees if len(found) > 1 for row in found]
 
 
-def placed(name: str, top: float) -> Iterator[tuple[str, Place]]:
-    """Place a loss beside the losses that become it, from a height on."""
-    below = top
-    for child in children(name):
-        for one, place in placed(child, below):
-            yield one, place
-            below = max(below, place.top + place.rows * ROW)
-    rows = max(1, len(limits(name)))
-    middle = (top + max(below, top + rows * ROW)) / 2
-    yield name, Place(generation(name), middle - rows * ROW / 2, rows)
-
-
-def places() -> dict[str, Place]:
-    """Place every loss that becomes another one, or that another one becomes."""
-    found: dict[str, Place] = {}
-    for root in LOSSES:
-        if not limits(root) and children(root):
-            bottom = max((place.top + place.rows * ROW for place in found.values()), default=34)
-            found |= dict(placed(root, bottom + 8))
-    return found
-
-
-def edge(limit: Limit, row: int, child: Place, parent: Place) -> str:
-    """Draw a limit: a line from the simpler loss, its setting above, its conditions below."""
-    x, y = parent.left + BOX, child.top + (row + 0.5) * ROW
-    bend, end = x + 60, child.left
-    line = f"M{x:g} {parent.middle:g}C{bend:g} {parent.middle:g} {x:g} {y:g} {bend:g} {y:g}H{end:g}"
-    kind = "" if limit.same_training else ' class="factor"'
+def words(limit: Limit) -> str:
+    """Return the setting of a limit, and its conditions in small letters."""
     notes = [
         f"× {limit.factor}" * bool(limit.factor),
         "its gradient" * limit.gradient_only,
@@ -87,36 +56,38 @@ def edge(limit: Limit, row: int, child: Place, parent: Place) -> str:
         "at the start" * limit.at_start,
         limit.where,
     ]
-    texts = [f'<path{kind} d="{line}"/>', text(bend + 8, y - 5, limit.setting or "always")]
-    return "\n".join([*texts, text(bend + 8, y + 14, ", ".join(filter(None, notes)), "small")])
+    small = ", ".join(filter(None, notes))
+    return shown(limit.setting or "always") + f' <tspan class="small" dx="8">{shown(small)}</tspan>'
 
 
-def text(x: float, y: float, words: str, kind: str = "") -> str:
-    """Write words at a place."""
-    shown = words.replace("-> inf", "→ ∞").replace("->", "→")
-    return f'<text x="{x:g}" y="{y:g}"{f" class={kind!r}" if kind else ""}>{shown}</text>'
+def shown(text: str) -> str:
+    """Return words with arrows and the sign of infinity."""
+    return text.replace("-> inf", "→ ∞").replace("->", "→")
 
 
-def box(name: str, place: Place) -> str:
-    """Draw the box of a loss."""
-    size = f'width="{BOX}" height="{place.rows * ROW - 12}" rx="5"'
-    frame = f'<rect x="{place.left:g}" y="{place.top + 6:g}" {size}/>'
-    return f'{frame}\n<text x="{place.left + 10:g}" y="{place.middle + 5:g}">{name}</text>'
+def drawn_row(row: Row, y: float, parent: float) -> str:
+    """Draw a loss at a height, joined to the loss that it becomes, which stands at another one."""
+    x = 10 + row.depth * INDENT
+    loss = f'<text class="loss" x="{x}" y="{y + 5:g}">{row.name}</text>'
+    if row.limit is None:
+        return loss
+    kind = "" if row.limit.same_training else ' class="factor"'
+    line = f'<path{kind} d="M{x - 18} {parent + 9:g}V{y:g}H{x - 4}"/>'
+    return f'{line}\n{loss}\n<text x="{TEXT}" y="{y + 5:g}">{words(row.limit)}</text>'
 
 
 def drawn() -> str:
     """Draw all limits as the text of an SVG file."""
-    there = places()
-    height = max(place.top + place.rows * ROW for place in there.values()) + 10
-    edges = [
-        edge(limit, row, place, there[limit.to])
-        for name, place in there.items()
-        for row, limit in enumerate(limits(name))
-    ]
-    boxes = [box(name, place) for name, place in there.items()]
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" role="img">'
-    legend = text(10, 22, "each loss with the one it becomes to its left; dashed: they train apart")
-    return "\n".join([head, f"<style>{STYLE}</style>", legend, *edges, *boxes, "</svg>\n"])
+    lines, heights = [], dict[int, float]()
+    y = 16.0
+    for row in rows():
+        y += ROW if row.depth else ROW * 1.5
+        heights[row.depth] = y
+        lines.append(drawn_row(row, y, heights.get(row.depth - 1, y)))
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y + 20:g}" role="img">'
+    legend = "a loss is the one that it hangs from at these settings; dashed: they train apart"
+    title = f'<text x="10" y="22">{legend}</text>'
+    return "\n".join([head, f"<style>{STYLE}</style>", title, *lines, "</svg>\n"])
 
 
 if __name__ == "__main__":

@@ -36,48 +36,56 @@ from contrastbench.losses.source import Sources
 if TYPE_CHECKING:
     from contrastbench.losses.base import Loss
 
-LOSSES: Mapping[str, str] = {  # name -> "module:Class", the module inside contrastbench.losses
-    "infonce": "infonce:InfoNCE",
-    "debiased": "debiased:Debiased",
-    "decoupled": "decoupled:Decoupled",
-    "hcl": "hcl:HCL",
-    "rince": "rince:RINCE",
-    "alpha_cl": "alpha_cl:AlphaCL",
-    "mean_variance": "mean_variance:MeanVariance",
-    "adnce": "adnce:ADNCE",
-    "phi_dro": "phi_dro:PhiDRO",
-    "attentionnce": "attentionnce:AttentionNCE",
-    "cpc": "cpc:CPC",
-    "mlcpc": "mlcpc:MLCPC",
-    "rmlcpc": "rmlcpc:RMLCPC",
-    "renyi": "renyi:Renyi",
-    "nwj": "nwj:NWJ",
-    "dv": "dv:DV",
-    "jsd": "jsd:JSD",
-    "npair": "npair:NPair",
-    "dar": "dar:DAR",
-    "align_uniform": "align_uniform:AlignUniform",
-    "dcl_w": "dcl_w:DCLW",
-    "f_micl": "f_micl:FMICL",
-    "spectral": "spectral:Spectral",
-    "circle": "circle:Circle",
-    "multi_similarity": "multi_similarity:MultiSimilarity",
-    "triplet": "triplet:Triplet",
-    "lifted": "lifted:Lifted",
-    "supcon": "supcon:SupCon",
-    "siglip": "siglip:SigLIP",
-    "clip": "clip:CLIP",
-    "hardness": "hardness:Hardness",
-    "macl": "macl:MACL",
-    "weince": "weince:WEINCE",
+FAMILIES: Mapping[str, Mapping[str, str]] = {  # family -> name -> "module:Class" in this package
+    "InfoNCE": {
+        "infonce": "infonce:InfoNCE",
+        "debiased": "debiased:Debiased",
+        "decoupled": "decoupled:Decoupled",
+        "hcl": "hcl:HCL",
+        "rince": "rince:RINCE",
+        "alpha_cl": "alpha_cl:AlphaCL",
+        "mean_variance": "mean_variance:MeanVariance",
+        "adnce": "adnce:ADNCE",
+        "phi_dro": "phi_dro:PhiDRO",
+        "attentionnce": "attentionnce:AttentionNCE",
+        "cpc": "cpc:CPC",
+        "npair": "npair:NPair",
+        "dcl_w": "dcl_w:DCLW",
+        "supcon": "supcon:SupCon",
+        "clip": "clip:CLIP",
+        "hardness": "hardness:Hardness",
+        "macl": "macl:MACL",
+        "weince": "weince:WEINCE",
+    },
+    "mutual information": {
+        "mlcpc": "mlcpc:MLCPC",
+        "rmlcpc": "rmlcpc:RMLCPC",
+        "renyi": "renyi:Renyi",
+        "nwj": "nwj:NWJ",
+        "dv": "dv:DV",
+        "jsd": "jsd:JSD",
+        "align_uniform": "align_uniform:AlignUniform",
+        "f_micl": "f_micl:FMICL",
+        "spectral": "spectral:Spectral",
+        "siglip": "siglip:SigLIP",
+    },
+    "metric learning": {
+        "circle": "circle:Circle",
+        "multi_similarity": "multi_similarity:MultiSimilarity",
+        "triplet": "triplet:Triplet",
+        "lifted": "lifted:Lifted",
+    },
+    "regularisation": {"dar": "dar:DAR"},
+    "classes": {
+        "proxy_anchor": "proxy_anchor:ProxyAnchor",
+        "cross_entropy": "cross_entropy:CrossEntropy",
+    },
 }
-# of the classes of a supervised training: no other contrast will do, so `all` leaves them out
-SUPERVISED: Mapping[str, str] = {
-    "proxy_anchor": "proxy_anchor:ProxyAnchor",
-    "cross_entropy": "cross_entropy:CrossEntropy",
-}
-OURS: Mapping[str, str] = {**LOSSES, **SUPERVISED}
-ALIASES: Mapping[str, tuple[str, str]] = {  # name -> its name in LOSSES, a note on it
+# of a supervised training: no contrast without classes will do, so `all` leaves them out
+SUPERVISED: Mapping[str, str] = FAMILIES["classes"]
+OURS: Mapping[str, str] = {name: at for family in FAMILIES.values() for name, at in family.items()}
+LOSSES: Mapping[str, str] = {name: at for name, at in OURS.items() if name not in SUPERVISED}
+ALIASES: Mapping[str, tuple[str, str]] = {  # name -> its name in OURS, a note on it
     "dcl": (
         "debiased",
         "the loss 'dcl' is 'debiased' contrastive learning; lightly's DCL is 'decoupled'",
@@ -330,6 +338,15 @@ def losses() -> dict[str, EntryPoint]:
             raise UserError(f"two losses are named {entry.name}: {pair}: uninstall one")
         known[entry.name], taken[entry.name] = entry, entry.value
     return known
+
+
+def aliases(name: str) -> list[str]:
+    """Return the other names of a registered loss.
+
+    >>> aliases("hardness")
+    ['llave']
+    """
+    return [alias for alias, (target, _) in ALIASES.items() if target == name]
 
 
 def loss_class(name: str, sources: Sources | None = None) -> Any:

@@ -23,6 +23,9 @@ def list_(
     domain: Annotated[
         str | None, typer.Argument(help="Domain whose datasets or recipes are listed.")
     ] = None,
+    family: Annotated[
+        bool, typer.Option("--family", help="Group losses by family, in one line each.")
+    ] = False,
     results: opt.Results = Path("results"),
 ) -> None:
     """List losses, domains, datasets, recipes or tables.
@@ -32,7 +35,7 @@ def list_(
     from contrastbench.benchmarks.cli import listing
 
     lists: dict[str, Callable[[], Iterator[str]]] = {
-        "losses": listing.losses,
+        "losses": listing.families if family else listing.losses,
         "domains": listing.domains,
         "datasets": lambda: listing.datasets(domain),
         "recipes": lambda: listing.recipes(domain),
@@ -42,6 +45,8 @@ def list_(
         raise unknown("list", what, lists)
     if domain and what not in ("datasets", "recipes"):
         raise UserError(f"bench list {what} takes no domain: leave {domain} out")
+    if family and what != "losses":
+        raise UserError(f"bench list {what} has no families: leave --family out")
     for line in lists[what]():
         show(line)
 

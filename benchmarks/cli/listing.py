@@ -13,7 +13,7 @@ from contrastbench.domains import registry
 from contrastbench.domains.declaration import Declaration, Source
 from contrastbench.domains.download import whereabouts
 from contrastbench.losses.errors import UserError
-from contrastbench.losses.registry import OURS, describe
+from contrastbench.losses.registry import FAMILIES, OURS, aliases, describe
 from contrastbench.losses.registry import losses as registered_losses
 
 RATE = 1e13  # operations a second, half of what an A100's data sheet gives for float32
@@ -29,8 +29,22 @@ def losses() -> Iterator[str]:
         params = ", ".join(f"{key}={value}" for key, value in loss.params.items())
         ranges = "; ".join(f"{key} {r}" for key, r in loss.ranges.items())
         limits = "".join(f"\n    is {limit}" for limit in loss.limits)
-        yield f"{name}({params})\n    {loss.summary}\n    {ranges}{limits}"
+        also = f"\n    also named {', '.join(aliases(name))}" if aliases(name) else ""
+        yield f"{name}({params})\n    {loss.summary}\n    {ranges}{limits}{also}"
     yield "none\n    No training: the encoder as it is."
+
+
+def families() -> Iterator[str]:
+    """Yield each family of losses, then a line for each of its losses: name, summary, aliases."""
+    for family, members in FAMILIES.items():
+        yield family
+        for name in members:
+            also = f" (also {', '.join(aliases(name))})" if aliases(name) else ""
+            yield f"    {name:16} {describe(name).summary}{also}"
+    others = [entry for name, entry in registered_losses().items() if name not in OURS]
+    if others:
+        yield "of packages"
+        yield from (f"    {entry.name:16} {entry.value}" for entry in others)
 
 
 def domains() -> Iterator[str]:

@@ -1,13 +1,14 @@
 """The command `bench perf`: times and memory beside common libraries."""
 
 import importlib
+import re
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.output import say, show
-from contrastbench.losses.errors import unknown
+from contrastbench.losses.errors import UserError, unknown
 
 if TYPE_CHECKING:
     import torch
@@ -28,11 +29,15 @@ def perf(
     only: Annotated[
         str | None,
         typer.Option(
-            help="Losses, datasets, encoders or numbers of records between commas; default: a few."
+            help="Losses, datasets, encoders or numbers of records; default: all losses, or a few."
         ),
     ] = None,
     data_root: opt.DataRoot = None,
     device: opt.Device = "cpu",
+    sizes: Annotated[
+        str | None,
+        typer.Option(help="Numbers of embeddings of losses between commas, such as 512,8192."),
+    ] = None,
 ) -> None:
     """Measure times and ratios side by side in one run.
 
@@ -45,11 +50,31 @@ def perf(
     module = importlib.import_module(f"contrastbench.benchmarks.perf.{part}")
     opened = open_device(device)
     names = only.split(",") if only else list(module.DEFAULT)
-    lines = module.report(names, data_root, opened)
+    options = {} if sizes is None else {"sizes": numbers(part, sizes)}
+    lines = module.report(names, data_root, opened, **options)
     first = next(lines)  # wrong names are noticed before anything is printed
     show(f"{measured_on(opened)}\n\n{first}")
     for line in lines:
         say(line)
+
+
+def numbers(part: str, sizes: str) -> tuple[int, ...]:
+    """Return the sizes that were asked for.
+
+    Raises:
+        UserError: the benchmark has none, or they are no numbers of two views of two samples.
+
+    >>> numbers("losses", "512,8192")
+    (512, 8192)
+    """
+    if part != "losses":
+        raise UserError(f"bench perf {part} has no sizes: leave --sizes out")
+    found = sizes.split(",")
+    if not all(
+        re.fullmatch("[0-9]{1,7}", size) and int(size) in range(4, 10**7, 2) for size in found
+    ):
+        raise UserError(f"--sizes {sizes!r}: give even numbers from 4 on, such as 512,8192")
+    return tuple(map(int, found))
 
 
 def measured_on(device: "torch.device") -> str:

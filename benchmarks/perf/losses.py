@@ -1,4 +1,4 @@
-"""`bench perf losses`: time and memory of a step, beside other libraries'.
+"""`bench perf losses`: time and memory of a step of each loss, beside other libraries'.
 
 Forward and backward of a loss over 2N embeddings of 128 dimensions. The unit of time is the three
 matrix products that any dense version needs, one forward and two backward, measured in the same
@@ -9,30 +9,26 @@ much here. Each cell is a process of its own, on a CPU with a limit on its memor
 needs too much ends alone.
 """
 
-import importlib
-import importlib.util
 import json
 import os
 import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from contrastbench.benchmarks.perf import peers
+from contrastbench.benchmarks.perf.peers import CLASSES, DIM, PEERS
 from contrastbench.benchmarks.perf.timing import CPU, best_of
 from contrastbench.benchmarks.running.devices import open_device
-from contrastbench.losses.registry import complete
+from contrastbench.losses.registry import OURS, SUPERVISED, complete
 
-SIZES = (512, 2048, 8192, 32768)  # 2N
-PEERS = {
-    "lightly": "lightly",
-    "pytorch-metric-learning": "pytorch_metric_learning",
-}  # name -> module
-DEFAULT = ("infonce", "adnce", "hcl", "debiased", "mean_variance", "rmlcpc", *PEERS)
-DIM = 128
+SIZES = (512, 8192, 32768)  # 2N
+DEFAULT = tuple(OURS)
 GIGABYTES = 8.0  # the limit of each cell
 
 
@@ -40,24 +36,28 @@ def report(
     losses: list[str],
     _: Path | None = None,
     device: torch.device = CPU,
-    sizes: tuple[int, ...] = SIZES,
+    sizes: tuple[int, ...] | None = None,
 ) -> Iterator[str]:
-    """A Markdown table, a line at a time.
+    """Yield the lines of a Markdown table, with the peers of each loss below it.
 
     Units of three matrix products, growth of the peak memory; one thread.
     """
     for name in losses:
-        if name not in PEERS:
-            complete(name, {})  # an unknown one is named at once
+        complete(name, {})  # an unknown one is named at once
+    left_out = sizes is None and device.type == "cpu"
+    sizes = sizes or (SIZES[:-1] if left_out else SIZES)
     yield "| loss | " + " | ".join(f"2N = {size}" for size in sizes) + " |"
     yield "| --- |" + " ---: |" * len(sizes)
-    for name in losses:
-        yield f"| {name} | " + " | ".join(cell(name, size, device) for size in sizes) + " |"
+    for row in [row for name in losses for row in (name, *peers.of(name))]:
+        yield f"| {row} | " + " | ".join(cell(row, size, device) for size in sizes) + " |"
+    if left_out:
+        reason = "because a loss takes minutes there on a CPU"
+        yield f"\n2N = {SIZES[-1]} is left out, {reason}: --sizes {SIZES[-1]} measures it."
 
 
 def cell(name: str, size: int, device: torch.device = CPU, gigabytes: float = GIGABYTES) -> str:
     """Return one entry of the table, measured in a process of its own."""
-    if name in PEERS and importlib.util.find_spec(PEERS[name]) is None:
+    if name in PEERS and not PEERS[name].installed:
         return "not installed"
     command = [
         sys.executable,
@@ -96,21 +96,21 @@ def measure(name: str, size: int, device: torch.device, gigabytes: float) -> dic
 
 
 def train_step(name: str, size: int, device: torch.device = CPU) -> Callable[[], None]:
-    """Forward and backward of a loss."""
+    """Return a function that runs forward and backward of a loss, or of a peer by its row."""
     views = embeddings(size, device)
-    if name == "lightly":
-        lightly = importlib.import_module("lightly.loss").NTXentLoss(temperature=0.5).to(device)
-        return lambda: lightly(views[0], views[1]).backward()
-    if name == "pytorch-metric-learning":
-        metric_learning = importlib.import_module("pytorch_metric_learning.losses").NTXentLoss(
-            temperature=0.5
-        )
-        labels = torch.arange(size // 2, device=device).repeat(2)
-        return lambda: metric_learning(torch.cat(views), labels).backward()
-    from contrastbench.losses import both_views, get_loss
+    samples = torch.arange(size // 2, device=device)
+    classes = samples % CLASSES if name.split()[0] in SUPERVISED else samples
+    if name in PEERS:
+        peer, theirs = PEERS[name], PEERS[name].make().to(device)
+        return lambda: peer.value(theirs, views, classes).backward()
+    from contrastbench.losses import both_views, get_loss, same_class
 
-    ours = get_loss(name).to(device)
-    return lambda: ours(both_views(views[0], views[1])).backward()
+    ours = get_loss(name)
+    if ours.needs_classes:
+        ours.prepare(CLASSES, DIM)
+    ours.to(device)
+    pairing = partial(same_class, labels=classes) if ours.needs_classes else both_views
+    return lambda: ours(pairing(views[0], views[1])).backward()
 
 
 def embeddings(size: int, device: torch.device) -> list[Tensor]:

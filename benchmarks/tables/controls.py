@@ -14,6 +14,7 @@ from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses.errors import UserError
+from contrastbench.losses.registry import SUPERVISED
 from contrastbench.losses.spec import NONE
 
 Values = dict[str, Any]
@@ -41,12 +42,13 @@ def half(recipe: Recipe) -> Values | None:
     return {"epochs": recipe.epochs // 2} if recipe.epochs > 1 else None
 
 
+BY_CLASS = "pairs by class"
 CONTROLS = {  # by the name of its row
     "raw input": Control("worse", lambda recipe: recipe.raw, NONE),
     "untrained": Control("worse", lambda recipe: {}, NONE),
     "permuted positives": Control("worse", lambda recipe: {"permuted": True}),
     "half the epochs": Control("below", half),
-    "pairs by class": Control("better", lambda recipe: recipe.by_class),
+    BY_CLASS: Control("better", lambda recipe: recipe.by_class),
     "cross entropy": Control("better", lambda recipe: recipe.by_class, "cross_entropy"),
 }
 
@@ -58,6 +60,17 @@ def with_controls(table: Table) -> Table:
     base = baseline(listed)
     new = [row for name in CONTROLS if name not in there for row in control_rows(table, base, name)]
     return table.model_copy(update={"rows": [*listed, *new]})
+
+
+def with_supervised(table: Table) -> Table:
+    """Return the sweep with a row for each loss that needs classes, where pairs can be by class."""
+    new = []
+    for loss in SUPERVISED:
+        control = Control("better", lambda recipe: recipe.by_class, loss)
+        values = {column: values_in(table, column, control) for column in table.columns}
+        by_column = {column: one for column, one in values.items() if one is not None}
+        new.append(Row(name=loss, control=BY_CLASS, loss=loss, recipe_by_column=by_column))
+    return table.model_copy(update={"rows": [*table.rows, *new]})
 
 
 def marked(row: Row) -> Row:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from contrastbench.benchmarks.tables import catalogue, sweep_file
+from contrastbench.benchmarks.tables.controls import with_supervised
 from contrastbench.benchmarks.tables.published import published
 from contrastbench.benchmarks.tables.same import recognised
 from contrastbench.benchmarks.tables.sweep_file import SMOKE, Given, SweepFile
@@ -44,7 +45,7 @@ def load(
         return joined(load(name, check_values), losses)
     if name in BUILT_IN:
         table = sweep_file.to_table(BUILT_IN[name], Document())
-        return table.model_copy(update={"name": name})
+        return with_supervised(table).model_copy(update={"name": name})
     path = catalogue.find(NEWEST.get(name, name), also=[*BUILT_IN, *NEWEST])
     document = strict_yaml.read(path)
     if is_sweep(document):

@@ -38,7 +38,7 @@ part tests 300 python -m pytest -c "$here/pyproject.toml" --rootdir "$here" -m g
 if [ -n "$small" ]; then
     sets=(losses:dar graph:motifs image:digits tabular:breast_cancer)
 else
-    sets=(losses graph:MUTAG,NCI1 image:digits tabular sentence:bert-base-uncased)
+    sets=(losses:infonce,adnce,hcl,debiased,mean_variance,rmlcpc graph:MUTAG,NCI1 image:digits tabular sentence:bert-base-uncased)
 fi
 for set in "${sets[@]}"; do
     what=${set%%:*} names=()

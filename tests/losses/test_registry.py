@@ -4,7 +4,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -49,7 +49,16 @@ def test_description_is_what_the_class_takes(name: str) -> None:
 
 def test_every_loss_has_the_name_of_its_module() -> None:
     other = {name: get_loss(name).name for name in LOSSES if get_loss(name).name != name}
-    assert other == {}, "rename the module, or the entry in LOSSES"
+    assert other == {}, "rename the module, or the entry in FAMILIES"
+
+
+def test_every_loss_has_one_family() -> None:
+    assert sum(map(len, registry.FAMILIES.values())) == len(registry.OURS)
+
+
+@pytest.mark.parametrize("members", registry.FAMILIES.values(), ids=registry.FAMILIES)
+def test_a_loss_becomes_losses_of_its_family(members: Mapping[str, str]) -> None:
+    assert {limit.to for name in members for limit in describe(name).limits} <= {*members}
 
 
 def test_listing_does_not_import_torch() -> None:

@@ -32,6 +32,7 @@ from contrastbench.domains.registry import DOMAINS, make_recipe
 from contrastbench.losses import UserError
 from contrastbench.losses.errors import tell
 from contrastbench.losses.laws import CheckResult
+from contrastbench.losses.registry import ALIASES, FAMILIES, OURS
 from warm import python
 
 MAIN = "from contrastbench.benchmarks.cli.main import main; main()"
@@ -93,6 +94,7 @@ MISTAKES = [
     ([*RUN, "--sed", "1"], "--seeds"),
     (["rn"], "No such command 'rn'"),
     (["list", "losess"], "unknown list 'losess': did you mean 'losses'?"),
+    (["list", "domains", "--family"], "bench list domains has no families: leave --family out"),
     (["table", "adnce-tabel5"], "did you mean 'adnce-table5'"),
     (["table"], "name a table"),
     (
@@ -113,6 +115,8 @@ MISTAKES = [
     (["plan", "adnce-table5", "--only", "column"], "--only 'column': give KEY=VALUE"),
     (["merge", "nowhere"], "nowhere holds no records"),
     (["perf", "graf"], "did you mean 'graph'?"),
+    (["perf", "graph", "--sizes", "8"], "bench perf graph has no sizes: leave --sizes out"),
+    (["perf", "losses", "--sizes", "8,7"], "--sizes '8,7': give even numbers from 4 on, such as"),
     (["check-loss", "adnc"], "unknown loss 'adnc': did you mean 'adnce'?"),
     (["check-loss", "adnce", "--set", "sigma=0"], "sigma must be a finite number > 0, got 0"),
     (["check-loss", "mine.py:Mine"], "no file mine.py"),
@@ -341,10 +345,22 @@ def test_tables_go_to_the_results_folder(bench, tmp_path: Path) -> None:
     )
 
 
+def test_losses_are_listed_by_family(bench) -> None:
+    _, out, _ = bench("list", "losses", "--family")
+    families, losses = ([], [])
+    for line in out.splitlines():
+        (losses if line.startswith(" ") else families).append(line.strip())
+    assert families == list(FAMILIES)
+    assert [line.split()[0] for line in losses] == list(OURS)
+    shown = [re.findall(r"\(also (.*)\)$", line) for line in losses]
+    assert {name for (names,) in filter(None, shown) for name in names.split(", ")} == {*ALIASES}
+
+
 @pytest.mark.parametrize(
     "words",
     [
         ["list", "losses"],
+        ["list", "losses", "--family"],
         ["list", "datasets"],
         ["table", "adnce-table5"],
         ["audit", "adnce-table5"],

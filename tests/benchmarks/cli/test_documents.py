@@ -12,6 +12,7 @@ from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.tables.load import load
 from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.losses.laws import check_loss
+from contrastbench.losses.registry import FAMILIES
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("transformers")
@@ -94,6 +95,16 @@ def test_a_loss_that_is_shown_passes_the_battery(key: str, tmp_path: Path) -> No
     name = key.split()[1]
     (loss,) = re.findall(r"^class (\w+)", files()[key], re.MULTILINE)
     assert [law for law in check_loss(f"{tmp_path / name}:{loss}") if not law.passed] == []
+
+
+def test_the_first_page_has_the_registrys_losses_by_family() -> None:
+    text = (ROOT / "README.md").read_text()
+    table = text.partition("| family | ")[2].partition("\n\n")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines()[2:]]
+    assert {family: names.split(", ") for family, names in rows} == {
+        family: list(members) for family, members in FAMILIES.items()
+    }
+    assert len(text.split()) < 950
 
 
 def test_every_domain_is_shown() -> None:

@@ -1,26 +1,81 @@
 """The table of times and memory: its form, and that peers compute the same loss."""
 
 import re
+from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from contrastbench.benchmarks.perf import losses as perf_losses
-from contrastbench.losses import both_views, get_loss
+from contrastbench.benchmarks.perf.peers import CLASSES, DIM, PEERS
+from contrastbench.losses import blocks, get_loss, same_class
+from contrastbench.losses.registry import OURS
 
 
 def test_table_has_a_cell_for_every_loss_and_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(perf_losses.PEERS, "lightly", "no_such_library")
-    assert perf_losses.cell("lightly", 16) == "not installed"
     measured = perf_losses.cell("infonce", 16)
     assert re.fullmatch(r"\d+\.\d\dx \d+ MB", measured)
     monkeypatch.setattr(perf_losses, "cell", lambda *words: f"{words[0]} {words[1]}")
-    head, _, *lines = perf_losses.report(["infonce", "lightly"], sizes=(16, 32))
+    head, _, *lines = perf_losses.report(["dcl_w", "jsd"], sizes=(16, 32))
     assert head == "| loss | 2N = 16 | 2N = 32 |"
     assert lines == [
-        "| infonce | infonce 16 | infonce 32 |",
-        "| lightly | lightly 16 | lightly 32 |",
+        "| dcl_w | dcl_w 16 | dcl_w 32 |",
+        "| dcl_w of lightly | dcl_w of lightly 16 | dcl_w of lightly 32 |",
+        "| jsd | jsd 16 | jsd 32 |",
     ]
+
+
+def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = replace(PEERS["dcl_w of lightly"], module="no_such_library.loss")
+    monkeypatch.setitem(perf_losses.PEERS, "dcl_w of lightly", missing)
+    assert perf_losses.cell("dcl_w of lightly", 16) == "not installed"
+
+
+@pytest.mark.parametrize(("device", "left_out"), [("cpu", True), ("cuda", False)])
+def test_a_size_is_left_out_with_its_reason(
+    device: str, left_out: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(perf_losses, "cell", lambda *_: "")
+    lines = list(perf_losses.report(["jsd"], device=torch.device(device)))
+    assert ("2N = 32768" in lines[0]) != left_out
+    assert any("left out, because" in line for line in lines) == left_out
+
+
+def test_by_default_every_loss_is_measured() -> None:
+    assert list(perf_losses.DEFAULT) == list(OURS)
+    assert {row.partition(" of ")[0] for row in PEERS} <= {*OURS}
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_every_loss_has_a_step(name: str) -> None:
+    perf_losses.train_step(name, 16)()
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_no_loss_holds_all_scores(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is linear: no tensor that a step makes has as many numbers as all scores."""
+    monkeypatch.setattr(blocks, "CPU_BLOCK", 2**14)
+    monkeypatch.setattr(blocks, "CPU_TILE", 2**6)
+    made = Sizes()
+    with made:
+        perf_losses.train_step(name, 512)()
+    assert made.largest < 512**2 / 2
+
+
+class Sizes(TorchDispatchMode):
+    """Keeps the number of numbers of the largest tensor that an operation has made."""
+
+    largest = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        for tensor in tree_leaves(made):
+            if isinstance(tensor, torch.Tensor):
+                self.largest = max(self.largest, tensor.untyped_storage().nbytes() // 4)
+        return made
 
 
 def test_a_cell_over_its_memory_says_so() -> None:
@@ -28,24 +83,17 @@ def test_a_cell_over_its_memory_says_so() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")  # the peers' own
-@pytest.mark.parametrize("peer", perf_losses.PEERS)
-def test_peers_compute_our_infonce(peer: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip(perf_losses.PEERS[peer])
-    found: list[torch.Tensor] = []
-    monkeypatch.setattr(torch.Tensor, "backward", lambda loss: found.append(loss))
-    perf_losses.train_step(peer, 32)()
-    views = torch.randn(2, 16, perf_losses.DIM, generator=torch.Generator().manual_seed(0))
+@pytest.mark.parametrize("row", PEERS)
+def test_peers_compute_our_loss(row: str) -> None:
+    """Lightly before 1.5.21 had a DCL with two logarithms where the paper has that of one sum."""
+    name, peer = row.partition(" of ")[0], PEERS[row]
+    pytest.importorskip(peer.module, reason='pip install "[perf]"')
+    torch.manual_seed(0)
+    views, classes = list(torch.randn(2, 16, DIM).unbind()), torch.arange(16)
+    theirs, ours = peer.make(), get_loss(name)
+    ours.prepare(CLASSES, DIM)
+    for copy, own in zip(theirs.parameters(), ours.parameters(), strict=True):
+        copy.data = own.data if own.shape == copy.shape else own.data.T
     torch.testing.assert_close(
-        found[0], get_loss("infonce", temperature=0.5)(both_views(views[0], views[1]))
-    )
-
-
-@pytest.mark.filterwarnings("ignore")  # lightly's own
-def test_lightlys_dcl_is_our_decoupled() -> None:
-    """Before 1.5.21 it summed two logarithms where the paper has that of one sum."""
-    losses = pytest.importorskip("lightly.loss", reason='pip install "[perf]"')
-    views = torch.randn(2, 16, perf_losses.DIM, generator=torch.Generator().manual_seed(0))
-    torch.testing.assert_close(
-        losses.DCLLoss(temperature=0.5)(*views),
-        get_loss("decoupled", temperature=0.5)(both_views(*views)),
+        peer.value(theirs, views, classes), ours(same_class(*views, classes))
     )

@@ -9,8 +9,9 @@ import yaml
 from contrastbench.benchmarks.sweeps import plan
 from contrastbench.benchmarks.tables import catalogue, selections
 from contrastbench.benchmarks.tables.load import load as load_table
-from contrastbench.domains.registry import DOMAINS
+from contrastbench.domains.registry import DOMAINS, make_recipe
 from contrastbench.losses import LOSSES, UserError
+from contrastbench.losses.registry import SUPERVISED
 from contrastbench.losses.spec import LossSpec
 
 OWN = """
@@ -84,7 +85,14 @@ def test_all_means_every_registered_loss_and_smoke_every_domain(load) -> None:
     assert table.seeds == [0, 1, 2, 3, 4]
     smoke = load_table("smoke")
     assert [what.domain for what in smoke.columns.values()] == list(DOMAINS)
-    assert [row.loss for row in smoke.rows] == [*LOSSES, "none"]
+    assert [row.loss for row in smoke.rows] == [*LOSSES, "none", *SUPERVISED]
+    recipes = {column: make_recipe(what.domain, {}) for column, what in smoke.columns.items()}
+    by_class = {column for column, recipe in recipes.items() if recipe.by_class}
+    assert by_class
+    for row in smoke.rows:
+        for column in smoke.columns:
+            runs = row.loss not in SUPERVISED or column in by_class
+            assert smoke.runnable(row, column) == runs
     assert smoke.seeds == [0]
 
 

@@ -1,0 +1,72 @@
+"""The pages of losses that the build of the docs makes say what the code and the records say."""
+
+import csv
+import json
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from contrastbench.losses import get_loss
+from contrastbench.losses.registry import ALIASES, FAMILIES, OURS, describe
+
+pytest.importorskip("matplotlib")
+ROOT = Path(__file__).parents[2]
+PAGES: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "loss_pages.py"))
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_page_has_the_losss_facts(name: str) -> None:
+    text, about = PAGES["page"](name), describe(name)
+    assert re.findall(r"^(.*)\n=+$", text, re.MULTILINE) == [name], "the one title"
+    assert f"contrastbench.losses.{OURS[name].replace(':', '.')}(" in text
+    for key, values in about.ranges.items():
+        assert f"``{key}``\n     - ``{about.params[key]}``\n     - {values}" in text
+    for limit in about.limits:
+        assert f"becomes :doc:`{limit.to}`: ``{name} is {limit}``" in text
+    for alias, (target, _) in ALIASES.items():
+        assert (f"``{alias}``" in text) == (target == name)
+
+
+def test_a_limit_is_on_both_pages() -> None:
+    assert "becomes :doc:`infonce`: ``debiased is infonce for tau_plus = 0``" in PAGES["page"](
+        "debiased"
+    )
+    assert ":doc:`debiased` becomes it: ``debiased is infonce for" in PAGES["page"]("infonce")
+
+
+def test_each_released_code_is_on_its_page_with_its_version() -> None:
+    groups = json.loads((ROOT / "tests" / "losses" / "golden.json").read_text())["released"]
+    for group in groups:
+        found = [row for row in PAGES["codes"](group["loss"]) if row[2] == group["place"]]
+        assert found, group["place"]
+        for version in filter(None, (group.get("release"), group.get("commit", "")[:10])):
+            assert version in found[0][1]
+
+
+def test_the_row_of_the_standing_comparison_is_that_of_its_file() -> None:
+    with (ROOT / "results" / "standard-1.csv").open() as file:
+        lines = [line for line in csv.DictReader(file) if line["method"] == "adnce"]
+    found = list(PAGES["standing"]("adnce"))
+    assert [row[0] for row in found] == [line["column"] for line in lines]
+    assert found[0][1].startswith(f"{float(lines[0]['ours_mean']):.2f} ±")
+    assert list(PAGES["standing"]("cross_entropy"))
+    assert list(PAGES["standing"]("weince")) == []
+    assert "Standing comparison" not in PAGES["page"]("weince")
+
+
+def test_weights_are_the_gradients() -> None:
+    scores, weights = PAGES["weights"](get_loss("infonce", temperature=0.2))
+    expected = (scores / 0.2).exp()
+    torch.testing.assert_close(weights, expected / expected.mean())
+    assert f"{weights[-1]:.2f}" != f"{weights[0]:.2f}"
+
+
+def test_the_overview_links_every_page_by_family() -> None:
+    text = PAGES["overview"]()
+    for family, members in FAMILIES.items():
+        (line,) = [line for line in text.splitlines() if line.startswith(f"| {family} |")]
+        assert [name for name in OURS if f"`{name} <losses/{name}>`" in line] == list(members)
