@@ -247,17 +247,11 @@ class Loss(nn.Module):
         groups: dict[float | None, list[nn.Parameter]] = {}
         for name, parameter in self.named_parameters():
             if parameter.requires_grad:
-                groups.setdefault(self.rate(name), []).append(parameter)
+                groups.setdefault(own_rate(self, name), []).append(parameter)
         return [
             {"params": own, **({} if rate is None else {"lr": rate})}
             for rate, own in groups.items()
         ]
-
-    def rate(self, name: str) -> float | None:
-        """Return the learning rate of a parameter of its own; None: the encoder's."""
-        course = self.courses.get(name.removeprefix("log_"))
-        own = course.lr if isinstance(course, Learned) else None
-        return self.lr if own is None else own
 
     def checked(self, name: str, value: T) -> T:
         """The value of an argument, if it is in the range that the class declares for it."""
@@ -290,6 +284,13 @@ class Loss(nn.Module):
 
     def __rmul__(self, weight: float) -> "Loss":
         return Sum((weight, self))
+
+
+def own_rate(loss: Loss, name: str) -> float | None:
+    """Return the learning rate of a parameter of the loss; None: the encoder's."""
+    course = loss.courses.get(name.removeprefix("log_"))
+    rate = course.lr if isinstance(course, Learned) else None
+    return loss.lr if rate is None else rate
 
 
 def log_bounds(range_: Range) -> tuple[float, float]:

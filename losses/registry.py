@@ -103,6 +103,10 @@ NO_LOSSES: Mapping[str, str] = dict.fromkeys(  # name of a method -> why no loss
     "it needs a predictor and a stopped gradient; on images and tables run align_uniform with "
     "weight=0 and --recipe pairing=query_key, which has both",
 )
+HINTS = (  # for parts of a schedule that YAML has split, and for another form of `learned`
+    "within braces write a schedule in quotes, such as {temperature: 'cosine(0.1, 1.0)'}",
+    "a temperature is learned by temperature=learned(0.1)",
+)
 ENTRY_POINTS = "contrastbench.losses"  # each names a class of losses
 
 
@@ -273,10 +277,11 @@ def distribute(
         UserError: a parameter that no term has, or a schedule that cannot be read.
     """
     known = {prefix: term.arguments for prefix, term in terms.items()}
+    every = {key for names in known.values() for key in names}
     for key in params:
-        if key == "learn" and not any("learn" in names for names in known.values()):
-            raise UserError(f"learn is no parameter of {name}: give temperature=learned(0.1)")
-        if "" in terms and key not in known[""]:
+        if key not in every and (key == "learn" or ")" in key):
+            raise UserError(f"unknown parameter of {name} {key!r}: {HINTS[key == 'learn']}")
+        if "" in terms and key not in every:
             raise unknown(f"parameter of {name}", key, known[""])
     own = {"": dict(params)} if "" in terms else assign(name, params, known)
     for prefix, term in terms.items():

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import yaml
 from torch import Tensor
 
 from contrastbench.losses import LOSSES, LossSpec, UserError, both_views, get_loss
@@ -137,7 +138,8 @@ WRONG = [
     ("alpha_cl temperature=learned(0.1)", "alpha_cl has no gradient by temperature"),
     ("clip temperature=learned(0.1)", "clip has no gradient by temperature"),
     ("clip temperature=linear(0.1, 1)", "its constructor computes log_scale from it"),
-    ("infonce learn=temperature", r"give temperature=learned\(0.1\)"),
+    ("infonce learn=temperature", r"learned by temperature=learned\(0.1\)"),
+    ("infonce 1.0)=None", "within braces write a schedule in quotes"),  # YAML's split
 ]
 
 
@@ -146,7 +148,7 @@ WRONG = [
 def test_a_wrong_course_is_refused(
     make: Callable[[LossSpec], object], text: str, message: str
 ) -> None:
-    name, *pairs = re.split(r" (?=\w+=)", text)
+    name, *pairs = re.split(r" (?=[\w.)]+=)", text)
     params = dict(pair.split("=", 1) for pair in pairs)
     with pytest.raises(UserError, match=message):
         make(LossSpec(name, params))
@@ -241,3 +243,14 @@ def test_a_number_of_ones_own_loss_follows_a_schedule(tmp_path: Path) -> None:
     for name in ("Once", "Inner"):
         with pytest.raises(UserError, match=r"cannot change temperature .* give a number"):
             get_loss(f"{tmp_path}/own.py:{name}", temperature="linear(0.1, 0.7)")
+
+
+def test_the_page_shows_courses_that_losses_take() -> None:
+    page = Path(__file__).parents[2] / "docs" / "reference" / "losses.md"
+    text = page.read_text(encoding="utf-8")
+    given = re.findall(r'--loss (\w+) --set "(\w+)=([^"]+)"', text)
+    assert len(given) == 3
+    for name, key, value in given:
+        LossSpec(name, {key: value}).check()
+    (listed,) = re.findall(r"^  - (\{hcl: .*\})$", text, re.MULTILINE)
+    LossSpec("hcl", yaml.safe_load(listed)["hcl"]).check()
