@@ -228,7 +228,7 @@ class Loss(nn.Module):
     def __getattr__(self, name: str) -> Any:
         """Return the value of a parameter that is learned, with its gradient."""
         if name in self._bounds:
-            return super().__getattr__(f"log_{name}").exp()
+            return self.get_parameter(f"log_{name}").exp()
         return super().__getattr__(name)
 
     def advance(self, share: float) -> None:
@@ -240,7 +240,7 @@ class Loss(nn.Module):
     def keep_in_range(self) -> None:
         """Take a learned temperature back into its range, if a step has led out of it."""
         for name, bounds in self._bounds.items():
-            getattr(self, f"log_{name}").data.clamp_(*bounds)
+            self.get_parameter(f"log_{name}").data.clamp_(*bounds)
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """The loss's own parameters as groups of an optimizer; none if nothing is learned."""
@@ -299,9 +299,9 @@ def log_bounds(range_: Range) -> tuple[float, float]:
     >>> log_bounds(Number(low=0.5, high=1))
     (-0.6931471805599453, 0.0)
     """
-    assert isinstance(range_, Number), "a temperature has one range"
+    numbers = range_ if isinstance(range_, Number) else Number(low=0)  # not of one case alone
     least = torch.finfo(torch.float32).tiny
-    return math.log(max(range_.low, least)), math.log(range_.high)
+    return math.log(max(numbers.low, least)), math.log(numbers.high)
 
 
 def one_number(name: str, value: Any) -> Tensor:

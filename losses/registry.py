@@ -161,11 +161,11 @@ class Term:
     def numbers(self) -> dict[str, Range]:
         """The ranges of the parameters that are numbers; any number where none is declared."""
         about = self.describe()
-        found = {k: r for k, r in about.ranges.items() if not isinstance(r, Choice)}
+        found = dict[str, Range](about.ranges)
         for key, default in about.params.items():
             if key not in about.ranges and type(default) in (int, float):
                 found[key] = Number()
-        return found
+        return {key: one for key, one in found.items() if not isinstance(one, Choice)}
 
     def read_courses(self, params: Mapping[str, Any]) -> dict[str, Course]:
         """The schedules among the parameters, and what is to be learned.
