@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from contrastbench.losses.errors import UserError
+from contrastbench.losses.schedules import Schedule, check_kind, course
 
 
 @dataclass(frozen=True)
@@ -138,13 +139,32 @@ SHAPE = Number(low=0, tune=(0.5, 4))  # of the densities of ADNCE's Table 11
 def check(ranges: Mapping[str, Range], params: Mapping[str, Any]) -> None:
     """Raise unless every parameter is in its range; one that has none is not looked at.
 
+    Of a schedule both ends must be, and it must not pass through an excluded number.
+
     >>> check({"form": Choice("chain", "star")}, {"form": "ring"})
     Traceback (most recent call last):
     contrastbench.losses.errors.UserError: form must be one of chain, star, got 'ring'
     """
     for name in sorted(params, key=lambda name: isinstance(ranges.get(name), Given)):
         if name in ranges:
-            ranges[name].check(name, params[name], params)
+            check_one(ranges[name], name, params)
+
+
+def check_one(range_: Range, name: str, params: Mapping[str, Any]) -> None:
+    """Raise unless a parameter is in its range, at both ends if it is a schedule."""
+    value = params[name]
+    found = None if isinstance(range_, Choice) else course(name, value)
+    if found is None:
+        range_.check(name, value, params)
+        return
+    check_kind(name, found)
+    for end in found.ends:
+        range_.check(name, end, params)
+    numbers = range_.ranges[params[range_.other]] if isinstance(range_, Given) else range_
+    if isinstance(found, Schedule) and isinstance(numbers, Number) and numbers.excluded:
+        number, reason = numbers.excluded
+        if min(found.ends) < number < max(found.ends):
+            raise UserError(f"{name} must not pass {number:g}, got {found}: {reason}")
 
 
 def in_range(

@@ -30,7 +30,8 @@ from contrastbench.losses.expression import (
 )
 from contrastbench.losses.limits import Limits
 from contrastbench.losses.own import class_in_file, lacks_class, make
-from contrastbench.losses.ranges import Range
+from contrastbench.losses.ranges import Choice, Number, Range
+from contrastbench.losses.schedules import Course, course
 from contrastbench.losses.source import Sources
 
 if TYPE_CHECKING:
@@ -110,6 +111,10 @@ NO_LOSSES: Mapping[str, str] = dict.fromkeys(  # name of a method -> why no loss
     "it needs a predictor and a stopped gradient; on images and tables run align_uniform with "
     "weight=0 and --recipe pairing=query_key, which has both",
 )
+HINTS = (  # for parts of a schedule that YAML has split, and for another form of `learned`
+    "within braces write a schedule in quotes, such as {temperature: 'cosine(0.1, 1.0)'}",
+    "a temperature is learned by temperature=learned(0.1)",
+)
 ENTRY_POINTS = "contrastbench.losses"  # each names a class of losses
 
 
@@ -161,9 +166,39 @@ class Term:
         """Summary, defaults and ranges; read from the source of a registered one."""
         return describe_source(self.name) if self.registered else describe_class(self.factory)
 
+    def numbers(self) -> dict[str, Range]:
+        """The ranges of the parameters that are numbers; any number where none is declared."""
+        about = self.describe()
+        found = dict[str, Range](about.ranges)
+        for key, default in about.params.items():
+            if key not in about.ranges and type(default) in (int, float):
+                found[key] = Number()
+        return {key: one for key, one in found.items() if not isinstance(one, Choice)}
+
+    def read_courses(self, params: Mapping[str, Any]) -> dict[str, Course]:
+        """The schedules among the parameters, and what is to be learned.
+
+        Raises:
+            UserError: one of them cannot be read.
+        """
+        texts = {key: value for key, value in params.items() if isinstance(value, str)}
+        if not texts:
+            return {}
+        defaults = self.describe().params
+        numbers = self.numbers()
+        found = {k: course(k, v, defaults.get(k)) for k, v in texts.items() if k in numbers}
+        return {key: one for key, one in found.items() if one is not None}
+
     def make(self, params: Mapping[str, Any]) -> "Loss":
         """Make the loss of this term."""
-        return make(self.name, self.factory, params)
+        courses = self.read_courses(params)
+        if not courses:
+            return make(self.name, self.factory, params)
+        from contrastbench.losses.changing import make_changing
+
+        numbers = self.numbers()
+        ranges.check(numbers, {**self.describe().params, **params})
+        return make_changing(self.name, self.factory, params, courses, numbers)
 
 
 def list_losses() -> list[str]:
@@ -244,18 +279,22 @@ def read(name: str, sources: Sources | None = None) -> dict[str, Term]:
 def distribute(
     name: str, terms: Mapping[str, Term], params: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
-    """The parameters that each term is given, by its prefix.
+    """The parameters that each term is given, by its prefix; schedules in the form of records.
 
     Raises:
-        UserError: a parameter that no term has.
+        UserError: a parameter that no term has, or a schedule that cannot be read.
     """
     known = {prefix: term.arguments for prefix, term in terms.items()}
-    if "" not in terms:
-        return assign(name, params, known)
+    every = {key for names in known.values() for key in names}
     for key in params:
-        if key not in known[""]:
+        if key not in every and (key == "learn" or ")" in key):
+            raise UserError(f"unknown parameter of {name} {key!r}: {HINTS[key == 'learn']}")
+        if "" in terms and key not in every:
             raise unknown(f"parameter of {name}", key, known[""])
-    return {"": dict(params)}
+    own = {"": dict(params)} if "" in terms else assign(name, params, known)
+    for prefix, term in terms.items():
+        own[prefix] |= {key: str(one) for key, one in term.read_courses(own[prefix]).items()}
+    return own
 
 
 def complete(
@@ -293,7 +332,9 @@ def check_finite(name: str, params: Mapping[str, Any], sources: Sources) -> None
 
 
 def check(name: str, params: Mapping[str, Any], sources: Sources | None = None) -> None:
-    """Raise unless the loss can be had with these parameters; without torch for registered ones.
+    """Raise unless the loss can be had with these parameters.
+
+    Registered losses need no torch for that, unless a parameter changes over the training.
 
     Raises:
         UserError: unknown name or parameter, or a value out of its range, which is named.
@@ -312,6 +353,8 @@ def check(name: str, params: Mapping[str, Any], sources: Sources | None = None) 
         about = term.describe()
         ranges.in_range("weight", term.weight)
         ranges.check(about.ranges, {**about.params, **own[prefix]})
+        if term.read_courses(own[prefix]):
+            term.make(own[prefix])
 
 
 def is_registered(name: str) -> bool:

@@ -80,18 +80,18 @@ class WEINCE(ScoreLoss):
         hole = scores.hole
 
         def logit(s: Tensor) -> Tensor:
-            return gumbel * s - weibull * (1 - s).clamp_min(SMALLEST).log()
+            return gumbel / self.temperature * s - weibull * (1 - s).clamp_min(SMALLEST).log()
 
         neg = logit(scores.neg.masked_fill(hole, 0)).masked_fill(hole, -math.inf)
         return -scores.mean_pos(scores.log_share(logit(scores.pos), neg))
 
     def blend(self, evidence: Tensor) -> Tensor:
-        """(A, 2) the factors of s and of -log(1 - s), from what `tails` says of each anchor."""
+        """(A, 2) the factors of s / tau and -log(1 - s), from what `tails` says of each anchor."""
         log_rho, slope, better = evidence.unbind(1)
         near_cap = (self.kappa_rho * (quantile(log_rho) - log_rho)).sigmoid()
         lam = near_cap * (self.kappa_aic * (better - self.margin)).sigmoid()
         beta = (-slope).clamp_min(0) if self.variant == "paper" else 1.0
-        return torch.stack([(1 - lam) / self.temperature, lam * beta], dim=1)
+        return torch.stack([1 - lam, lam * beta], dim=1)
 
 
 def quantile(x: Tensor) -> Tensor:

@@ -25,6 +25,8 @@ from contrastbench.losses.base import Loss
 
 LEARNED = Path(__file__).parent / "losses" / "learned.py"
 DRAWS = LEARNED.with_name("drawing.py")
+SCHEDULED = "infonce + 0.5*hcl"  # with these parameters
+PARAMS = {"temperature": "learned(0.1, lr=0.05)", "hcl.beta": "cosine(0, 2)"}
 SMALL = {"limit": 36, "batch_size": 12}
 IMAGES = {"width": 0.0625, "projection": (16, 8), "limit": 48}
 # MoCo's target has statistics of its own; a model is chosen and scored on the way
@@ -42,6 +44,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "sentence, draws": ("sentence", f"{DRAWS}:Noise", {"eval_every": 7, "max_length": 8}),
     "tabular": ("tabular", "adnce", {"limit": 60}),
     "tabular, learned": ("tabular", f"{LEARNED}:Counting", {"limit": 60}),
+    "tabular, scheduled": ("tabular", SCHEDULED, {"limit": 60}),
 }
 State = tuple[dict[str, bytes], dict[str, Any]]
 
@@ -66,7 +69,7 @@ def few_sentences() -> Iterator[None]:
 def made(loss: str) -> Loss:
     """The loss as it is before the first step."""
     torch.manual_seed(0)
-    return get_loss(loss)
+    return get_loss(loss, **(PARAMS if loss == SCHEDULED else {}))
 
 
 def state(path: Path) -> State:

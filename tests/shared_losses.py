@@ -13,7 +13,8 @@ from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
 FILE = Path(__file__).parent / "losses" / "learned.py"
 SAMPLES = 7  # neither two nor four processes divide them
 LEARNED = [f"{FILE}:{name}" for name in ("Temperature", "Scale", "Proxy")]
-NAMES = [*LOSSES, "infonce + 0.5*dar", *LEARNED]
+TEMPERATURES = "infonce + hcl + weince"  # which are learned
+NAMES = [*LOSSES, "infonce + 0.5*dar", *LEARNED, TEMPERATURES]
 BLOCK = 30  # scores at once: every loss computes several blocks of rows
 Gradients = dict[tuple[str, str], list[Tensor]]
 
@@ -25,7 +26,7 @@ def gradients() -> Gradients:
     model = nn.Linear(8, 8, dtype=torch.float64)
     for name in NAMES:
         torch.manual_seed(1)
-        loss = get_loss(name)
+        loss = get_loss(name, **({"temperature": "learned"} if name == TEMPERATURES else {}))
         loss.prepare(SAMPLES, 8)
         for part in loss.double().modules():
             part.block_elements = BLOCK  # type: ignore[assignment]

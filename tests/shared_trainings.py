@@ -13,8 +13,7 @@ from contrastbench.domains.base import Validates
 from contrastbench.domains.graph.data import Graphs
 from contrastbench.domains.graph.encoder import InfoGraph
 from contrastbench.domains.registry import declaration, domain_class, make_recipe
-from contrastbench.losses import get_loss
-from resumed import few_sentences
+from resumed import SCHEDULED, few_sentences, made
 
 FILE = Path(__file__).parent / "losses" / "learned.py"
 GRAPHS = {"limit": 42, "batch_size": 20, "folds": 3, "optimizer": "sgd", "lr": 1e-3}
@@ -27,6 +26,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "graphs": ("graph", "adnce", {**GRAPHS, "limit": 63, "score_at": [1]}),
     "graphs, a sum": ("graph", "infonce + 0.5*dar", {**GRAPHS, "features": "degree"}),
     "graphs, a learned temperature": ("graph", f"{FILE}:Temperature", GRAPHS),
+    "graphs, schedules": ("graph", SCHEDULED, GRAPHS),
     "graphs, nodes": ("graph", "jsd", {**GRAPHS, "pairing": "part_of"}),
     "a table, momentum": ("tabular", "rmlcpc", TABLE),
     "a table, both views": ("tabular", "phi_dro", {**TABLE, "pairing": "both_views"}),
@@ -69,8 +69,7 @@ def training(name: str, loss: str, values: dict[str, Any]) -> Outcome:
     if isinstance(domain, Validates):
         validate = domain.validate
         domain.validate = lambda model: validate(in_float32(model))  # type: ignore[method-assign]
-    torch.manual_seed(0)
-    model, history = train(domain, get_loss(loss).double())
+    model, history = train(domain, made(loss).double())
     scores = {"losses": history.loss_by_epoch, "validation": [s for _, s in history.dev_curve]}
     scores |= {**domain.evaluate(model).metrics, **history.metrics}
     return {"scores": scores, "weights": model.state_dict()}

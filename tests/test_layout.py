@@ -79,8 +79,9 @@ LOSS = "a loss"  # where a module of a registered loss stands
 FLOORS = {  # rooms and modules of a folder, the lowest first: each imports from those below it
     "losses": (
         *("errors", "pairing", "distributed", "blocks", "tiles", "expectation", "settings"),
-        *("source", "contrast", "ranges", "limits", "expression", "base", "exponential", LOSS),
-        *("own", "registry", "spec", "__init__", "reduction", "laws"),
+        *("source", "contrast", "schedules", "ranges", "limits", "expression", "base"),
+        *("exponential", LOSS),
+        *("own", "changing", "registry", "spec", "__init__", "reduction", "laws"),
     ),
     "domains": (
         *(

@@ -34,10 +34,10 @@ def parse_pairs(
 def parse_list(option: str, text: str) -> list[Any]:
     """Read distinct values between commas.
 
-    >>> parse_list("--grid d_pos", "1, 2.5")
-    [1, 2.5]
+    >>> parse_list("--grid d_pos", "1, linear(1, 2.5)")
+    [1, 'linear(1, 2.5)']
     """
-    values = [parse_value(part.strip()) for part in text.split(",")]
+    values = [parse_value(part) for part in between_commas(text)]
     if "" in values or None in values or twice(values):
         raise UserError(f"{option} {text!r}: give distinct values between commas, such as 0.1,0.2")
     return values
@@ -109,9 +109,17 @@ def parse_loss(text: str) -> LossSpec:
     match = re.fullmatch(r"([^()]+)(?:\((.*)\))?", text.strip())
     if not match:
         raise UserError(f"--loss {text!r}: give a loss or loss(KEY=VALUE, ...)")
-    return LossSpec(
-        match[1].strip(), parse_pairs("--loss", match[2].split(",") if match[2] else None)
-    )
+    pairs = between_commas(match[2]) if match[2] else None
+    return LossSpec(match[1].strip(), parse_pairs("--loss", pairs))
+
+
+def between_commas(text: str) -> list[str]:
+    """Split at commas, but not at those within brackets.
+
+    >>> between_commas("temperature=cosine(0.1, 1), mu=2")
+    ['temperature=cosine(0.1, 1)', 'mu=2']
+    """
+    return [part.strip() for part in re.split(r",(?![^()]*\))", text)]
 
 
 def make_experiment(

@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from torch import nn
+from torch import Tensor
 
 from contrastbench.benchmarks.records import schema
 from contrastbench.losses.base import Loss, Sum
+from contrastbench.losses.schedules import Learned
 
 LARGEST = 16  # numbers of a vector that is kept whole
 
@@ -13,20 +14,34 @@ LARGEST = 16  # numbers of a vector that is kept whole
 def learned(loss: Loss | None) -> dict[str, Any]:
     """Return the record's detail on the parameters that a loss has learned; {} without any.
 
-    Those of a sum have the prefix of their term, as in its `params`.
+    Those of a sum have the prefix of their term, as in its `params`. A temperature that was asked
+    to be learned is here by its own name, not as the logarithm.
     """
+    if loss is None:
+        return {}
+    loss.keep_in_range()  # after the last step
     terms = loss.prefixed if isinstance(loss, Sum) else {"": loss}
     values = {
-        f"{prefix}.{name}".removeprefix("."): value(parameter)
+        f"{prefix}.{name}".removeprefix("."): value(tensor)
         for prefix, term in terms.items()
-        if term is not None
-        for name, parameter in term.named_parameters()
-        if parameter.requires_grad
+        for name, tensor in tensors(term).items()
     }
     return {"learned": values} if values else {}
 
 
-def value(parameter: nn.Parameter) -> Any:
+def tensors(loss: Loss) -> dict[str, Tensor]:
+    """Return what a loss learns by name, each `learned` argument as itself."""
+    found: dict[str, Tensor] = {}
+    for name, parameter in loss.named_parameters():
+        argument = name.removeprefix("log_")
+        if isinstance(loss.courses.get(argument), Learned):
+            found[argument] = getattr(loss, argument)
+        elif parameter.requires_grad:
+            found[name] = parameter
+    return found
+
+
+def value(parameter: Tensor) -> Any:
     """Return a scalar or a short vector as it is, and of anything else the shape."""
     shape = {"shape": list(parameter.shape)}
     if parameter.ndim > 1 or parameter.numel() > LARGEST or parameter.is_complex():

@@ -145,6 +145,7 @@ def train(
             model.train()
             loss.train()
             for epoch, batch in run.remaining(domain):
+                loss.advance(run.history.step / max(1, run.steps - 1))
                 with sharing():
                     contrasts = domain.contrasts(model, batch)
                     if recipe.permuted:

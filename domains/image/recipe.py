@@ -190,18 +190,18 @@ class ImageRecipe(Recipe):
         A sum has its terms'.
 
         Raises:
-            UserError: these have several.
+            UserError: these have several, or one that changes in the training.
         """
         if self.knn_temperature != "loss":
             return self
         named = (value for key, value in loss.items() if key.rpartition(".")[2] == "temperature")
         found = set(named) or {TEMPERATURE}
+        fix = f"name that of the neighbours, such as --recipe knn_temperature={TEMPERATURE}"
+        if changing := [value for value in found if isinstance(value, str)]:
+            raise UserError(f"the loss's temperature changes in training, {changing[0]}: {fix}")
         if len(found) > 1:
             several = ", ".join(map(str, sorted(found)))
-            raise UserError(
-                f"the loss has temperatures {several}: name that of the neighbours, such as "
-                f"--recipe knn_temperature={TEMPERATURE}"
-            )
+            raise UserError(f"the loss has temperatures {several}: {fix}")
         return self.model_copy(update={"knn_temperature": found.pop()})
 
     @property

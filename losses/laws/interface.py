@@ -143,7 +143,7 @@ def check_parameters(build: Build, seed: int) -> None:
     for key, value in params.items():
         nonsense = (
             [math.nan, math.inf, -math.inf, "0.5", None, True]
-            if isinstance(value, float)
+            if isinstance(value, float) or key in loss.courses
             else ["no such", 3, None]
         )
         for bad in nonsense:

@@ -33,7 +33,7 @@ def check_limit(limit: Limit, build: Build, pair: Pair, seed: int) -> None:
     """Compare both losses on two batches of one size; a constant is the same on both."""
     loss = build(**limit.near).double()
     other = get_loss(limit.to, **limit.target(loss.params, describe(limit.to).params)).double()
-    factor = loss.params[limit.factor] if limit.factor else 1.0
+    factor = float(getattr(loss, limit.factor)) if limit.factor else 1.0
     offsets = []
     for one in (seed, seed + 1):
         views = random_views(one, 2 + seed % 6, grad=True)

@@ -1,0 +1,92 @@
+"""Make losses whose parameters change over a training, and refuse those that would not follow."""
+
+import copy
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from contrastbench.losses.base import Loss
+from contrastbench.losses.contrast import both_views
+from contrastbench.losses.errors import UserError
+from contrastbench.losses.own import make
+from contrastbench.losses.ranges import Range
+from contrastbench.losses.schedules import Course, Learned
+
+SIZE = 4  # of the batch that asks for a gradient
+INTERNAL = {*vars(nn.Module()), "_arguments"}  # attributes that are no setting of a loss
+
+
+def make_changing(
+    name: str,
+    factory: Any,
+    params: Mapping[str, Any],
+    courses: Mapping[str, Course],
+    ranges: Mapping[str, Range],
+) -> Loss:
+    """Make a loss with parameters that change over the training.
+
+    Args:
+        name: of the loss.
+        factory: its class.
+        params: all that are given.
+        courses: those that change, by name.
+        ranges: in which what is learned is kept, by name.
+
+    Raises:
+        UserError: it cannot be made at one end of a schedule, or does not follow the change.
+    """
+
+    def at(end: int) -> Loss:
+        return make(name, factory, {**params, **{k: c.ends[end] for k, c in courses.items()}})
+
+    with torch.random.fork_rng(devices=[]):  # the loss draws the same numbers
+        twin = at(-1)
+    loss = at(0)
+    for key, course in courses.items():
+        if isinstance(getattr(twin, key), float | int):
+            setattr(twin, key, course.ends[0])
+    if where := difference(loss, twin):
+        raise UserError(
+            f"{name} cannot change {' and '.join(courses)} in a training, because its constructor "
+            f"computes {where} from it: give a number"
+        )
+    loss.follow(courses, ranges)
+    for key, course in courses.items():
+        if isinstance(course, Learned) and not has_gradient(loss, f"log_{key}"):
+            raise UserError(f"{name} has no gradient by {key}, got {course}: give a number")
+    return loss
+
+
+def difference(loss: Loss, twin: Loss) -> str:
+    """Return the name of an attribute or a tensor in which two losses differ; "" if none."""
+    others = dict(twin.named_modules())
+    for prefix, module in loss.named_modules():
+        found, other = settings(module), settings(others[prefix])
+        for key in found:
+            if found[key] != other.get(key):
+                return f"{prefix}.{key}".removeprefix(".")
+    state = twin.state_dict()
+    return next((k for k, x in loss.state_dict().items() if not torch.equal(x, state[k])), "")
+
+
+def settings(module: nn.Module) -> dict[str, str]:
+    """Return the attributes of a module as texts, without the addresses of objects."""
+    return {
+        key: re.sub("0x[0-9a-f]+", "", repr(value))
+        for key, value in vars(module).items()
+        if key not in INTERNAL
+    }
+
+
+def has_gradient(loss: Loss, name: str) -> bool:
+    """Return whether a parameter of the loss has a gradient on a small batch."""
+    loss = copy.deepcopy(loss).eval()
+    z = torch.arange(SIZE * SIZE, dtype=torch.float32).sin().view(SIZE, SIZE).requires_grad_()
+    with torch.random.fork_rng(devices=[]):
+        loss.prepare(SIZE, SIZE)
+        value = loss(both_views(z, z + 0.1))
+    (gradient,) = torch.autograd.grad(value, [loss.get_parameter(name)], allow_unused=True)
+    return gradient is not None
