@@ -166,6 +166,7 @@ class Loss(nn.Module):
     declined_laws: Mapping[str, str] = MappingProxyType({})
     ordered = False  # whether the order of the anchors matters
     needs_classes = False  # whether `prepare` must be told the number of classes
+    needs_views = False  # whether the contrast must have two whole views, as for a ViewLoss
     lr: float | None = None  # learning rate of the loss's own parameters; None: the encoder's
     # "kl" or "renyi": minus the loss is a lower bound of this divergence between positive and
     # negative pairs, whatever the scores, with the loss's skew `alpha` and order `gamma`
@@ -283,6 +284,7 @@ class Sum(Loss):
         }
         self.ordered = any(loss.ordered for _, loss in flat_terms)
         self.needs_classes = any(loss.needs_classes for _, loss in flat_terms)
+        self.needs_views = any(loss.needs_views for _, loss in flat_terms)
 
     def forward(self, contrast: Contrast) -> Tensor:
         values = [w * loss(contrast) for w, loss in zip(self.weights, self.losses, strict=True)]

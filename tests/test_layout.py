@@ -80,7 +80,7 @@ FLOORS = {  # rooms and modules of a folder, the lowest first: each imports from
     "losses": (
         *("errors", "pairing", "distributed", "blocks", "tiles", "expectation", "settings"),
         *("source", "contrast", "ranges", "limits", "expression", "base", "exponential", LOSS),
-        *("own", "registry", "spec", "__init__", "reduction", "laws"),
+        *("views", "packaged", "own", "registry", "spec", "__init__", "reduction", "laws"),
     ),
     "domains": (
         *(
