@@ -164,6 +164,8 @@ class Loss(nn.Module):
     limits = reduces()  # the losses that it becomes; a user's own loss needs none
     # laws of `bench check-loss` that do not hold for it: name -> reason
     declined_laws: Mapping[str, str] = MappingProxyType({})
+    # laws that say nothing about losses of its kind: name -> reason
+    other_laws: Mapping[str, str] = MappingProxyType({})
     ordered = False  # whether the order of the anchors matters
     needs_classes = False  # whether `prepare` must be told the number of classes
     needs_views = False  # whether the contrast must have two whole views, as for a ViewLoss
@@ -281,6 +283,9 @@ class Sum(Loss):
         self.losses = nn.ModuleList(loss for _, loss in flat_terms)
         self.declined_laws = {
             law: reason for _, loss in flat_terms for law, reason in loss.declined_laws.items()
+        }
+        self.other_laws = {
+            law: reason for _, loss in flat_terms for law, reason in loss.other_laws.items()
         }
         self.ordered = any(loss.ordered for _, loss in flat_terms)
         self.needs_classes = any(loss.needs_classes for _, loss in flat_terms)

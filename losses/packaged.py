@@ -35,7 +35,7 @@ class PackageLoss(ViewLoss):
             package would gather the views of all processes once more.
     """
 
-    declined_laws = MappingProxyType(
+    other_laws = MappingProxyType(
         {**NOT_OF_VIEWS, "parameters": "the package decides which values it takes"}
     )
 

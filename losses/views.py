@@ -40,7 +40,7 @@ class ViewLoss(Loss):
     """
 
     needs_views = True
-    declined_laws = NOT_OF_VIEWS
+    other_laws = NOT_OF_VIEWS
 
     def of_views(self, z1: Tensor, z2: Tensor) -> Tensor:
         """The loss of two views, (N, D) each: one number."""
