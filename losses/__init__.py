@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         same_class,
         whole_row,
     )
+    from contrastbench.losses.views import ViewLoss
 
 __all__ = [
     "LOSSES",
@@ -34,6 +35,7 @@ __all__ = [
     "ScoreLoss",
     "Scores",
     "UserError",
+    "ViewLoss",
     "both_views",
     "get_loss",
     "other_view",
@@ -51,6 +53,7 @@ _MODULES = {
         ["Contrast", "both_views", "other_view", "part_of", "query_key", "same_class", "whole_row"],
         "contrastbench.losses.contrast",
     ),
+    "ViewLoss": "contrastbench.losses.views",
 }
 
 

@@ -167,8 +167,11 @@ class Loss(nn.Module):
     limits = reduces()  # the losses that it becomes; a user's own loss needs none
     # laws of `bench check-loss` that do not hold for it: name -> reason
     declined_laws: Mapping[str, str] = MappingProxyType({})
+    # laws that say nothing about losses of its kind: name -> reason
+    other_laws: Mapping[str, str] = MappingProxyType({})
     ordered = False  # whether the order of the anchors matters
     needs_classes = False  # whether `prepare` must be told the number of classes
+    needs_views = False  # whether the contrast must have two whole views, as for a ViewLoss
     lr: float | None = None  # learning rate of the loss's own parameters; None: the encoder's
     # "kl" or "renyi": minus the loss is a lower bound of this divergence between positive and
     # negative pairs, whatever the scores, with the loss's skew `alpha` and order `gamma`
@@ -352,8 +355,12 @@ class Sum(Loss):
         self.declined_laws = {
             law: reason for _, loss in flat_terms for law, reason in loss.declined_laws.items()
         }
+        self.other_laws = {
+            law: reason for _, loss in flat_terms for law, reason in loss.other_laws.items()
+        }
         self.ordered = any(loss.ordered for _, loss in flat_terms)
         self.needs_classes = any(loss.needs_classes for _, loss in flat_terms)
+        self.needs_views = any(loss.needs_views for _, loss in flat_terms)
         self.courses = flat({prefix: loss.courses for prefix, loss in self.prefixed.items()})
 
     def forward(self, contrast: Contrast) -> Tensor:

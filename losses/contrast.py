@@ -22,6 +22,9 @@ class Contrast:
     Where the positives are keys, `positive_key` tells which, and each is scored once, not twice.
     Then `positive` may be None, so that rows of many positives are not copied (`same_class`);
     `positives` gives the rows of either.
+
+    `views` are the embeddings of two whole views as the model gave them, row i of both from sample
+    i. Losses of views see these alone. Pairings of anything but two views have none.
     """
 
     anchor: Tensor  # (A, D)
@@ -34,6 +37,7 @@ class Contrast:
     padding: Tensor | None = None  # (A, P) True where a positive is none
     positive_key: Tensor | None = None  # (A, P) numbers of the keys that the positives are
     negatives: int | None = None  # of each anchor, where the pairing knows that all have as many
+    views: tuple[Tensor, Tensor] | None = None  # (N, D) each, rows of any length
 
     def __post_init__(self) -> None:
         """Check shapes, here and once, and widen half precision.
@@ -51,6 +55,8 @@ class Contrast:
         for name in ("anchor", "positive", "keys"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, widen(getattr(self, name)))
+        if self.views is not None:
+            same_shape(*self.views)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape that each field must have beside the others."""
@@ -145,7 +151,8 @@ def both_views(
     else:
         positive = keys.roll(len(z1), 0).unsqueeze(1)
     ids, negatives = ids.repeat(2), None if labels is not None else len(keys) - 2
-    return Contrast(keys, positive, keys, ids, ids, negatives=negatives)
+    views = None if positives or labels is not None else (z1, z2)
+    return Contrast(keys, positive, keys, ids, ids, negatives=negatives, views=views)
 
 
 def same_class(z1: Tensor, z2: Tensor | None, labels: Tensor) -> Contrast:
@@ -226,6 +233,7 @@ def other_view(z1: Tensor, z2: Tensor, mean_over_negatives: bool = True) -> Cont
         positive_in_denominator=False,
         mean_over_negatives=mean_over_negatives,
         negatives=len(keys) - 1,
+        views=(z1, z2),
     )
 
 
@@ -254,6 +262,7 @@ def whole_row(z1: Tensor, z2: Tensor) -> Contrast:
         positive_in_denominator=False,
         positive_key=ids.unsqueeze(1),
         negatives=len(keys),
+        views=(z1, z2),
     )
 
 
@@ -280,7 +289,8 @@ def query_key(queries: Tensor | Sequence[Tensor], keys: Tensor) -> Contrast:
     key, key_id = unit(keys), rows(keys)
     positive = key.repeat(len(crops), 1).unsqueeze(1)
     ids, negatives = key_id.repeat(len(crops)), len(key) - 1
-    return Contrast(unit(crops.flatten(0, 1)), positive, key, ids, key_id, negatives=negatives)
+    anchor, views = unit(crops.flatten(0, 1)), (crops[0], keys) if len(crops) == 1 else None
+    return Contrast(anchor, positive, key, ids, key_id, negatives=negatives, views=views)
 
 
 def part_of(whole: Tensor, part: Tensor, starts: Tensor, most: int) -> Contrast:
@@ -312,6 +322,7 @@ def permuted(contrast: Contrast) -> Contrast:
     """Give every anchor the positives of another one, a third of the batch away.
 
     A control: positives that do not belong together must teach nothing. Negatives stay as they are.
+    The second of two whole views is moved likewise.
 
     >>> contrast = other_view(torch.eye(4), torch.eye(4))
     >>> permuted(contrast).positives().argmax(dim=2).flatten().tolist()
@@ -323,6 +334,9 @@ def permuted(contrast: Contrast) -> Contrast:
         for name in ("positive", "positive_key", "padding")
         if (tensor := getattr(contrast, name)) is not None
     }
+    if contrast.views is not None:
+        first, second = contrast.views
+        return replace(contrast, **moved, views=(first, second.roll(max(1, len(first) // 3), 0)))
     return replace(contrast, **moved)
 
 

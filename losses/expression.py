@@ -29,6 +29,16 @@ def file_and_class(name: str) -> tuple[Path, str] | None:
     return (Path(match[1]), match[2]) if match else None
 
 
+def package_and_name(name: str) -> tuple[str, str] | None:
+    """The module and the name in it that `package.module:Name` names; None for any other name.
+
+    >>> package_and_name("lightly.loss:VICRegLoss"), package_and_name("mine.py:Mine")
+    (('lightly.loss', 'VICRegLoss'), None)
+    """
+    match = re.fullmatch(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*):([^\W\d]\w*)", name)
+    return (match[1], match[2]) if match and not file_and_class(name) else None
+
+
 def is_sum(name: str) -> bool:
     """Return whether it is an expression such as `infonce + 0.5*dar`.
 

@@ -130,7 +130,7 @@ def own_code(loss: "Loss | None", sources: Sources) -> str:
 
     It covers the names of their classes, their files and the modules beside these that they import.
     Of packages it covers the classes that a loss is derived from and the methods that it takes
-    over.
+    over, and of a packaged loss the version of its package too.
 
     Args:
         loss: whose code it is.
@@ -139,21 +139,37 @@ def own_code(loss: "Loss | None", sources: Sources) -> str:
     Raises:
         UserError: a file of a package was edited after this process imported it.
     """
-    from contrastbench.losses.base import summands
-
-    losses = [] if loss is None else [term for _, term in summands(loss)]
     ours = ("contrastbench.", "torch.", "builtins")
-    own = [
-        kind
-        for term in losses
-        for kind in type(term).__mro__
-        if not kind.__module__.startswith(ours)
-    ]
+    own = [kind for kind in kinds(loss) if not kind.__module__.startswith(ours)]
     files = {file for kind in own for file in source_files(kind)} - sources.names
     contents = sources.contents | {Path(file): code_of_package(file) for file in files}
     names = [kind.__qualname__.encode() for kind in own]
     code = names + [contents[path] for path in sorted(contents, key=str)]
-    return hashlib.sha256(b"\0".join(code)).hexdigest() if own else ""
+    used = [f"{name} {release}".encode() for name, release in releases(loss).items()]
+    return hashlib.sha256(b"\0".join(code + used)).hexdigest() if own or used else ""
+
+
+def kinds(loss: "Loss | None") -> list[Any]:
+    """Return the classes of a loss or of its terms, with their bases.
+
+    In place of the adapter of a packaged loss there is the package's own class or function.
+    """
+    from contrastbench.losses.base import summands
+    from contrastbench.losses.packaged import PackageLoss
+
+    terms = [] if loss is None else [term for _, term in summands(loss)]
+    own = [term.target if isinstance(term, PackageLoss) else type(term) for term in terms]
+    return [kind for one in own for kind in getattr(one, "__mro__", (one,))]
+
+
+def releases(loss: "Loss | None") -> dict[str, str]:
+    """Return the versions of the packages that have a packaged loss or term."""
+    from contrastbench.losses.base import summands
+    from contrastbench.losses.packaged import PackageLoss, release
+
+    terms = [] if loss is None else [term for _, term in summands(loss)]
+    found = [release(term.path) for term in terms if isinstance(term, PackageLoss)]
+    return dict(sorted(one for some in found for one in some.items()))
 
 
 def code_of_package(file: str) -> bytes:
@@ -196,8 +212,8 @@ def portable(name: str, sources: Sources) -> tuple[str, dict[str, str]]:
     return with_terms(name, within), files
 
 
-def source_files(kind: type) -> Iterator[str]:
-    """The file of a class, and those of its methods; none of the standard library's.
+def source_files(kind: Any) -> Iterator[str]:
+    """The file of a class or function, and those of its methods; none of the standard library's.
 
     A class may have no methods, and take over those of another file.
     """

@@ -24,6 +24,7 @@ from contrastbench.losses.expression import (
     file_and_class,
     flat,
     is_sum,
+    package_and_name,
     prefixes,
     split_sum,
     weighted,
@@ -151,6 +152,8 @@ class Term:
         """The loss's name in records, and its class's."""
         if self.registered:
             return Title(self.name, OURS[self.name].partition(":")[2])
+        if (own := package_and_name(self.name)) and not isinstance(self.factory, type):
+            return Title(self.name, own[1])
         from contrastbench.losses.base import title
 
         return title(self.factory)
@@ -215,7 +218,8 @@ def get_loss(name: str, **params: Any) -> "Loss":
 
     Args:
         name: a key of `OURS`, the name of an entry point of the group `contrastbench.losses`,
-            `file.py:Class`, or a weighted sum of these such as `infonce + 0.5*dar`.
+            `file.py:Class`, `package.module:Name` of an installed package, or a weighted sum of
+            these such as `infonce + 0.5*dar`.
         params: the parameters of the loss by name; see `bench list losses`. In a sum a plain name
             goes to every term that has such a parameter, `dar.form` to the one term; of two terms
             from one file, `mine.A.margin` to the one of class A.
@@ -393,7 +397,7 @@ def aliases(name: str) -> list[str]:
 
 
 def loss_class(name: str, sources: Sources | None = None) -> Any:
-    """The class behind a name of the registry, an entry point or `file.py:Class`."""
+    """The class or function that makes the loss of a name, a file or an import path."""
     if name in OURS:
         module, attribute = OURS[name].split(":")
         return getattr(importlib.import_module(f"contrastbench.losses.{module}"), attribute)
@@ -401,6 +405,11 @@ def loss_class(name: str, sources: Sources | None = None) -> Any:
         return class_in_file(*own, sources or Sources())
     if name.endswith(".py"):
         raise lacks_class(Path(name))
+    if path := package_and_name(name):
+        from contrastbench.losses.packaged import package_loss
+
+        with users_code(f"load {name}"):
+            return package_loss(*path)
     if name in NO_LOSSES:
         raise UserError(f"{name} is more than a loss: {NO_LOSSES[name]}")
     known = losses()

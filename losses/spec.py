@@ -25,7 +25,8 @@ class LossSpec:
     1.0
     """
 
-    name: str  # registered, of an entry point, file.py:Class, a weighted sum of these, or "none"
+    # registered, of an entry point, file.py:Class, package.module:Name, a weighted sum, or "none"
+    name: str
     params: dict[str, Any] = field(default_factory=dict)  # those that are given
 
     @cached_property

@@ -13,18 +13,20 @@ from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
 FILE = Path(__file__).parent / "losses" / "learned.py"
 SAMPLES = 7  # neither two nor four processes divide them
 LEARNED = [f"{FILE}:{name}" for name in ("Temperature", "Scale", "Proxy")]
+PACKAGED = ["packaged_losses:Vicreg", "packaged_losses:distance", "packaged_losses:Learned"]
+LIGHTLY = ["lightly.loss:VICRegLoss", "lightly.loss:BarlowTwinsLoss"]
 TEMPERATURES = "infonce + hcl + weince"  # which are learned
 NAMES = [*LOSSES, "infonce + 0.5*dar", *LEARNED, TEMPERATURES]
 BLOCK = 30  # scores at once: every loss computes several blocks of rows
 Gradients = dict[tuple[str, str], list[Tensor]]
 
 
-def gradients() -> Gradients:
+def gradients(names: Sequence[str] = (*NAMES, *PACKAGED)) -> Gradients:
     """The loss and the parameters' gradients, the loss's own too, for every loss and pairing."""
     found: Gradients = {}
     torch.manual_seed(0)
     model = nn.Linear(8, 8, dtype=torch.float64)
-    for name in NAMES:
+    for name in names:
         torch.manual_seed(1)
         loss = get_loss(name, **({"temperature": "learned"} if name == TEMPERATURES else {}))
         loss.prepare(SAMPLES, 8)

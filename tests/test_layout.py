@@ -80,8 +80,8 @@ FLOORS = {  # rooms and modules of a folder, the lowest first: each imports from
     "losses": (
         *("errors", "pairing", "distributed", "blocks", "tiles", "expectation", "settings"),
         *("source", "contrast", "schedules", "ranges", "limits", "expression", "base"),
-        *("exponential", LOSS),
-        *("own", "changing", "registry", "spec", "__init__", "reduction", "laws"),
+        *("exponential", LOSS, "views", "packaged", "own", "changing", "registry", "spec"),
+        *("__init__", "reduction", "laws"),
     ),
     "domains": (
         *(

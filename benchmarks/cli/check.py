@@ -1,5 +1,6 @@
 """Commands `bench check-loss`, `check-domain` and `check-device` for a user's own code."""
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 def check_loss(
     loss: Annotated[
-        str, typer.Argument(help="Loss: my_loss.py:MyLoss, a registered name, or a sum.")
+        str,
+        typer.Argument(help="Loss: my_loss.py:MyLoss, package.module:Name, a name, or a sum."),
     ],
     set_: opt.Set = None,
     grid: Annotated[
@@ -150,10 +152,10 @@ def conclude(results: "Sequence[CheckResult]", rest: str = "") -> None:
         results: the outcomes.
         rest: what is said beside the number where one has failed.
     """
-    declined = sum(result.word == "declined" for result in results)
-    passed = sum(result.passed for result in results) - declined
-    failed = passed + declined < len(results)
-    count = f"{passed} of {len(results)} checks passed"
-    say(count + f", {declined} declined" * bool(declined) + rest * failed)
+    words = Counter(result.word for result in results if result.word in ("declined", "skipped"))
+    passed = sum(result.passed for result in results) - words.total()
+    failed = passed + words.total() < len(results)
+    others = "".join(f", {count} {word}" for word, count in sorted(words.items()))
+    say(f"{passed} of {len(results)} checks passed{others}" + rest * failed)
     if failed:
         raise typer.Exit(1)

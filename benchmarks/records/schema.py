@@ -73,10 +73,11 @@ class Details(TypedDict, total=False):
 
 
 class OwnLoss(TypedDict):
-    """The name of a user's own loss, and the files that it is made from."""
+    """The name of a user's own loss, and the files or packages that it is made from."""
 
     name: Text
     files: dict[str, str]
+    packages: NotRequired[dict[Text, Text]]  # versions
 
 
 class Fields(TypedDict):

@@ -437,6 +437,7 @@ def embedded(about: Declaration) -> set[str]:
 def tensors(contrasts: Sequence[Contrast]) -> list[Tensor]:
     """Return all tensors of the contrasts."""
     values = [getattr(contrast, f.name) for contrast in contrasts for f in fields(contrast)]
+    values += [view for contrast in contrasts for view in contrast.views or ()]
     return [value for value in values if isinstance(value, Tensor)]
 
 

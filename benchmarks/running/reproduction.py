@@ -8,8 +8,10 @@ standard deviations: those over seeds, in the median of the cells of the same da
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median, stdev
 from typing import Any, NamedTuple
@@ -185,6 +187,7 @@ def experiment_of(record: Record, folder: Path, trusted: bool) -> Experiment:
     words = shlex.split(record.get("command", ""))
     recipe = {**record["recipe"], **given(words, "--recipe")}  # a record has hashes for paths
     if own := record.get("own_loss"):
+        check_packages(own.get("packages", {}))
         write(own["files"], folder)
         loss = LossSpec(placed(own["name"], folder), given(words, "--set"))
     else:
@@ -214,6 +217,18 @@ def check_trust(record: Record, trusted: bool) -> None:
         raise UserError(f"the record runs Python of its own, {what}: read it, then give --trust")
     if several := record["environment"].get("devices"):
         raise UserError(f"it was trained on {len(several)} devices at once: run its command")
+
+
+def check_packages(wanted: Mapping[str, str]) -> None:
+    """Raise unless the packages of a record's loss are installed in its versions."""
+    lines = [f"{name}=={release}" for name, release in wanted.items()]
+    found = dict.fromkeys(wanted, "")
+    for name in wanted:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    if found != wanted:
+        fix = f"pip install {shlex.join(lines)}"
+        raise UserError(f"the loss is of another release than the one installed here: {fix}")
 
 
 def given(words: Sequence[str], option: str) -> dict[str, Any]:

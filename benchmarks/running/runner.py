@@ -40,8 +40,9 @@ from contrastbench.losses.errors import (
     printable,
     tell,
 )
-from contrastbench.losses.own import portable
+from contrastbench.losses.own import portable, releases
 from contrastbench.losses.spec import LossSpec
+from contrastbench.losses.views import NEEDS_VIEWS
 
 LARGE_RECORD = 2**16  # bytes
 
@@ -209,7 +210,8 @@ def prepared(loss: Loss, domain: AnyDomain) -> Loss:
     """Move the loss to the domain's device, and tell it the classes if it needs them.
 
     Raises:
-        UserError: it does, and this recipe does not pair by them.
+        UserError: it does, and this recipe does not pair by them; or it needs two whole views, and
+            this recipe pairs otherwise.
     """
     if loss.needs_classes:
         if not (domain.recipe.pairs_by_class and isinstance(domain, PairsByClass)):
@@ -218,6 +220,9 @@ def prepared(loss: Loss, domain: AnyDomain) -> Loss:
                 "--recipe pairing=supervised, or for images also pairing=balanced"
             )
         loss.prepare(domain.class_count, domain.dim)
+    facts = domain.recipe.pairing_facts
+    if loss.needs_views and facts is not None and not facts.two_views:
+        raise UserError(f"{loss.name} {NEEDS_VIEWS}")
     return loss.to(domain.device)
 
 
@@ -403,7 +408,10 @@ def own_loss(loss: LossSpec) -> Record:
     if not loss.code:
         return {}
     name, files = portable(loss.name, loss.sources)
-    return {"own_loss": {"name": name, "files": files}}
+    packages = releases(loss.make())
+    return {
+        "own_loss": {"name": name, "files": files, **({"packages": packages} if packages else {})}
+    }
 
 
 @dataclass(frozen=True)

@@ -230,7 +230,8 @@ class ImageRecipe(Recipe):
         if self.pairs_by_class:
             return SAME_CLASS
         pairing = QUERY_KEY if self.pairing == "query_key" else BOTH_VIEWS
-        return replace(pairing, one_positive=self.positives < 2)
+        two_views = not (self.positives or self.local_crops)
+        return replace(pairing, one_positive=self.positives < 2, two_views=two_views)
 
     @property
     def evaluation(self) -> dict[str, Any]:

@@ -20,6 +20,8 @@ AS_SCORES = (
     "make tensors as the scores are: scores.pos.new_zeros(n), and register_buffer for constants"
 )
 KEEP_SCORES = "leave the scores as they are: write neg = scores.neg / t, which is a new tensor"
+KEEP_VIEWS = "leave the views as they are: write z1 = z1 - z1.mean(0), which is a new tensor"
+AS_VIEWS = "make tensors as the views are: z1.new_zeros(n), and register_buffer for constants"
 NO_NUMBERS = "keep tensors: .item(), float(), .data, .detach() and torch.no_grad() cut the gradient"
 SHAPES = (
     "scores.pos is (a, P), scores.neg is (a, K), scores.count is (a, 1): "

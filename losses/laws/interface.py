@@ -20,13 +20,16 @@ from contrastbench.losses.laws.assertions import (
 )
 from contrastbench.losses.laws.causes import (
     AS_SCORES,
+    AS_VIEWS,
     KEEP_SCORES,
+    KEEP_VIEWS,
     SHAPES,
     not_finite,
     not_finite_gradient,
 )
 from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views, some_pairing
 from contrastbench.losses.laws.trace import Trace, error_place, formula_place
+from contrastbench.losses.views import ViewLoss
 
 ALL = slice(None)
 
@@ -59,6 +62,19 @@ def check_in_place(build: Build, seed: int) -> None:
         if before != [tensor._version for tensor in given]:
             message = "the loss changes its scores in place, so scores.hole is no longer right"
             raise Wrong(message, KEEP_SCORES, trace.changed(*given) or formula_place(loss))
+    check_views_kept(build(), contrast)
+
+
+def check_views_kept(loss: Loss, contrast: Contrast) -> None:
+    """Fail if a loss of views changes its views in place."""
+    views = contrast.views or ()
+    before = [view._version for view in views]
+    if loss.needs_views:
+        with Trace(loss) as trace:
+            loss(contrast)
+        if before != [view._version for view in views]:
+            message = "the loss changes its views in place, which other terms of a sum see too"
+            raise Wrong(message, KEEP_VIEWS, trace.changed(*views) or formula_place(loss))
 
 
 def check_terms(build: Build, seed: int) -> None:
@@ -85,6 +101,19 @@ def check_device(build: Build, seed: int) -> None:
             if "expected device" in str(error):  # whatever else fails needs numbers, not a device
                 message = "a tensor stays on the CPU while the scores are on another device"
                 raise Wrong(message, AS_SCORES, error_place(error, loss)) from None
+    check_device_of_views(build().to("meta"), contrast)
+
+
+def check_device_of_views(loss: Loss, contrast: Contrast) -> None:
+    """Fail if a loss of views makes a tensor on the CPU where its views are on `meta`."""
+    for part in loss.modules():
+        if isinstance(part, ViewLoss):
+            try:
+                part.of_views(*contrast.views or ())
+            except Exception as error:
+                if "expected device" in str(error):
+                    message = "a tensor stays on the CPU while the views are on another device"
+                    raise Wrong(message, AS_VIEWS, error_place(error, part)) from None
 
 
 def formulas(loss: Loss) -> list[ScoreLoss]:
@@ -101,6 +130,7 @@ def on_meta(contrast: Contrast) -> Contrast:
     moved: dict[str, Any] = {
         k: v.to("meta") for k, v in vars(contrast).items() if isinstance(v, Tensor)
     }
+    moved["views"] = contrast.views and tuple(view.to("meta") for view in contrast.views)
     return replace(contrast, **moved)
 
 

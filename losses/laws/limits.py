@@ -61,4 +61,5 @@ def pairing_of(contrast: Contrast) -> Pairing:
         contrast.positive_in_denominator,
         positives == 1 and contrast.padding is None,
         contrast.mean_over_negatives,
+        contrast.views is not None,
     )

@@ -8,6 +8,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from contrastbench.losses.base import Loss
 from contrastbench.losses.laws.assertions import Build, Remark, Wrong
 from contrastbench.losses.laws.causes import NO_NUMBERS
 from contrastbench.losses.laws.random_contrasts import PAIRINGS, alike, apart_by, random_views
@@ -33,6 +34,18 @@ def check_detached(build: Build, seed: int) -> None:
         if not value.requires_grad or not reaches(value, leaf):
             message = f"{name} get no gradient: it is detached, or a tensor becomes a number"
             raise Wrong(message, NO_NUMBERS, trace.cut() or formula_place(loss))
+    check_views_learn(build().requires_grad_(False), seed)
+
+
+def check_views_learn(loss: Loss, seed: int) -> None:
+    """Fail if no view gets a gradient from a loss of views."""
+    if loss.needs_views:
+        views = random_views(seed, 6, grad=True)
+        with Trace(loss) as trace:
+            value = loss(PAIRINGS["both_views"](views))
+        if not value.requires_grad or not any(reaches(value, view) for view in views[:2]):
+            message = "the views get no gradient: they are detached, or a tensor becomes a number"
+            raise Wrong(message, NO_NUMBERS, trace.cut() or formula_place(loss))
 
 
 def matters(field: str, build: Build, seed: int) -> bool:
@@ -44,7 +57,7 @@ def matters(field: str, build: Build, seed: int) -> bool:
 
 def reaches(value: Tensor, leaf: Tensor) -> bool:
     """Return whether the leaf gets a gradient that is not zero."""
-    (gradient,) = torch.autograd.grad(value, [leaf], allow_unused=True)
+    (gradient,) = torch.autograd.grad(value, [leaf], allow_unused=True, retain_graph=True)
     return gradient is not None and bool(gradient.any())
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -11,7 +12,7 @@ from contrastbench.losses.contrast import Contrast
 
 Pairing = Callable[[Sequence[Tensor]], Contrast]
 
-PAIRINGS: dict[str, Pairing] = {
+SCORED: dict[str, Pairing] = {
     "both_views": lambda views: both_views(views[0], views[1]),
     "both_views with positives": lambda views: both_views(views[0], views[1], positives=views[2:]),
     "other_view": lambda views: other_view(views[0], views[1]),
@@ -20,6 +21,14 @@ PAIRINGS: dict[str, Pairing] = {
     "query_key": lambda views: query_key(views[:2], views[2]),
     "same_class": lambda views: same_class(views[0], views[1], classes(len(views[0]))),
 }
+
+
+def with_views(pairing: Pairing) -> Pairing:
+    """Let a pairing carry two whole views always: losses of views meet the same batches."""
+    return lambda views: replace(pairing(views), views=(views[0], views[1]))
+
+
+PAIRINGS = {name: with_views(pairing) for name, pairing in SCORED.items()}
 
 
 def random_views(

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from contrastbench.losses.base import Loss, summands
-from contrastbench.losses.own import source_files
+from contrastbench.losses.own import kinds, source_files
 
 HERE = os.path.dirname(__file__)  # noqa: PTH120
 
@@ -110,10 +110,9 @@ def tensors(value: Any) -> Iterator[Tensor]:
 
 def folders(loss: Loss) -> set[str]:
     """Return the folders of the user's own classes; ours where there are none."""
-    kinds = [kind for _, term in summands(loss) for kind in type(term).__mro__]
-    kinds = [kind for kind in kinds if not kind.__module__.startswith(("torch.", "builtins"))]
-    own = [kind for kind in kinds if not kind.__module__.startswith("contrastbench.")]
-    files = {file for kind in own or kinds for file in source_files(kind)}
+    found = [k for k in kinds(loss) if not k.__module__.startswith(("torch.", "builtins"))]
+    own = [kind for kind in found if not kind.__module__.startswith("contrastbench.")]
+    files = {file for kind in own or found for file in source_files(kind)}
     return {os.path.dirname(file) for file in files}  # noqa: PTH120 - many frames, so fast
 
 
@@ -161,8 +160,8 @@ def formula_place(loss: Loss) -> Place | None:
     """Return the line at which the user's own formula begins."""
     own = folders(loss)
     for _, term in summands(loss):
-        for name in ("terms", "combine", "forward"):
-            code = getattr(getattr(type(term), name, None), "__code__", None)
+        for name in ("terms", "combine", "of_views", "forward"):
+            code = getattr(getattr(kinds(term)[0], name, None), "__code__", None)
             if code and os.path.dirname(code.co_filename) in own:  # noqa: PTH120
                 return Place(code.co_filename, code.co_firstlineno)
     return None

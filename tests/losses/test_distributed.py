@@ -8,7 +8,7 @@ import torch.distributed as dist
 
 from contrastbench.losses.distributed import ProcessLost, average, gather, process_lost, sharing
 from processes import in_processes
-from shared_losses import gradients
+from shared_losses import LIGHTLY, gradients
 
 
 @pytest.mark.parametrize("world", [2, 4])
@@ -22,6 +22,17 @@ def test_every_loss_in_every_pairing(world: int, tmp_path: Path) -> None:
                 if not torch.allclose(a, b, rtol=1e-12, atol=1e-12):
                     wrong.append((*case, (a - b).abs().max().item()))
     assert wrong == []
+
+
+@pytest.mark.filterwarnings("ignore")  # lightly's own
+def test_losses_of_lightly_in_two_processes(tmp_path: Path) -> None:
+    pytest.importorskip("lightly.loss", reason='pip install "[perf]"')
+    whole = gradients(LIGHTLY)
+    for found in in_processes(2, gradients, tmp_path / "work", LIGHTLY):
+        for case, expected in whole.items():
+            assert expected[1].abs().max() > 1e-3
+            for a, b in zip(found[case], expected, strict=True):
+                torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
 
 
 def test_alone_nothing_changes() -> None:

@@ -1,0 +1,178 @@
+"""Losses of installed packages, and own losses of two whole views."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import packaged_losses
+from contrastbench.losses import (
+    Contrast,
+    LossSpec,
+    UserError,
+    ViewLoss,
+    both_views,
+    get_loss,
+    other_view,
+    query_key,
+    same_class,
+    whole_row,
+)
+from contrastbench.losses import packaged as ours
+from contrastbench.losses.contrast import permuted
+from contrastbench.losses.laws import LAWS, check_loss
+
+Z1, Z2 = torch.randn(2, 6, 4, generator=torch.Generator().manual_seed(0))
+VICREG = "packaged_losses:Vicreg"
+
+
+@pytest.mark.parametrize("pairing", [both_views, other_view, whole_row, query_key])
+def test_a_class_sees_the_raw_views_of_each_pairing(pairing) -> None:
+    loss = get_loss(VICREG, weight=3)
+    assert torch.equal(loss(pairing(Z1, Z2)), packaged_losses.Vicreg(3)(Z1, Z2))
+    assert (loss.name, loss.params) == (
+        VICREG,
+        {"weight": 3, "gather_distributed": False, "eps": 1e-4},
+    )
+
+
+def test_a_function_and_a_sum() -> None:
+    contrast = both_views(Z1, Z2)
+    expected = packaged_losses.distance(Z1, Z2, power=3)
+    assert torch.equal(get_loss("packaged_losses:distance", power=3)(contrast), expected)
+    whole = get_loss("infonce + 0.5*packaged_losses:distance", temperature=0.2, power=3)
+    alone = get_loss("infonce", temperature=0.2)(contrast)
+    torch.testing.assert_close(whole(contrast), alone + 0.5 * expected)
+    assert whole.params["packaged_losses:distance.power"] == 3
+    assert get_loss(whole.name, **whole.params)(contrast) == whole(contrast)
+
+
+@pytest.mark.parametrize(
+    "contrast",
+    [
+        both_views(Z1, Z2, positives=[Z1]),
+        both_views(Z1, Z2, labels=torch.arange(6) // 2),
+        same_class(Z1, Z2, torch.arange(6) // 2),
+        query_key([Z1, Z1], Z2),
+    ],
+    ids=["positives", "labels", "same_class", "crops"],
+)
+def test_a_pairing_of_more_or_less_than_two_views_is_refused(contrast: Contrast) -> None:
+    with pytest.raises(UserError, match=f"{VICREG} takes two whole views of each sample, which"):
+        get_loss(VICREG)(contrast)
+
+
+def test_permuted_positives_are_permuted_views() -> None:
+    moved = permuted(both_views(Z1, Z2)).views
+    assert moved is not None
+    assert torch.equal(moved[0], Z1)
+    assert torch.equal(moved[1], Z2.roll(2, 0))
+
+
+def test_half_precision_is_widened_and_autocast_is_off() -> None:
+    contrast = both_views(Z1.bfloat16(), Z2.bfloat16())
+    expected = packaged_losses.Ntxent()(Z1.bfloat16().float(), Z2.bfloat16().float())
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(get_loss("packaged_losses:Ntxent")(contrast), expected)
+
+
+MISTAKES = {
+    "packaged_losses:Vicrg": "unknown name in packaged_losses 'Vicrg': did you mean 'Vicreg'",
+    "no_such_thing.loss:Mine": "needs the package no_such_thing, which is not installed: pip inst",
+    "torhc.nn:MSELoss": "needs the package torhc, which is not installed: did you mean torch?",
+    "torch.nnn:MSELoss": "unknown module of torch 'nnn': did you mean 'nn'",
+    "packaged_losses:NUMBER": "packaged_losses:NUMBER is a int: give a class or a function of two",
+    "packaged_losses:Labels": r"takes \(embeddings.*, not two views: write a class of contrastben",
+    "packaged_losses:Stacked": r"takes \(\*, local_proj.*, not two views: write a class of contra",
+    "os:getcwd": r"os:getcwd takes \(\), not two views",
+}
+
+
+@pytest.mark.parametrize(("name", "message"), MISTAKES.items(), ids=list(MISTAKES))
+def test_a_name_that_is_no_loss(name: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        get_loss(name)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"wieght": 2}, f"unknown parameter of {VICREG} 'wieght': did you mean 'weight'"),
+        ({"weight": "much"}, "weight must be a finite number, got 'much'"),
+        ({"weight": True}, "weight must be a finite number, got True"),
+        ({"gather_distributed": True}, "gather_distributed must be False: a loss gets the views"),
+        ({"gather_distributed": 0}, "gather_distributed must be a bool, got 0"),
+    ],
+)
+def test_a_wrong_parameter(params: dict, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        get_loss(VICREG, **params)
+
+
+def test_a_file_beside_is_not_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_own.py").write_text("")
+    with pytest.raises(UserError, match="no package my_own: did you mean my_own.py:Mine?"):
+        get_loss("my_own:Mine")
+
+
+def test_the_code_is_the_file_and_the_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = LossSpec(VICREG).code
+    assert len(alone) == 64
+    assert LossSpec("packaged_losses:Ntxent").code != alone
+    monkeypatch.setattr(ours, "packages_distributions", lambda: {"packaged_losses": ["theirs"]})
+    monkeypatch.setattr(ours, "version", lambda name: {"theirs": "1.0"}[name])
+    first = LossSpec(VICREG).code
+    monkeypatch.setattr(ours, "version", lambda name: {"theirs": "1.1"}[name])
+    assert len({alone, first, LossSpec(VICREG).code}) == 3
+    assert LossSpec(f"infonce + {VICREG}").code not in ("", alone)
+    monkeypatch.undo()
+    assert LossSpec("torch.nn:MSELoss").code  # torch's files are not read, its release counts
+
+
+def test_the_battery_skips_laws_of_scores() -> None:
+    results = check_loss(VICREG, seeds=range(1))
+    assert [r.name for r in results] == [law.name for law in LAWS]
+    assert all(r.passed for r in results), [r for r in results if not r.passed]
+    skipped = {r.name: r.detail for r in results if r.word == "skipped"}
+    assert skipped["negatives"] == "it takes whole views, and this law is about scores"
+    assert not {"runs", "gradient", "randomness", "scalar", "permutation"} & skipped.keys()
+    assert not {"batch size", "detached", "device", "in place"} & skipped.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "law", "line"),
+    [
+        ("Detached", "detached", "return mse_loss(z1.detach(), z2.detach())"),
+        ("InPlace", "in place", "z1 += 1"),
+        ("OnHost", "device", "return mse_loss(z1 * torch.ones"),
+        ("Draws", "randomness", ""),
+        ("Single", "scalar", ""),
+        ("Ordered", "permutation", ""),
+    ],
+)
+def test_a_law_of_views_finds_its_mistake(name: str, law: str, line: str) -> None:
+    last = check_loss(f"packaged_losses:{name}", seeds=range(1))[-1]
+    assert (last.name, last.passed) == (law, False), last
+    assert line in last.place
+
+
+class Mine(ViewLoss):
+    def of_views(self, z1: torch.Tensor, z2: torch.Tensor) -> torch.Tensor:
+        return (z1 - z2).square().sum(dim=1).mean()
+
+
+def test_an_own_loss_of_views() -> None:
+    expected = (Z1 - Z2).square().sum(dim=1).mean()
+    assert torch.equal(Mine()(other_view(Z1, Z2)), expected)
+    assert torch.equal((2 * Mine())(other_view(Z1, Z2)), 2 * expected)
+
+
+@pytest.mark.filterwarnings("ignore")  # lightly's own
+@pytest.mark.parametrize("name", ["VICRegLoss", "BarlowTwinsLoss"])
+def test_losses_of_lightly_pass_the_battery(name: str) -> None:
+    losses = pytest.importorskip("lightly.loss", reason='pip install "[perf]"')
+    loss = get_loss(f"lightly.loss:{name}")
+    assert torch.equal(loss(both_views(Z1, Z2)), getattr(losses, name)()(Z1, Z2))
+    failed = [r for r in check_loss(f"lightly.loss:{name}", seeds=range(1)) if not r.passed]
+    assert failed == []
