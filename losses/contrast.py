@@ -146,13 +146,13 @@ def both_views(
     z1, ids = (z1, rows(z1)) if labels is None else labelled(z1, labels)
     keys = unit(torch.cat([widen(z1), widen(z2)]))
     if positives:
-        views = unit(torch.stack([widen(z) for z in positives], dim=1))  # (N, P, D)
-        positive = views.repeat(2, 1, 1)
+        more = unit(torch.stack([widen(z) for z in positives], dim=1))  # (N, P, D)
+        positive = more.repeat(2, 1, 1)
     else:
         positive = keys.roll(len(z1), 0).unsqueeze(1)
     ids, negatives = ids.repeat(2), None if labels is not None else len(keys) - 2
-    views = None if positives or labels is not None else (z1, z2)
-    return Contrast(keys, positive, keys, ids, ids, negatives=negatives, views=views)
+    whole = None if positives or labels is not None else (z1, z2)
+    return Contrast(keys, positive, keys, ids, ids, negatives=negatives, views=whole)
 
 
 def same_class(z1: Tensor, z2: Tensor | None, labels: Tensor) -> Contrast:

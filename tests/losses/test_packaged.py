@@ -112,7 +112,7 @@ def test_a_wrong_parameter(params: dict, message: str) -> None:
 def test_a_file_beside_is_not_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my_own.py").write_text("")
-    with pytest.raises(UserError, match="no package my_own: did you mean my_own.py:Mine?"):
+    with pytest.raises(UserError, match=r"no package my_own: did you mean my_own\.py:Mine\?"):
         get_loss("my_own:Mine")
 
 
