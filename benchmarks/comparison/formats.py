@@ -1,8 +1,6 @@
 """A comparison as text: Markdown for people, LaTeX for papers, CSV for programs."""
 
-import csv
-import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +26,7 @@ from contrastbench.benchmarks.comparison.markdown import (
     markdown,
     ranked,
 )
-from contrastbench.benchmarks.comparison.numbers import p_text, rounded, signed
+from contrastbench.benchmarks.comparison.numbers import p_text, signed
 from contrastbench.benchmarks.comparison.sight import sight_text, sights
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.records import files
@@ -203,38 +201,39 @@ def latex_cells(one: Comparison, decimals: int) -> Iterator[str]:
 
 def comma_separated(table: Table, base: str, comparisons: list[Comparison]) -> str:
     """Format comparisons as CSV, one line each."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(as_dict(table, base, comparisons[0])), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(as_dict(table, base, comparison) for comparison in comparisons)
-    return out.getvalue()
+    return files.comma_separated(rows(table, base, comparisons), "{:.6g}")
+
+
+def rows(table: Table, base: str, comparisons: Iterable[Comparison]) -> list[dict[str, Any]]:
+    """Return the values of each comparison by name, for CSV and data frames."""
+    return [as_dict(table, base, one) for one in comparisons]
 
 
 def as_dict(table: Table, base: str, comparison: Comparison) -> dict[str, Any]:
-    """Flatten one comparison into a row of the CSV."""
+    """Return the values of one comparison; None where there is none."""
     return {
-        "table": files.no_formula(table.name),
-        "method": files.no_formula(comparison.row),
-        "against": files.no_formula(base),
-        "column": files.no_formula(comparison.column),
+        "table": table.name,
+        "method": comparison.row,
+        "against": base,
+        "column": comparison.column,
         "domain": comparison.domain,
-        "same_as": files.no_formula(comparison.same_as),
+        "same_as": comparison.same_as,
         "seeds": " ".join(map(str, comparison.seeds)),
         "unpaired": comparison.unpaired,
-        "baseline_mean": rounded(comparison.baseline),
-        "method_mean": rounded(comparison.ours),
-        "difference": rounded(comparison.difference),
-        "difference_std": rounded(comparison.std),
-        "won": "" if comparison.difference is None else comparison.won,
-        "effect": rounded(comparison.effect),
-        "difference_half_width": rounded(comparison.half_width),
-        "detectable": rounded(comparison.detectable),
-        "seeds_needed": comparison.seeds_needed or "",
-        "p_wilcoxon": rounded(comparison.wilcoxon.p),
-        "p_t": rounded(comparison.t.p),
+        "baseline_mean": comparison.baseline,
+        "method_mean": comparison.ours,
+        "difference": comparison.difference,
+        "difference_std": comparison.std,
+        "won": None if comparison.difference is None else comparison.won,
+        "effect": comparison.effect,
+        "difference_half_width": comparison.half_width,
+        "detectable": comparison.detectable,
+        "seeds_needed": comparison.seeds_needed or None,
+        "p_wilcoxon": comparison.wilcoxon.p,
+        "p_t": comparison.t.p,
         "t_n": comparison.n,
-        "t_ratio": rounded(comparison.ratio),
-        "p_holm": rounded(comparison.holm),
+        "t_ratio": comparison.ratio,
+        "p_holm": comparison.holm,
         "control": comparison.control,
         "verdict": comparison.verdict,
         "why": comparison.why,

@@ -1,10 +1,9 @@
 """A table as text: Markdown for people, CSV for programs, LaTeX for papers."""
 
-import csv
-import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.tables import catalogue, latex, selections
@@ -12,7 +11,6 @@ from contrastbench.benchmarks.tables.apart import SHORT
 from contrastbench.benchmarks.tables.back import back_text
 from contrastbench.benchmarks.tables.entries import (
     Entry,
-    Value,
     best_by_column,
     entries,
     is_best,
@@ -94,47 +92,40 @@ def italic(entry: Entry, text: str) -> str:
     return text if entry.run or not entry.paper else f"*{text}*"
 
 
-FIELDS = (
-    "table selection method column loss quoted paper_mean paper_std paper_seeds "
-    "ours_mean ours_std ours_seeds difference data failure "
-    "ours_trimmed came_back came_back_trimmed"
-)
-
-
 def comma_separated(table: Table, lines: list[list[Entry]]) -> str:
     """A table for programs: one line for each place."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(FIELDS.split())
-    for entry in (entry for line in lines for entry in line):
-        nothing = Value(float("nan"))
-        paper, mine = entry.paper or nothing, entry.ours or nothing
-        seeds = entry.seeds if entry.paper else None
-        numbers = [paper.mean, paper.std, seeds, mine.mean, mine.std, mine.n, entry.difference]
-        cells = [
-            "" if v is None or v != v else v if isinstance(v, int) else f"{v:.4f}" for v in numbers
-        ]
-        quoted = "no" if entry.run else "yes"
-        kind = table.selection.partition(":")[0]
-        texts = (table.name, kind, entry.row.name, entry.column, entry.row.loss or "", quoted)
-        writer.writerow(
-            [
-                *map(files.no_formula, texts),
-                *cells,
-                entry.data[:SHORT],
-                entry.failure,
-                *back_cells(entry),
-            ]
-        )
-    return out.getvalue()
+    return files.comma_separated(rows(table, lines), "{:.4f}")
 
 
-def back_cells(entry: Entry) -> list[str]:
-    """Return our trimmed mean, and whether the published value came back by either rule."""
-    ours, back = entry.ours and entry.ours.trimmed, entry.back
-    verdicts = [back.by_mean, back.by_trimmed] if back else [None, None]
-    words = {True: "yes", False: "no", None: ""}
-    return [f"{ours.value:.4f}" if ours else "", *(words[verdict] for verdict in verdicts)]
+def rows(table: Table, lines: Iterable[Iterable[Entry]]) -> list[dict[str, Any]]:
+    """Return the values of each place by name, for CSV and data frames."""
+    return [as_dict(table, entry) for line in lines for entry in line]
+
+
+def as_dict(table: Table, entry: Entry) -> dict[str, Any]:
+    """Return the values of one place; None where there is none."""
+    paper, mine, back = entry.paper, entry.ours, entry.back
+    words = {True: "yes", False: "no"}
+    return {
+        "table": table.name,
+        "selection": table.selection.partition(":")[0],
+        "method": entry.row.name,
+        "column": entry.column,
+        "loss": entry.row.loss or "",
+        "quoted": words[not entry.run],
+        "paper_mean": paper and paper.mean,
+        "paper_std": paper and paper.std,
+        "paper_seeds": paper and entry.seeds,
+        "ours_mean": mine and mine.mean,
+        "ours_std": mine and mine.std,
+        "ours_seeds": mine and mine.n,
+        "difference": entry.difference,
+        "data": entry.data[:SHORT],
+        "failure": entry.failure,
+        "ours_trimmed": mine.trimmed.value if mine and mine.trimmed else None,
+        "came_back": words[back.by_mean] if back else "",
+        "came_back_trimmed": words[back.by_trimmed] if back else "",
+    }
 
 
 def for_papers(table: Table, lines: list[list[Entry]]) -> str:

@@ -50,7 +50,7 @@ def test_a_search_without_parameters_of_its_own_is_the_simpler_losss_search(load
     table = load(DOMAINS + "losses: [decoupled, infonce, npair, debiased, cpc]\ntune: {}\n")
     assert marked(table) == {
         "decoupled": {"label-pairs": "infonce", "graded": "infonce"},
-        "npair": {"digits-table": "infonce"},
+        "npair": {"hidden-clusters": "infonce"},
     }
     given = load(
         DOMAINS
@@ -142,4 +142,4 @@ def test_a_search_that_ends_at_the_baseline_differs_by_nothing(load, tmp_path: P
     assert found["debiased"].holm is None
     assert found["npair"].why == "the same as infonce by algebra"
     assert found["decoupled"].difference < -4
-    assert "npair on digits-table: the same as infonce here, by algebra" in resolved.choices
+    assert "npair on hidden-clusters: the same as infonce here, by algebra" in resolved.choices
