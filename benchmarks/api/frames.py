@@ -10,10 +10,10 @@ from contrastbench.benchmarks.records import reading
 from contrastbench.benchmarks.records.moment import one_moment
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables import formats as tables
-from contrastbench.benchmarks.tables import selections
 from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.load import load
-from contrastbench.benchmarks.tables.table import Table, Tune
+from contrastbench.benchmarks.tables.resolved import Resolved, resolve
+from contrastbench.benchmarks.tables.table import Tune
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
@@ -94,7 +94,7 @@ def table(
     """
     with one_moment():
         chosen = resolved(name, losses, selection, Path(results))
-        return as_frame(tables.rows(chosen, entries(chosen, Path(results))))
+        return as_frame(tables.rows(chosen, entries(chosen)))
 
 
 def compare(
@@ -126,16 +126,16 @@ def compare(
     """
     with one_moment():
         chosen = resolved(name, losses, selection, Path(results))
-        asked = chosen, Path(results), baseline, test, alpha
+        asked = chosen, baseline, test, alpha
         frame = as_frame(comparisons.rows(chosen, *comparisons.against(*asked)))
         frame.attrs["answer"] = comparisons.words(*asked)
         return frame
 
 
-def resolved(name: str, losses: Sequence[str], selection: str | None, results: Path) -> Table:
+def resolved(name: str, losses: Sequence[str], selection: str | None, results: Path) -> Resolved:
     """Return a table with the parameters that its selection chooses from records."""
     joined = load(str(name), losses=[LossSpec(loss) for loss in losses])
-    return selections.resolve(joined, selection, results)
+    return resolve(joined, selection, results)
 
 
 def as_frame(rows: Sequence[Mapping[str, Any]]) -> "DataFrame":

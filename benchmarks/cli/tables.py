@@ -39,8 +39,9 @@ def table(
 
     Example: bench table adnce-table5 --format latex
     """
-    from contrastbench.benchmarks.tables import formats, selections
+    from contrastbench.benchmarks.tables import formats
     from contrastbench.benchmarks.tables.load import load
+    from contrastbench.benchmarks.tables.resolved import resolve
 
     if all_ and (name or loss or selection or format_ != "md"):
         given = name or "--selection, --format and --loss"
@@ -52,8 +53,7 @@ def table(
         raise UserError("name a table (bench list tables) or give --all")
     else:
         joined = load(name, losses=parse_losses(loss or [], {}))
-        chosen = selections.resolve(joined, selection, results)
-        show(formats.render(chosen, results, format_))
+        show(formats.render(resolve(joined, selection, results), format_))
         if smoke := smoke_tests(joined, results):
             tell(f"{smoke} records of --tiny are left out: a smoke test fills no table")
 
@@ -77,11 +77,11 @@ def audit(
 
     Example: bench audit adnce-table5
     """
-    from contrastbench.benchmarks.tables import audit, selections
+    from contrastbench.benchmarks.tables import audit
     from contrastbench.benchmarks.tables.load import load
+    from contrastbench.benchmarks.tables.resolved import resolve
 
-    chosen = selections.resolve(load(name), selection, results)
-    show(audit.report(chosen, results))
+    show(audit.report(resolve(load(name), selection, results)))
 
 
 @one_moment()
@@ -115,12 +115,12 @@ def compare(
     Example: bench compare adnce-table5 --baseline ADNCE
     """
     from contrastbench.benchmarks.comparison import formats, screen
-    from contrastbench.benchmarks.tables import selections
     from contrastbench.benchmarks.tables.load import load
+    from contrastbench.benchmarks.tables.resolved import resolve
 
     joined = load(name, losses=parse_losses(loss or [], {}))
-    chosen = selections.resolve(joined, selection, results)
-    show(formats.render(chosen, results, format_, baseline, test, alpha, all_, screen.width()))
+    chosen = resolve(joined, selection, results)
+    show(formats.render(chosen, format_, baseline, test, alpha, all_, screen.width()))
     for line in remarks_on(joined):
         tell(line)
 
