@@ -376,7 +376,8 @@ def unstated(name: str) -> Iterator[str]:
                 kind = kinds[finding.what]
                 yield (
                     f"{place.line.name}, {place.cell.column}: {finding.what} (ours "
-                    f"{finding.ours}) is not compared: state it in benchmarks/tables/{name}.yaml, or in the file of "
+                    f"{finding.ours}) is not compared: state it in benchmarks/tables/{name}.yaml, "
+                    "or in the file of "
                     f"protocols/ that it uses, such as\n  - {{from: paper (B.3), {kind}: "
                     f"{{{finding.what}: {finding.ours}}}}}   or   "
                     f"- {{from: open, {kind}: {{{finding.what}: why ours}}}}"

@@ -598,8 +598,8 @@ def test_a_wrong_file_is_named_with_the_line(tmp_path: Path, text: str, what: st
     assert "\n" not in str(error.value)
 
 
-OF_TABLES = ("name", "tiny", "sweep", "grid", "joined", "selection", "choices", "copies")
-OF_ROWS = ("settings", "printed", "undecided", "nested", "best_of", "repeats", "data")
+OF_TABLES = ("name", "tiny", "sweep", "grid", "joined")
+OF_ROWS = ("settings", "printed", "recipe_by_column", "same_as", "control")
 
 
 @pytest.mark.parametrize(
