@@ -1,7 +1,6 @@
 """Return records, tables and comparisons as data frames of pandas, without importing torch."""
 
-import io
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -11,9 +10,10 @@ from contrastbench.benchmarks.records import reading
 from contrastbench.benchmarks.records.moment import one_moment
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables import formats as tables
-from contrastbench.benchmarks.tables import selections
+from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.load import load
-from contrastbench.benchmarks.tables.table import Table, Tune
+from contrastbench.benchmarks.tables.resolved import Resolved, resolve
+from contrastbench.benchmarks.tables.table import Tune
 from contrastbench.losses.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
@@ -72,12 +72,6 @@ def as_row(record: Record) -> dict[str, Any]:
     return {**own, **made, **flat}
 
 
-TEXTS = (  # columns of tables and comparisons
-    *("table", "selection", "method", "against", "column", "domain", "loss", "quoted", "data"),
-    *("seeds", "came_back", "came_back_trimmed", "same_as", "verdict", "why", "failure"),
-)
-
-
 def table(
     name: str,
     *,
@@ -100,7 +94,7 @@ def table(
     """
     with one_moment():
         chosen = resolved(name, losses, selection, Path(results))
-        return as_frame(tables.render(chosen, Path(results), "csv"))
+        return as_frame(tables.rows(chosen, entries(chosen)))
 
 
 def compare(
@@ -132,25 +126,24 @@ def compare(
     """
     with one_moment():
         chosen = resolved(name, losses, selection, Path(results))
-        asked = chosen, Path(results), baseline, test, alpha
-        frame = as_frame(comparisons.render(chosen, Path(results), "csv", baseline, test, alpha))
+        asked = chosen, baseline, test, alpha
+        frame = as_frame(comparisons.rows(chosen, *comparisons.against(*asked)))
         frame.attrs["answer"] = comparisons.words(*asked)
         return frame
 
 
-def resolved(name: str, losses: Sequence[str], selection: str | None, results: Path) -> Table:
+def resolved(name: str, losses: Sequence[str], selection: str | None, results: Path) -> Resolved:
     """Return a table with the parameters that its selection chooses from records."""
     joined = load(str(name), losses=[LossSpec(loss) for loss in losses])
-    return selections.resolve(joined, selection, results)
+    return resolve(joined, selection, results)
 
 
-def as_frame(text: str) -> "DataFrame":
-    """A frame of comma-separated text."""
-    texts = dict.fromkeys(TEXTS, str)  # some look like numbers, and a row may be named NA
-    missing = {name: [""] for name in text.partition("\n")[0].split(",") if name not in TEXTS}
-    return with_pandas().read_csv(
-        io.StringIO(text), dtype=texts, keep_default_na=False, na_values=missing
-    )
+def as_frame(rows: Sequence[Mapping[str, Any]]) -> "DataFrame":
+    """Return rows as a frame; a number that is not there is NaN."""
+    pandas = with_pandas()
+    frame = pandas.DataFrame(rows)
+    texts = {name for row in rows for name, value in row.items() if isinstance(value, str)}
+    return frame.apply(lambda column: column if column.name in texts else pandas.to_numeric(column))
 
 
 def with_pandas() -> ModuleType:

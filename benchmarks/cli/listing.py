@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.load import load
 from contrastbench.benchmarks.tables.places import places
+from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.domains import registry
 from contrastbench.domains.declaration import Declaration, Source
 from contrastbench.domains.download import whereabouts
@@ -135,8 +136,8 @@ def tables(results: Path) -> Iterator[str]:
     for name in catalogue.names():
         table = load(name)
         values = sum(column in table.columns for row in table.rows for column in row.paper)
-        runnable = list(places(table))
-        found = [table.records(one.row, one.column, results).values() for one in runnable]
+        runnable = list(places(resolve(table, None, results))) if values else []
+        found = [place.cell.records.values() for place in runnable]
         spent = {(r["key"], r["seed"]): r.get("seconds", 0) for some in found for r in some}
         took = f" in {sum(spent.values()) / 3600:.1f} h" if spent else ""
         done = f"{sum(map(bool, found)):2} done{took}"

@@ -39,8 +39,9 @@ def table(
 
     Example: bench table adnce-table5 --format latex
     """
-    from contrastbench.benchmarks.tables import formats, selections
+    from contrastbench.benchmarks.tables import formats
     from contrastbench.benchmarks.tables.load import load
+    from contrastbench.benchmarks.tables.resolved import resolve
 
     if all_ and (name or loss or selection or format_ != "md"):
         given = name or "--selection, --format and --loss"
@@ -52,8 +53,7 @@ def table(
         raise UserError("name a table (bench list tables) or give --all")
     else:
         joined = load(name, losses=parse_losses(loss or [], {}))
-        chosen = selections.resolve(joined, selection, results)
-        show(formats.render(chosen, results, format_))
+        show(formats.render(resolve(joined, selection, results), format_))
         tell_of_smoke_tests(joined, results)
 
 
@@ -82,11 +82,11 @@ def audit(
 
     Example: bench audit adnce-table5
     """
-    from contrastbench.benchmarks.tables import audit, selections
+    from contrastbench.benchmarks.tables import audit
     from contrastbench.benchmarks.tables.load import load
+    from contrastbench.benchmarks.tables.resolved import resolve
 
-    chosen = selections.resolve(load(name), selection, results)
-    show(audit.report(chosen, results))
+    show(audit.report(resolve(load(name), selection, results)))
 
 
 @one_moment()
@@ -120,13 +120,13 @@ def compare(
     Example: bench compare adnce-table5 --baseline ADNCE
     """
     from contrastbench.benchmarks.comparison import formats, screen
-    from contrastbench.benchmarks.tables import selections
     from contrastbench.benchmarks.tables.load import load
+    from contrastbench.benchmarks.tables.resolved import resolve
 
     joined = load(name, losses=parse_losses(loss or [], {}))
     tell_of_smoke_tests(joined, results)  # first, since without other records the rest is an error
-    chosen = selections.resolve(joined, selection, results)
-    show(formats.render(chosen, results, format_, baseline, test, alpha, all_, screen.width()))
+    chosen = resolve(joined, selection, results)
+    show(formats.render(chosen, format_, baseline, test, alpha, all_, screen.width()))
     for line in remarks_on(joined):
         tell(line)
 

@@ -16,6 +16,7 @@ from contrastbench.benchmarks.comparison.numbers import signed
 from contrastbench.benchmarks.tables.controls import baseline
 from contrastbench.benchmarks.tables.entries import shown_value
 from contrastbench.benchmarks.tables.formats import cell
+from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.losses.errors import UserError
 
@@ -112,16 +113,18 @@ def candidates(table: Table, seeds: Sequence[int], results: Path) -> Iterator[Ca
     """
     if len(seeds) < 2:
         raise UserError(f"{len(seeds)} seed has no standard deviation: give two or more")
-    rows = rows_of(table)
+    rows = {row.name: name for name, row in rows_of(table).items()}
+    resolved = resolve(table, None, results)
+    lines = {rows[line.name]: line for line in resolved.lines if line.name in rows}
     for column in table.columns:
         scores = {
             name: {
-                seed: shown_value(table, column, record)
-                for seed, record in table.records(row, column, results).items()
+                seed: shown_value(resolved, column, record)
+                for seed, record in lines[name].cells[column].records.items()
                 if seed in seeds
             }
-            for name, row in rows.items()
-            if table.runnable(row, column)
+            for name in ROWS
+            if name in lines and column in lines[name].cells
         }
         yield Candidate(column, seeds, scores)
 

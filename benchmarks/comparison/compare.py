@@ -6,9 +6,7 @@ Paired tests over shared seeds and folds, wins and losses.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import fmean
-from typing import NamedTuple
 
 from contrastbench.benchmarks.comparison.signed_rank import DIGITS
 from contrastbench.benchmarks.comparison.statistics import (
@@ -27,7 +25,7 @@ from contrastbench.benchmarks.records.experiment import ByData, Experiment
 from contrastbench.benchmarks.records.scored import folds_of, scored, scored_data
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.entries import shown_value
-from contrastbench.benchmarks.tables.table import Row, Table
+from contrastbench.benchmarks.tables.resolved import Cell, Line, Resolved
 from contrastbench.losses.errors import UserError, unknown
 
 TESTS = ("t", "wilcoxon")
@@ -36,17 +34,6 @@ UNTESTED = PValue(None)
 SAME = 10.0**-DIGITS  # points: what quotients of equal counts may differ by
 SAME_RUNS = "the same runs"
 NO_BASE = "the baseline"  # before how that failed
-
-
-class Runs(NamedTuple):
-    """The runs of one place: its ok records by data and seed, and its failures."""
-
-    work: list[Experiment]
-    ok: ByData
-    failure: str
-    row: str  # its name
-    original: str  # name of the row whose cells these are: another one's where both are one loss
-    searched: bool  # in stages, which may end at the baseline itself
 
 
 @dataclass(frozen=True)
@@ -113,8 +100,7 @@ class Comparison:
 
 
 def compare(
-    table: Table,
-    results: Path,
+    resolved: Resolved,
     baseline: str | None = None,
     test: str | None = None,
     alpha: float = ALPHA,
@@ -132,17 +118,12 @@ def compare(
         raise UserError(
             f"alpha is {alpha:g}: give a number from {SMALLEST_ALPHA} to below 1, such as {ALPHA}"
         )
-    base = baseline_row(table, baseline)
-    columns = {
-        name: runs(table, base, name, results)
-        for name in table.columns
-        if table.runnable(base, name)
-    }
+    base, joined = baseline_row(resolved, baseline), resolved.table.joined
     comparisons = [
-        compare_cell(table, row, column, theirs, runs(table, row, column, results), alpha)
-        for row in sorted(table.rows, key=lambda row: row.name not in table.joined)
-        for column, theirs in columns.items()
-        if row is not base and table.runnable(row, column)
+        compare_cell(resolved, base, line, column, alpha)
+        for line in sorted(resolved.lines, key=lambda line: line.name not in joined)
+        for column in base.cells
+        if line is not base and column in line.cells
     ]
     comparisons = [one for one in comparisons if one.seeds or one.failure or one.why]
     contestants = [one for one in comparisons if not one.control]
@@ -156,82 +137,60 @@ def decided(family: list[Comparison], test: str | None, alpha: float) -> list[Co
     return decide([replace(one, level=level) for one in family], test or ON_SINGLE_SETS, alpha)
 
 
-def baseline_row(table: Table, name: str | None = None) -> Row:
+def baseline_row(resolved: Resolved, name: str | None = None) -> Line:
     """The row of that name.
 
     By default the first with InfoNCE, or else the first that is no control.
     """
-    rows = {
-        row.name: row
-        for row in table.rows
-        if any(table.runnable(row, column) for column in table.columns)
-    }
-    if not rows:
-        raise UserError(f"table {table.name} has only quoted rows: choose another table")
-    if name is not None and name not in rows:
-        raise unknown(f"row of {table.name} that can be run", name, rows)
+    lines = {line.name: line for line in resolved.lines if line.cells}
+    if not lines:
+        raise UserError(f"table {resolved.table.name} has only quoted rows: choose another table")
+    if name is not None and name not in lines:
+        raise unknown(f"row of {resolved.table.name} that can be run", name, lines)
     if name is not None:
-        return rows[name]
-    contestants = [row for row in rows.values() if not row.control] or list(rows.values())
-    return next((row for row in contestants if row.loss == "infonce"), contestants[0])
-
-
-def runs(table: Table, row: Row, column: str, results: Path) -> Runs:
-    """Return the runs of a place, with its failures."""
-    work, ok = table.experiments(row, column), table.by_data(row, column, results)
-    original = table.original(row, column).name
-    searched = bool(table.tune and table.tune.search == "staged")
-    return Runs(work, ok, table.failure(row, column, results), row.name, original, searched)
+        return lines[name]
+    contestants = [line for line in lines.values() if not line.control] or list(lines.values())
+    return next((line for line in contestants if line.row.loss == "infonce"), contestants[0])
 
 
 def compare_cell(
-    table: Table, row: Row, column: str, base: Runs, ours: Runs, alpha: float = ALPHA
+    resolved: Resolved, base: Line, line: Line, column: str, alpha: float = ALPHA
 ) -> Comparison:
     """One place of the table against the baseline's."""
-    theirs, mine = on_shared_data(base.ok, ours.ok)
+    their, ours = base.cells[column], line.cells[column]
+    theirs, mine = on_shared_data(their.ok, ours.ok)
     seeds = tuple(sorted(mine.keys() & theirs.keys()))
     unpaired = len(mine.keys() ^ theirs.keys())
-    about = row.name, column, ours.work[0].domain, ours.work[0].dataset
+    original = {one.name: one.cells[column].same_as or one.name for one in (base, line)}
+    same_loss = original[base.name] == original[line.name]
     comparison = Comparison(
-        *about,
+        *(line.name, column, ours.work.domain, ours.work.dataset),
         seeds,
         unpaired,
         failure=ours.failure,
-        control=row.control,
-        same_as=same_as(base, ours),
+        control=line.control,
+        same_as=base.name if same_loss else ours.same_as,
     )
     if not seeds:
-        return without_pairs(comparison, base, ours)
-    if is_same(base, ours):
-        return replace(comparison, why=f"the same as {base.row} by algebra")
-    same = same_runs(base.work, ours.work)
-    if same and not ours.searched:
+        return without_pairs(comparison, their, ours)
+    if same_loss:
+        return replace(comparison, why=f"the same as {base.name} by algebra")
+    same = same_runs(their.experiments, ours.experiments)
+    # a search in stages may end at the baseline itself: a difference of 0 by construction
+    if same and not resolved.table.is_staged:
         return replace(comparison, why=SAME_RUNS)
     pairs = [(theirs[seed], mine[seed]) for seed in seeds]
-    shown = [(shown_value(table, column, a), shown_value(table, column, b)) for a, b in pairs]
+    shown = [(shown_value(resolved, column, a), shown_value(resolved, column, b)) for a, b in pairs]
     comparison = with_means(comparison, shown)
-    if same:  # it was searched, and ended at the baseline: a difference of 0 by construction
+    if same:
         return replace(comparison, why=SAME_RUNS)
     if any(scored_data(a) != scored_data(b) for a, b in pairs):
         return replace(comparison, why="other data or starting weights")
-    metric = table.metric_of(column) or pairs[0][0]["main"]
+    metric = resolved.metric_of(column) or pairs[0][0]["main"]
     return with_tests(comparison, pairs, metric, alpha)
 
 
-def same_as(base: Runs, ours: Runs) -> str:
-    """Return the row whose loss this row's is by algebra: the baseline, or else the original."""
-    if is_same(base, ours):
-        return base.row
-    return ours.original if ours.original != ours.row else ""
-
-
-def is_same(base: Runs, ours: Runs) -> bool:
-    """Return whether two rows are one loss by algebra, so that one has the other's cells."""
-    shares = base.original != base.row or ours.original != ours.row
-    return shares and base.original == ours.original
-
-
-def without_pairs(comparison: Comparison, base: Runs, ours: Runs) -> Comparison:
+def without_pairs(comparison: Comparison, base: Cell, ours: Cell) -> Comparison:
     """Return the comparison of a place without shared seeds, which says why."""
     failed = ours.failure and not ours.ok
     if base.failure and not base.ok and (failed or ours.ok):

@@ -7,25 +7,28 @@ from contrastbench.benchmarks.comparison.effects import OverSets, over_sets
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.tables.controls import CONTROLS, Must
-from contrastbench.benchmarks.tables.table import Row, Table
+from contrastbench.benchmarks.tables.resolved import Line, Resolved
 
 
 def over_sets_of(
-    table: Table, comparisons: Sequence[Comparison], alpha: float = ALPHA, test: str | None = None
+    resolved: Resolved,
+    comparisons: Sequence[Comparison],
+    alpha: float = ALPHA,
+    test: str | None = None,
 ) -> OverSets:
     """Return the effects of a table's rows over data sets, controls apart."""
-    untrained = [row.name for row in table.rows if is_untrained(table, row)]
-    musts = {row.name: must(row) for row in table.rows if row.control or row.name in untrained}
+    lines = resolved.lines
+    untrained = [line.name for line in lines if is_untrained(line)]
+    musts = {line.name: must(line) for line in lines if line.control or line.name in untrained}
     judge = SET_TESTS[test or "wilcoxon"]
     return over_sets(comparisons, untrained, musts, alpha=alpha, test=judge)
 
 
-def must(row: Row) -> Must:
+def must(line: Line) -> Must:
     """Return how a control has to come out; a row without a training is one where it is listed."""
-    return CONTROLS[row.control or "untrained"].must
+    return CONTROLS[line.control or "untrained"].must
 
 
-def is_untrained(table: Table, row: Row) -> bool:
+def is_untrained(line: Line) -> bool:
     """Return whether the row has no training: the untrained encoder or the raw input."""
-    column = next((name for name in table.columns if table.runnable(row, name)), None)
-    return column is not None and not table.experiment(row, column).trained
+    return any(not cell.work.trained for cell in line.cells.values())

@@ -1,9 +1,6 @@
 """A comparison as text: Markdown for people, LaTeX for papers, CSV for programs."""
 
-import csv
-import io
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from contrastbench.benchmarks.comparison import screen
@@ -28,15 +25,15 @@ from contrastbench.benchmarks.comparison.markdown import (
     markdown,
     ranked,
 )
-from contrastbench.benchmarks.comparison.numbers import p_text, rounded, signed
+from contrastbench.benchmarks.comparison.numbers import p_text, signed
 from contrastbench.benchmarks.comparison.sight import sight_text, sights
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.tables import latex
+from contrastbench.benchmarks.tables.choices import NOTHING_TO_CHOOSE, as_given
 from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.formats import as_table, cell
-from contrastbench.benchmarks.tables.selections import NOTHING_TO_CHOOSE, as_given
-from contrastbench.benchmarks.tables.table import Table
+from contrastbench.benchmarks.tables.resolved import Resolved
 from contrastbench.losses.errors import UserError, unknown
 
 ALL = "bench compare with --all shows every test, power and ranks."
@@ -44,8 +41,7 @@ FORMATS = ("md", "csv", "latex")
 
 
 def render(
-    table: Table,
-    results: Path,
+    resolved: Resolved,
     format_: str,
     baseline: str | None = None,
     test: str | None = None,
@@ -63,13 +59,13 @@ def render(
     """
     if format_ not in FORMATS:
         raise unknown("format", format_, FORMATS)
-    base, comparisons = against(table, results, baseline, test, alpha)
+    base, comparisons = against(resolved, baseline, test, alpha)
     if format_ == "csv":
-        return comma_separated(table, base, comparisons)
+        return comma_separated(resolved, base, comparisons)
     if format_ == "latex":
-        return for_papers(table, base, comparisons, test, alpha)
-    over = over_sets_of(table, comparisons, alpha, test)
-    said = sentences(table, base, comparisons, over)
+        return for_papers(resolved, base, comparisons, test, alpha)
+    table, over = resolved.table, over_sets_of(resolved, comparisons, alpha, test)
+    said = sentences(resolved, base, comparisons, over)
     if width and not every_test:
         return on_screen(said, f"{table.name} against {base}", over, comparisons, width)
     lines = [
@@ -86,7 +82,7 @@ def render(
     single = test or ON_SINGLE_SETS
     tests = [*markdown(table, comparisons), "", legend(comparisons, single, alpha), ""]
     sight = [cell(sight_text(sights(comparisons))), ""]
-    rest = ranked(table, list(entries(table, results)), alpha)
+    rest = ranked(resolved, list(entries(resolved)), alpha)
     return "\n".join([*lines, *tests, *sight, *rest, ""])
 
 
@@ -111,77 +107,80 @@ def on_screen(
 
 
 def words(
-    table: Table,
-    results: Path,
+    resolved: Resolved,
     baseline: str | None = None,
     test: str | None = None,
     alpha: float = ALPHA,
 ) -> str:
     """Return the answer that comes before everything else."""
-    base, comparisons = against(table, results, baseline, test, alpha)
-    return sentences(table, base, comparisons, over_sets_of(table, comparisons, alpha, test))
+    base, comparisons = against(resolved, baseline, test, alpha)
+    return sentences(resolved, base, comparisons, over_sets_of(resolved, comparisons, alpha, test))
 
 
 def against(
-    table: Table, results: Path, baseline: str | None, test: str | None, alpha: float
+    resolved: Resolved, baseline: str | None, test: str | None, alpha: float
 ) -> tuple[str, list[Comparison]]:
     """Return the baseline's name and all comparisons with it, of which there is one at least."""
-    comparisons = compare(table, results, baseline, test, alpha)
-    base = baseline_row(table, baseline).name
+    comparisons = compare(resolved, baseline, test, alpha)
+    base = baseline_row(resolved, baseline).name
     if comparisons:
         return base, comparisons
     raise UserError(
-        f"{table.name}: no row has a seed in common with {base} under {results}: run more, "
+        f"{resolved.table.name}: no row has a seed in common with {base} under "
+        f"{resolved.results}: run more, "
         "bench merge --shipped (records that come with contrastbench), or --baseline"
     )
 
 
-def sentences(table: Table, base: str, comparisons: list[Comparison], over: OverSets) -> str:
+def sentences(resolved: Resolved, base: str, comparisons: list[Comparison], over: OverSets) -> str:
     """Return the settings that differ, and the answer."""
-    return " ".join([*settings(table, base), answer(base, comparisons, over, table.joined)])
+    return " ".join(
+        [*settings(resolved, base), answer(base, comparisons, over, resolved.table.joined)]
+    )
 
 
-def settings(table: Table, base: str) -> Iterator[str]:
+def settings(resolved: Resolved, base: str) -> Iterator[str]:
     """Say which rows were not tuned as others were, or that temperatures differ untuned."""
-    for row in table.rows:
-        if row.name in table.joined and as_given(table, row):
-            yield f"{row.name} is run {NOTHING_TO_CHOOSE}."
+    table = resolved.table
+    for line in resolved.lines:
+        if line.name in table.joined and as_given(resolved, line):
+            yield f"{line.name} is run {NOTHING_TO_CHOOSE}."
     if table.sweep and not table.tune:
-        found = temperatures(table)
+        found = temperatures(resolved)
         own = found.get(base)
         others = [f"{row} at {value}" for row, value in found.items() if value != own]
         if own and others:
             yield f"Untuned, at unequal temperatures: {base} at {own}, {some(others)}."
 
 
-def temperatures(table: Table) -> dict[str, str]:
+def temperatures(resolved: Resolved) -> dict[str, str]:
     """The temperature of each row that has one, the same in all columns or not."""
     found: dict[str, str] = {}
-    for row in (row for row in table.rows if not row.control):
+    for line in (line for line in resolved.lines if not line.control):
         values = {
             str(value)
-            for column in table.columns
-            if table.runnable(row, column)
-            for key, value in table.experiment(row, column).loss.complete.params.items()
+            for cell in line.cells.values()
+            for key, value in cell.work.loss.complete.params.items()
             if key.rpartition(".")[2] == "temperature"
         }
         if values:
-            found[row.name] = ", ".join(sorted(values))
+            found[line.name] = ", ".join(sorted(values))
     return found
 
 
 def for_papers(
-    table: Table, base: str, comparisons: list[Comparison], test: str | None, alpha: float
+    resolved: Resolved, base: str, comparisons: list[Comparison], test: str | None, alpha: float
 ) -> str:
     """A table for LaTeX: differences with their intervals, wins and losses in bold."""
+    table = resolved.table
     interval = f"± half of the {100 * (1 - alpha):g} % interval of the corrected t-test"
     caption = latex.text(
         f"{table.title}. Differences from {base} in percent points {interval}; p of the "
         f"{test or ON_SINGLE_SETS} test after Holm's correction. "
         + " ".join(
             [
-                *settings(table, base),
-                answer(base, comparisons, over_sets_of(table, comparisons, alpha, test)),
+                *settings(resolved, base),
+                answer(base, comparisons, over_sets_of(resolved, comparisons, alpha, test)),
             ]
         )
     )
@@ -201,40 +200,41 @@ def latex_cells(one: Comparison, decimals: int) -> Iterator[str]:
     yield latex.bold(" ".join(filter(None, (one.verdict, one.failure))), decided)
 
 
-def comma_separated(table: Table, base: str, comparisons: list[Comparison]) -> str:
+def comma_separated(resolved: Resolved, base: str, comparisons: list[Comparison]) -> str:
     """Format comparisons as CSV, one line each."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(as_dict(table, base, comparisons[0])), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(as_dict(table, base, comparison) for comparison in comparisons)
-    return out.getvalue()
+    return files.comma_separated(rows(resolved, base, comparisons), "{:.6g}")
 
 
-def as_dict(table: Table, base: str, comparison: Comparison) -> dict[str, Any]:
-    """Flatten one comparison into a row of the CSV."""
+def rows(resolved: Resolved, base: str, comparisons: Iterable[Comparison]) -> list[dict[str, Any]]:
+    """Return the values of each comparison by name, for CSV and data frames."""
+    return [as_dict(resolved.table.name, base, one) for one in comparisons]
+
+
+def as_dict(table: str, base: str, comparison: Comparison) -> dict[str, Any]:
+    """Return the values of one comparison; None where there is none."""
     return {
-        "table": files.no_formula(table.name),
-        "method": files.no_formula(comparison.row),
-        "against": files.no_formula(base),
-        "column": files.no_formula(comparison.column),
+        "table": table,
+        "method": comparison.row,
+        "against": base,
+        "column": comparison.column,
         "domain": comparison.domain,
-        "same_as": files.no_formula(comparison.same_as),
+        "same_as": comparison.same_as,
         "seeds": " ".join(map(str, comparison.seeds)),
         "unpaired": comparison.unpaired,
-        "baseline_mean": rounded(comparison.baseline),
-        "method_mean": rounded(comparison.ours),
-        "difference": rounded(comparison.difference),
-        "difference_std": rounded(comparison.std),
-        "won": "" if comparison.difference is None else comparison.won,
-        "effect": rounded(comparison.effect),
-        "difference_half_width": rounded(comparison.half_width),
-        "detectable": rounded(comparison.detectable),
-        "seeds_needed": comparison.seeds_needed or "",
-        "p_wilcoxon": rounded(comparison.wilcoxon.p),
-        "p_t": rounded(comparison.t.p),
+        "baseline_mean": comparison.baseline,
+        "method_mean": comparison.ours,
+        "difference": comparison.difference,
+        "difference_std": comparison.std,
+        "won": None if comparison.difference is None else comparison.won,
+        "effect": comparison.effect,
+        "difference_half_width": comparison.half_width,
+        "detectable": comparison.detectable,
+        "seeds_needed": comparison.seeds_needed or None,
+        "p_wilcoxon": comparison.wilcoxon.p,
+        "p_t": comparison.t.p,
         "t_n": comparison.n,
-        "t_ratio": rounded(comparison.ratio),
-        "p_holm": rounded(comparison.holm),
+        "t_ratio": comparison.ratio,
+        "p_holm": comparison.holm,
         "control": comparison.control,
         "verdict": comparison.verdict,
         "why": comparison.why,

@@ -13,6 +13,7 @@ from contrastbench.benchmarks.comparison.standing import Standing, standings
 from contrastbench.benchmarks.comparison.statistics import Ranking, deviation_factor
 from contrastbench.benchmarks.tables.entries import Entry
 from contrastbench.benchmarks.tables.formats import as_table
+from contrastbench.benchmarks.tables.resolved import Resolved
 from contrastbench.benchmarks.tables.table import Table
 
 LEGEND = """\
@@ -232,27 +233,27 @@ def set_verdicts(count: Counter[str], verdicts: Sequence[str] = VERDICTS) -> str
     return ", ".join(f"{count[name]} {words[name]}" for name in verdicts if count[name])
 
 
-def ranked(table: Table, lines: list[list[Entry]], alpha: float) -> Iterator[str]:
+def ranked(resolved: Resolved, lines: list[list[Entry]], alpha: float) -> Iterator[str]:
     """Average ranks with Friedman's test and Nemenyi's critical difference."""
-    placed = ranks(table, lines, alpha)
+    placed = ranks(resolved.table, lines, alpha)
     if placed.ranking is None:
         yield f"Ranks: {placed.why}. {placed.missing}".rstrip()
         return
     yield f"Average ranks over {', '.join(placed.columns)}, 1 the best:"
     yield ""
-    yield from as_table(standing_lines(standings(table, placed)))
+    yield from as_table(standing_lines(standings(resolved, placed)))
     yield ""
     yield f"{ranks_text(placed.ranking, alpha)} {placed.missing}".rstrip()
     if placed.failed:
         yield ""
-        yield without_failures(table, lines, alpha)
+        yield without_failures(resolved, lines, alpha)
 
 
-def without_failures(table: Table, lines: list[list[Entry]], alpha: float) -> str:
+def without_failures(resolved: Resolved, lines: list[list[Entry]], alpha: float) -> str:
     """The ranks without the columns where a method has failed, and so the last rank."""
-    failed = ", ".join(ranks(table, lines, alpha).failed)
-    rest = ranks(table, lines, alpha, failures=False)
-    found = ", ".join(f"{one.row} {one.rank:.2f}" for one in standings(table, rest))
+    failed = ", ".join(ranks(resolved.table, lines, alpha).failed)
+    rest = ranks(resolved.table, lines, alpha, failures=False)
+    found = ", ".join(f"{one.row} {one.rank:.2f}" for one in standings(resolved, rest))
     text = "where a method has failed and with it the last rank"
     return f"Ranks without {failed}, {text}: {found or f'none, {rest.why}'}."
 

@@ -25,8 +25,3 @@ def p_text(p: float | None) -> str:
     if p is None:
         return "-"
     return "< 0.0001" if p < 0.0001 else "> 0.99" if p > 0.99 else f"{p:.4f}"
-
-
-def rounded(value: float | None) -> str:
-    """Six significant digits, or nothing."""
-    return "" if value is None else f"{value:.6g}"

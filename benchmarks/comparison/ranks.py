@@ -6,7 +6,8 @@ from math import inf
 
 from contrastbench.benchmarks.comparison.statistics import ALPHA, Ranking, rank
 from contrastbench.benchmarks.tables.entries import Entry
-from contrastbench.benchmarks.tables.table import Row, Table
+from contrastbench.benchmarks.tables.resolved import Line
+from contrastbench.benchmarks.tables.table import Table
 
 FEWEST = 3  # methods that have ranks
 
@@ -81,7 +82,7 @@ def split(
     lines: Sequence[Sequence[Entry]],
 ) -> tuple[list[Sequence[Entry]], list[Sequence[Entry]]]:
     """Methods that fill half of the columns that are filled, and others; all if these are few."""
-    methods = [line for line in lines if is_ranked(line[0].row) and any(map(filled, line))]
+    methods = [line for line in lines if is_ranked(line[0].line) and any(map(filled, line))]
     columns = sum(any(map(filled, column)) for column in zip(*methods, strict=True))
     most = [line for line in methods if 2 * sum(map(filled, line)) >= columns]
     if len(most) < FEWEST:
@@ -89,9 +90,9 @@ def split(
     return most, [line for line in methods if line not in most]
 
 
-def is_ranked(row: Row) -> bool:
+def is_ranked(line: Line) -> bool:
     """Whether a row is a method: no repetition on other data, and no control but the untrained."""
-    return not row.repeats and row.control in ("", "untrained")
+    return not line.repeats and line.control in ("", "untrained")
 
 
 def filled(place: Entry) -> bool:
@@ -101,4 +102,4 @@ def filled(place: Entry) -> bool:
 
 def row_of(line: Sequence[Entry]) -> str:
     """Return the name of a line's method."""
-    return line[0].row.name
+    return line[0].line.name

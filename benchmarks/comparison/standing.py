@@ -6,7 +6,7 @@ from statistics import fmean
 
 from contrastbench.benchmarks.comparison.ranks import Ranks
 from contrastbench.benchmarks.comparison.statistics import intervals, ranks_by_dataset
-from contrastbench.benchmarks.tables.table import Table
+from contrastbench.benchmarks.tables.resolved import Resolved
 
 
 @dataclass(frozen=True)
@@ -21,16 +21,16 @@ class Standing:
     gain: float | None
 
 
-def standings(table: Table, placed: Ranks) -> list[Standing]:
+def standings(resolved: Resolved, placed: Ranks) -> list[Standing]:
     """The methods over the columns that all of them fill, best first; none without ranks."""
     if placed.ranking is None:
         return []
     domains: dict[str, list[int]] = {}
     for i, column in enumerate(placed.columns):
-        domains.setdefault(table.domain_of(column), []).append(i)
+        domains.setdefault(resolved.table.domain_of(column), []).append(i)
     ranks = ranks_by_dataset(placed.scores)
     spans = intervals([ranks])
-    untrained = untrained_row(table, placed)
+    untrained = untrained_row(resolved, placed)
     found = []
     for j, row in enumerate(placed.rows):
         means = {name: fmean(ranks[i][j] for i in columns) for name, columns in domains.items()}
@@ -40,11 +40,11 @@ def standings(table: Table, placed: Ranks) -> list[Standing]:
     return sorted(found, key=lambda one: one.rank)
 
 
-def untrained_row(table: Table, placed: Ranks) -> int | None:
+def untrained_row(resolved: Resolved, placed: Ranks) -> int | None:
     """Return the place of the untrained encoder among the ranked rows, if it is there."""
-    rows = {row.name: row for row in table.rows}
+    lines = {line.name: line for line in resolved.lines}
     for j, name in enumerate(placed.rows):
-        work = table.experiment(rows[name], placed.columns[0])
+        work = lines[name].cells[placed.columns[0]].work
         if not work.trained and work.full_recipe.trainable:
             return j
     return None

@@ -1,17 +1,20 @@
 """Write files atomically, so that readers see a whole file or none."""
 
+import csv
 import errno
+import io
 import os
 import platform
 import re
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from itertools import islice
+from math import isnan
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 FULL = (errno.ENOSPC, errno.EDQUOT)  # errors of a disk, or of a user's share of it, that is full
@@ -164,3 +167,23 @@ def no_formula(value: T) -> T | str:
     """
     risky = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
     return f"'{value}" if risky else value
+
+
+def comma_separated(rows: Sequence[Mapping[str, Any]], number: str) -> str:
+    r"""Return rows with equal keys as CSV without formulas; None and NaN are empty cells.
+
+    >>> comma_separated([{"name": "=1", "mean": -0.5, "n": 3, "std": None}], "{:.2f}")
+    "name,mean,n,std\n'=1,-0.50,3,\n"
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(rows[0])
+    writer.writerows([csv_cell(value, number) for value in row.values()] for row in rows)
+    return text.getvalue()
+
+
+def csv_cell(value: Any, number: str) -> Any:
+    """Return a value as a cell of a CSV."""
+    if isinstance(value, float):
+        return "" if isnan(value) else number.format(value)
+    return no_formula(value)

@@ -22,7 +22,7 @@ from contrastbench.benchmarks.comparison.sight import sight_text, sights
 from contrastbench.benchmarks.comparison.standing import Standing, standings
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.report.groups import Group
-from contrastbench.benchmarks.tables import catalogue, selections
+from contrastbench.benchmarks.tables import catalogue, choices
 from contrastbench.benchmarks.tables.entries import (
     Entry,
     Value,
@@ -32,7 +32,8 @@ from contrastbench.benchmarks.tables.entries import (
 )
 from contrastbench.benchmarks.tables.formats import back_of
 from contrastbench.benchmarks.tables.load import load
-from contrastbench.benchmarks.tables.table import Table
+from contrastbench.benchmarks.tables.resolved import Resolved, resolve
+from contrastbench.benchmarks.tables.table import Selection, Table
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Filled:
 class Shown:
     """A table with its notes and comparisons."""
 
-    table: Table  # with the parameters of its selection
+    resolved: Resolved
     lines: list[list[Filled]]
     baseline: str | None
     compared: list[Comparison]
@@ -68,6 +69,16 @@ class Shown:
     costs: Sequence[tuple[str, float, float]] = ()  # method, seconds of a seed, score
     made: str = ""  # the command that makes its records, and what they took
     unseen: Sequence[str] = ()  # columns in which there is nothing yet, which are left out
+
+    @property
+    def table(self) -> Table:
+        """Return the table as its file has it."""
+        return self.resolved.table
+
+    @property
+    def choices(self) -> list[str]:
+        """Return the parameters that validation data have chosen."""
+        return list(choices.in_words(self.resolved))
 
     @property
     def headline(self) -> str:
@@ -88,38 +99,37 @@ class Shown:
     @property
     def name(self) -> str:
         """The table's, which may be there again with parameters that validation data chose."""
-        return self.table.name + (
-            ", validation selection" if self.table.selection.startswith("validation") else ""
-        )
+        chosen = self.resolved.selection == Selection.VALIDATION
+        return self.table.name + ", validation selection" * chosen
 
 
-def show(name: str, table: Table, results: Path, groups: Sequence[Group]) -> Shown:
+def show(name: str, resolved: Resolved, groups: Sequence[Group]) -> Shown:
     """A table, by its name or its file's, beside the records, with its comparisons and ranks."""
-    by_folder = defaultdict(list)
+    table, by_folder = resolved.table, defaultdict(list)
     for group in groups:
         by_folder[group.folder].append(group)
-    filled = list(entries(table, results))
+    filled = list(entries(resolved))
     best = best_by_column(filled, table.decimals)
     lines = [
-        [place(table, *one, results, by_folder) for one in zip(line, best, strict=True)]
+        [place(resolved, *one, by_folder) for one in zip(line, best, strict=True)]
         for line in filled
     ]
     lines, unseen = without_empty_columns(lines)
     if not any(entry.run for line in filled for entry in line):
-        return Shown(table, lines, None, [], "", {}, None)
-    found = compare(table, results)
-    base = baseline_row(table).name
+        return Shown(resolved, lines, None, [], "", {}, None)
+    found = compare(resolved)
+    base = baseline_row(resolved).name
     legend = markdown.legend(found, "t", ALPHA) if found else ""
     ranked = ranks(table, filled)
-    rest = markdown.without_failures(table, filled, ALPHA) if ranked.failed else ""
-    over = over_sets_of(table, found)
+    rest = markdown.without_failures(resolved, filled, ALPHA) if ranked.failed else ""
+    over = over_sets_of(resolved, found)
     return Shown(
-        *(table, lines, base, found, legend, counts(found), ranked, rest),
+        *(resolved, lines, base, found, legend, counts(found), ranked, rest),
         over=over,
         sight=sight_text(sights(found)),
-        standings=standings(table, ranked),
+        standings=standings(resolved, ranked),
         costs=list(costs_of(lines, groups)),
-        made=made(name, table, lines, groups),
+        made=made(name, resolved.selection, lines, groups),
         unseen=unseen,
     )
 
@@ -138,14 +148,14 @@ def without_empty_columns(lines: list[list[Filled]]) -> tuple[list[list[Filled]]
 
 
 def made(
-    name: str, table: Table, lines: Sequence[Sequence[Filled]], groups: Sequence[Group]
+    name: str, selection: Selection, lines: Sequence[Sequence[Filled]], groups: Sequence[Group]
 ) -> str:
     """The command that makes the records of a table, how many there are, and what they took."""
     numbers = {number for line in lines for place in line for number in place.groups}
     records = [record for number in sorted(numbers) for record in groups[number].records]
     if not records:
         return ""
-    option = " --selection validation" * table.selection.startswith("validation")
+    option = " --selection validation" * (selection == Selection.VALIDATION)
     hours = sum(record.get("seconds") or 0.0 for record in records) / 3600
     named = (record["environment"].get("device") or "an unknown device" for record in records)
     devices = sorted(set(named))
@@ -168,7 +178,7 @@ def costs_of(
         some = [places[name] for name in sorted(shared)]
         seconds = fmean(fmean(groups_seconds(place, groups)) for place in some)
         score = fmean(place.entry.ours.mean for place in some if place.entry.ours)
-        yield some[0].entry.row.name, seconds, score
+        yield some[0].entry.line.name, seconds, score
 
 
 def groups_seconds(place: Filled, groups: Sequence[Group]) -> list[float]:
@@ -178,26 +188,25 @@ def groups_seconds(place: Filled, groups: Sequence[Group]) -> list[float]:
 
 
 def place(
-    table: Table,
+    resolved: Resolved,
     entry: Entry,
     best: float | None,
-    results: Path,
     by_folder: dict[Path, list[Group]],
 ) -> Filled:
     """Return an entry with its groups of records; an average has none."""
-    if not entry.run or entry.column not in table.columns:
-        return Filled(entry, [], best=is_best(entry, best, table.decimals))
-    if entry.column in entry.row.undecided:
-        return Filled(entry, [], why=entry.row.undecided[entry.column])
-    work = table.experiments(entry.row, entry.column)
+    cell, decimals = entry.cell, resolved.table.decimals
+    if cell is None:
+        return Filled(entry, [], best=is_best(entry, best, decimals))
+    if cell.choice.why:
+        return Filled(entry, [], why=cell.choice.why)
     found = [
         group
-        for group in by_folder.get(work[0].folder(results), [])
-        if any(one.matches(group.first) for one in work)
+        for group in by_folder.get(cell.work.folder(resolved.results), [])
+        if any(one.matches(group.first) for one in cell.experiments)
         and entry.data in ("", group.first["data_hash"])
     ]
     numbers = [group.number for group in found]
-    return Filled(entry, numbers, best=is_best(entry, best, table.decimals))
+    return Filled(entry, numbers, best=is_best(entry, best, decimals))
 
 
 def choose(names: Sequence[str], results: Path, groups: Sequence[Group]) -> list[Shown]:
@@ -207,9 +216,9 @@ def choose(names: Sequence[str], results: Path, groups: Sequence[Group]) -> list
     """
     ours = sorted(catalogue.names(), key=lambda name: not name.startswith("standard-"))
     shown = [
-        (show(name, table, results, groups), first)
+        (show(name, resolved, groups), first)
         for name in names or [*catalogue.own(results), *ours]
-        for table, first in variants(load(name), results)
+        for resolved, first in variants(load(name), results)
     ]
     kept = [
         one
@@ -232,13 +241,12 @@ def set_tuning(shown: Iterable[Shown], groups: Sequence[Group]) -> None:
         group.tuning = own.get(group.number, group.tuning | beside[group.folder])
 
 
-def variants(table: Table, results: Path) -> Iterator[tuple[Table, bool]]:
+def variants(table: Table, results: Path) -> Iterator[tuple[Resolved, bool]]:
     """The table by its own selection, and by validation data where rows have grids."""
-    yield selections.resolve(table, None, results), True
-    if selections.default(table) == "paper" and any(
-        row.grid or row.grid_by_column for row in table.rows
-    ):
-        yield selections.resolve(table, "validation", results), False
+    yield resolve(table, None, results), True
+    has_grid = any(row.grid or row.grid_by_column for row in table.rows)
+    if table.selection != Selection.VALIDATION and has_grid:
+        yield resolve(table, Selection.VALIDATION, results), False
 
 
 def related(shown: Iterable[Shown], groups: Sequence[Group]) -> set[int]:

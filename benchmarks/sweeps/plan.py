@@ -14,7 +14,8 @@ from contrastbench.benchmarks.sweeps.costs import Costs, duration
 from contrastbench.benchmarks.sweeps.survey import Task, survey
 from contrastbench.benchmarks.tables import selections
 from contrastbench.benchmarks.tables.load import is_of, load
-from contrastbench.benchmarks.tables.table import Row, Table
+from contrastbench.benchmarks.tables.selections import Choice
+from contrastbench.benchmarks.tables.table import Row, Selection, Table
 from contrastbench.losses.errors import UserError, unknown
 from contrastbench.losses.spec import LossSpec
 
@@ -98,7 +99,7 @@ class Plan:
     table: Table
     places: Sequence[Place]
     seeds: Sequence[int]
-    selection: str
+    selection: Selection
     results: Path
 
     def tasks(self) -> list[Task]:
@@ -111,48 +112,36 @@ class Plan:
 
         The published one, or trials and then the best of them.
         """
-        if self.selection == "paper":
-            return [(place.experiment, self.seeds)]
-        return selections.work(self.table, place.row, place.column, self.seeds, self.results)
+        choice = self.choice(place)
+        return selections.work(self.table, place.row, place.column, self.seeds, choice)
+
+    def choice(self, place: Place) -> Choice:
+        """Return the settings of a place, as far as records decide them."""
+        about = place.row, place.column, self.selection
+        return selections.choose(self.table, *about, self.results)
+
+    def tried(self, place: Place) -> list[Experiment]:
+        """Return the trials of a place of which each fold chooses one, if it does."""
+        choice = self.choice(place)
+        settings = choice.settings if choice.folds else []
+        return selections.experiments(self.table, place.row, place.column, settings)
 
     def outdated(self) -> list[Path]:
         """Records that stand for cells and that no fold can choose by."""
-        if self.selection == "paper":
-            return []
-        tried = (
-            selections.trials(self.table, place.row, place.column, self.results)
-            for place in self.places
-        )
         return [
             path
-            for trials in tried
-            if selections.is_nested(trials)
-            for path in nested.outdated(trials, self.results, self.seeds)
+            for place in self.places
+            for path in nested.outdated(self.tried(place), self.results, self.seeds)
         ]
 
     def undecided(self) -> int:
         """Return the number of cells whose parameters are still to be chosen."""
-        if self.selection == "paper":
-            return 0
-        open_ = [
-            place
-            for place in self.places
-            if selections.is_open(self.table, place.row, place.column, self.results)
-        ]
-        return len(open_) * len(self.seeds)
+        return sum(self.choice(place).is_open for place in self.places) * len(self.seeds)
 
     def later_trials(self) -> list[tuple[Experiment, int]]:
         """Return how many cells of later stages follow at most, with an experiment like them."""
-        if self.selection == "paper":
-            return []
         seeds = len(selections.tune(self.table).seeds)
-        found = (
-            (
-                one.experiment,
-                seeds * selections.to_come(self.table, one.row, one.column, self.results),
-            )
-            for one in self.places
-        )
+        found = ((one.experiment, seeds * self.choice(one).tried.more) for one in self.places)
         return [(experiment, count) for experiment, count in found if count]
 
     def reasons(self) -> list[str]:
@@ -161,8 +150,7 @@ class Plan:
             return ["it asks for no seeds: give --seeds"]
         columns: dict[tuple[str, str], list[str]] = {}
         for place in self.places:
-            why = selections.choose(self.table, place.row, place.column, self.results)
-            if isinstance(why, str):
+            if why := self.choice(place).why:
                 columns.setdefault((place.row.name, why), []).append(place.column)
         return [f"{row} on {', '.join(some)}: {why}" for (row, why), some in columns.items()]
 
@@ -184,12 +172,11 @@ def make_plan(
     """
     table = load(what, check_values, losses).model_copy(update={"tiny": tiny})
     numbers = parse_seeds(seeds) if seeds else table.seeds
-    selection = selection or selections.default(table)
-    selections.check(table, selection, numbers)
+    chosen = selections.check(table, selection, numbers)
     found = places(table, only)
     if losses:
         found = [place for place in found if any(is_of(table, place.row, loss) for loss in losses)]
-    return Plan(table, found, numbers, selection, results)
+    return Plan(table, found, numbers, chosen, results)
 
 
 def lines(plan: Plan, costs: Costs) -> Iterator[str]:

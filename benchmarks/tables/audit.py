@@ -8,15 +8,15 @@ what our own recipes do. Then what the records tell.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from contrastbench.benchmarks.tables import recorded, selections
+from contrastbench.benchmarks.tables import recorded
 from contrastbench.benchmarks.tables.formats import as_table, cell
 from contrastbench.benchmarks.tables.places import AS_PUBLISHED, Place, places
 from contrastbench.benchmarks.tables.protocol import KINDS, OPEN, Kind
 from contrastbench.benchmarks.tables.recorded import shown
-from contrastbench.benchmarks.tables.table import Table
+from contrastbench.benchmarks.tables.resolved import Resolved
+from contrastbench.benchmarks.tables.table import Selection
 
 SAME, DEVIATES = "Same as the paper", "Deviates"
 LEFT_OPEN, UNCOMPARED = "Open in the paper", "Not yet compared"
@@ -54,18 +54,16 @@ class Finding:
 Found = dict[Finding, list[tuple[str, str]]]  # and the rows and columns where it holds
 
 
-def report(table: Table, results: Path) -> str:
-    """The audit as Markdown; rows of further data are no values of the paper's."""
-    rows = [row for row in table.rows if not row.repeats]
-    table = table.model_copy(update={"rows": rows})
-    every = list(places(table))
+def report(resolved: Resolved) -> str:
+    """The audit as Markdown."""
+    table, every = resolved.table, list(places(resolved))
     found = compared(every)
     parts = [f"### {cell(table.name)}: our protocol beside the paper's", ""]
-    parts += [f"- {line}" for line in summary(table, every, results)]
+    parts += [f"- {line}" for line in summary(resolved, every)]
     if every:
         for verdict in HEADS:
             parts += ["", f"#### {verdict}", "", *as_list(verdict, found, every)]
-        parts += ["", "#### Records", "", *of_records(every, results)]
+        parts += ["", "#### Records", "", *of_records(every)]
     return "\n".join([*parts, "", f"Source: {table.source}.", ""])
 
 
@@ -102,7 +100,7 @@ def finding(place: Place, kind: Kind, key: str, ours: Any) -> Finding:
         return Finding(SAME, key, shown(ours), source=source)
     why = statement.why.get(key, "")
     if place.chosen_by != AS_PUBLISHED and (kind == "params" or key == "parameters"):
-        why = place.undecided or "--selection validation"
+        why = place.cell.choice.why or "--selection validation"
     return Finding(DEVIATES, key, shown(ours), shown(says), source, why)
 
 
@@ -138,39 +136,35 @@ def located(where: Iterable[tuple[str, str]], every: list[Place]) -> str:
     return "; ".join(f"{', '.join(names)} on {text}" for text, names in by_columns.items())
 
 
-def of_records(every: list[Place], results: Path) -> Iterator[str]:
+def of_records(every: list[Place]) -> Iterator[str]:
     """Yield what the records of all places say."""
     told: dict[tuple[str, ...], list[tuple[str, str]]] = {}
     for place in every:
-        for what, wanted, found in recorded.notes(place, results):
+        for what, wanted, found in recorded.notes(place):
             told.setdefault((what, shown(wanted), shown(found)), []).append(place.names)
     if not told:
-        paper = every[0].table.protocol.seeds
+        paper = every[0].resolved.table.protocol.seeds
         yield "As many as the paper has, all of one kind." if paper else "All of one kind."
         return
     body = [[located(where, every), *cells] for cells, where in told.items()]
     yield from as_table([["Where", "What", "Wanted", "Recorded"], *body])
 
 
-def summary(table: Table, every: list[Place], results: Path) -> Iterator[str]:
+def summary(resolved: Resolved, every: list[Place]) -> Iterator[str]:
     """Say how many published values can be compared with ours."""
-    wanted, values = (
-        table.protocol.seeds,
-        sum(column in table.columns for row in table.rows for column in row.paper),
-    )
+    table = resolved.table
+    wanted = table.protocol.seeds
+    values = sum(column in table.columns for row in table.rows for column in row.paper)
     runs = f"mean over {wanted} runs" if wanted else "number of runs not said"
     if not every:
         yield (
             f"{values} published values, {runs}; none of them can be run here: nothing to audit."
         )
         return
-    parameters = (
-        "as printed in the paper, for all seeds"
-        if selections.default(table) == "paper"
-        else table.selection
-    )
+    chosen = resolved.selection == Selection.VALIDATION
+    parameters = resolved.rule if chosen else "as printed in the paper, for all seeds"
     yield f"Published: {runs}. Ours: parameters {parameters}."
-    counts = [len(table.records(place.row, place.column, results)) for place in every]
+    counts = [len(place.cell.records) for place in every]
     few = sum(0 < n < (wanted or 1) for n in counts)
     yield (
         f"{values} published values: {values - len(every)} quoted only, {len(every)} can be run "

@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from pathlib import Path
 from statistics import fmean, stdev
 
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.back import Back, Centre, trimmed
-from contrastbench.benchmarks.tables.table import Row, Table
+from contrastbench.benchmarks.tables.resolved import Cell, Line, Resolved
 from contrastbench.losses.errors import unknown
 
 
@@ -35,20 +34,25 @@ class Value:
 class Entry:
     """One place of a rendered table, with both values."""
 
-    row: Row
+    line: Line
     column: str
     paper: Value | None
     ours: Value | None
     run: bool  # whether it can be run here, or is quoted only
     seeds: int | None  # behind the paper's value
-    data: str = ""  # hash of those that ours is of
+    cell: Cell | None = None  # an average has none
     quotes: bool = True  # whether the table has published values at all
     failure: str = ""  # how seeds failed, such as diverged (2 of 5)
 
     @property
     def same_as(self) -> str:
         """Return the row that has the same numbers, as both losses are one by algebra; or ""."""
-        return self.row.same_as.get(self.column, "")
+        return self.cell.same_as if self.cell else ""
+
+    @property
+    def data(self) -> str:
+        """Return the hash of the data that ours is of, or nothing."""
+        return next(iter(self.cell.ok), "") if self.cell else ""
 
     @property
     def difference(self) -> float | None:
@@ -68,7 +72,7 @@ class Entry:
         mean = Centre(self.ours.mean, (self.ours.std or 0.0) / sqrt(self.ours.n))
         told = self.paper.std is not None and self.seeds
         error = (self.paper.std or 0.0) / sqrt(self.seeds or 1) if told else None
-        name = self.row.name
+        name = self.line.name
         return Back(name, self.column, mean, self.ours.trimmed, self.paper.mean, error)
 
     def text(self, decimals: int) -> str:
@@ -91,21 +95,20 @@ class Entry:
         return paper, ours, "" if self.difference is None else f"{self.difference:+.{decimals}f}"
 
 
-def entries(table: Table, results: Path) -> Iterator[list[Entry]]:
+def entries(resolved: Resolved) -> Iterator[list[Entry]]:
     """The table's places, row by row."""
-    for row in table.rows:
-        line = [entry(table, row, column, results) for column in table.columns]
-        yield [*line, average(table, row, line)] if table.average else line
+    for line in resolved.lines:
+        found = [entry(resolved, line, column) for column in resolved.table.columns]
+        yield [*found, average(resolved, line, found)] if resolved.table.average else found
 
 
-def entry(table: Table, row: Row, column: str, results: Path) -> Entry:
-    """Fill one place of a table."""
-    run = table.runnable(row, column)
-    records = list(table.records(row, column, results).values()) if run else []
-    paper, mine = published(row, column), ours(table, column, records)
-    data = records[0]["data_hash"] if records else ""
-    failure = table.failure(row, column, results) if run else ""
-    return Entry(row, column, paper, mine, run, table.protocol.seeds, data, table.quotes, failure)
+def entry(resolved: Resolved, line: Line, column: str) -> Entry:
+    """Return one place of a table with both values."""
+    table, cell = resolved.table, line.cells.get(column)
+    paper = published(line, column) if cell or not line.repeats else None
+    mine = ours(resolved, column, list(cell.records.values())) if cell else None
+    about = cell is not None, table.protocol.seeds, cell, table.quotes
+    return Entry(line, column, paper, mine, *about, cell.failure if cell else "")
 
 
 def best_by_column(lines: Sequence[Sequence[Entry]], decimals: int) -> list[float | None]:
@@ -124,52 +127,56 @@ def is_best(entry: Entry, best: float | None, decimals: int) -> bool:
     return entry.ours is not None and round(entry.ours.mean, decimals) == best
 
 
-def published(row: Row, column: str) -> Value | None:
+def published(line: Line, column: str) -> Value | None:
     """Return the value that the paper prints for a row in a column."""
+    row = line.row
     if column not in row.paper:
         return None
     mean, *std = row.paper[column]
     return Value(mean, std[0] if std else None, printed=tuple(row.printed.get(column, ())))
 
 
-def average(table: Table, row: Row, line: list[Entry]) -> Entry:
+def average(resolved: Resolved, line: Line, found: list[Entry]) -> Entry:
     """Return the average over the columns, for the last column.
 
     Ours only if no column is missing or failed, with the seeds of the column that has fewest.
     """
+    table = resolved.table
     assert table.average is not None, "there is a last column"
-    values = [entry.ours for entry in line if entry.ours]
+    values = [entry.ours for entry in found if entry.ours]
     fewest = min((value.n or 0 for value in values), default=0)
     mine = (
-        Value(fmean(value.mean for value in values), n=fewest) if len(values) == len(line) else None
+        Value(fmean(value.mean for value in values), n=fewest)
+        if len(values) == len(found)
+        else None
     )
-    paper = published(row, table.average)
-    failed = ", ".join(entry.column for entry in line if entry.failed)
+    paper = None if line.repeats else published(line, table.average)
+    failed = ", ".join(entry.column for entry in found if entry.failed)
     return Entry(
-        row,
+        line,
         table.average,
         paper,
         mine,
-        any(entry.run for entry in line),
+        any(entry.run for entry in found),
         table.protocol.seeds,
         quotes=table.quotes,
         failure=f"failed on {failed}" if failed else "",
     )
 
 
-def shown_value(table: Table, column: str, record: Record) -> float:
+def shown_value(resolved: Resolved, column: str, record: Record) -> float:
     """Return the value that the column shows of a record.
 
     Raises:
         UserError: the record has no such metric.
     """
-    name = table.metric_of(column) or record["main"]
+    name = resolved.metric_of(column) or record["main"]
     if name not in record["metrics"]:
         raise unknown(f"metric of column {column!r}", name, record["metrics"])
     return float(record["metrics"][name])
 
 
-def ours(table: Table, column: str, records: Sequence[Record]) -> Value | None:
+def ours(resolved: Resolved, column: str, records: Sequence[Record]) -> Value | None:
     """Mean and standard deviation over the place's ok records, one for each seed.
 
     None without one.
@@ -177,7 +184,7 @@ def ours(table: Table, column: str, records: Sequence[Record]) -> Value | None:
     Raises:
         UserError: no such metric in the records.
     """
-    values = [shown_value(table, column, record) for record in records]
+    values = [shown_value(resolved, column, record) for record in records]
     if not values:
         return None
     std = stdev(values) if len(values) > 1 else None

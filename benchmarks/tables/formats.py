@@ -1,28 +1,26 @@
 """A table as text: Markdown for people, CSV for programs, LaTeX for papers."""
 
-import csv
-import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from contrastbench.benchmarks.records import files
-from contrastbench.benchmarks.tables import catalogue, latex, selections
-from contrastbench.benchmarks.tables.apart import SHORT
+from contrastbench.benchmarks.tables import catalogue, choices, latex
 from contrastbench.benchmarks.tables.back import back_text
 from contrastbench.benchmarks.tables.entries import (
     Entry,
-    Value,
     best_by_column,
     entries,
     is_best,
 )
 from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.resolved import SHORT, Resolved, resolve
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses.errors import UserError, unknown
 
 
-def render(table: Table, results: Path, format_: str) -> str:
+def render(resolved: Resolved, format_: str) -> str:
     """The table as text.
 
     Raises:
@@ -31,7 +29,7 @@ def render(table: Table, results: Path, format_: str) -> str:
     formats = {"md": markdown, "csv": comma_separated, "latex": for_papers}
     if format_ not in formats:
         raise unknown("format", format_, formats)
-    return formats[format_](table, list(entries(table, results)))
+    return formats[format_](resolved, list(entries(resolved)))
 
 
 LEGEND = (
@@ -46,11 +44,12 @@ def legend(table: Table) -> str:
     return LEGEND if table.quotes else "Mean ± std over seeds (number of seeds)."
 
 
-def markdown(table: Table, lines: list[list[Entry]]) -> str:
+def markdown(resolved: Resolved, lines: list[list[Entry]]) -> str:
     """A table for people."""
+    table = resolved.table
     header = ["Method", *(entry.column for entry in lines[0])]
     body = [
-        [line[0].row.name, *(italic(entry, entry.text(table.decimals)) for entry in line)]
+        [line[0].line.name, *(italic(entry, entry.text(table.decimals)) for entry in line)]
         for line in lines
     ]
     parts = [
@@ -58,9 +57,9 @@ def markdown(table: Table, lines: list[list[Entry]]) -> str:
         "\n".join(as_table([header, *body])),
         legend(table),
         *filter(None, [back_of(lines, table.decimals)]),
-        f"Selection: {table.selection_label}.",
-        "\n".join(f"- {line}" for line in table.choices),
-        *table.copies,
+        f"Selection: {resolved.label}.",
+        "\n".join(f"- {line}" for line in choices.in_words(resolved)),
+        *resolved.copies,
         f"Source: {table.source}.",
         table.notes,
     ]
@@ -94,55 +93,49 @@ def italic(entry: Entry, text: str) -> str:
     return text if entry.run or not entry.paper else f"*{text}*"
 
 
-FIELDS = (
-    "table selection method column loss quoted paper_mean paper_std paper_seeds "
-    "ours_mean ours_std ours_seeds difference data failure "
-    "ours_trimmed came_back came_back_trimmed"
-)
-
-
-def comma_separated(table: Table, lines: list[list[Entry]]) -> str:
+def comma_separated(resolved: Resolved, lines: list[list[Entry]]) -> str:
     """A table for programs: one line for each place."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(FIELDS.split())
-    for entry in (entry for line in lines for entry in line):
-        nothing = Value(float("nan"))
-        paper, mine = entry.paper or nothing, entry.ours or nothing
-        seeds = entry.seeds if entry.paper else None
-        numbers = [paper.mean, paper.std, seeds, mine.mean, mine.std, mine.n, entry.difference]
-        cells = [
-            "" if v is None or v != v else v if isinstance(v, int) else f"{v:.4f}" for v in numbers
-        ]
-        quoted = "no" if entry.run else "yes"
-        kind = table.selection.partition(":")[0]
-        texts = (table.name, kind, entry.row.name, entry.column, entry.row.loss or "", quoted)
-        writer.writerow(
-            [
-                *map(files.no_formula, texts),
-                *cells,
-                entry.data[:SHORT],
-                entry.failure,
-                *back_cells(entry),
-            ]
-        )
-    return out.getvalue()
+    return files.comma_separated(rows(resolved, lines), "{:.4f}")
 
 
-def back_cells(entry: Entry) -> list[str]:
-    """Return our trimmed mean, and whether the published value came back by either rule."""
-    ours, back = entry.ours and entry.ours.trimmed, entry.back
-    verdicts = [back.by_mean, back.by_trimmed] if back else [None, None]
-    words = {True: "yes", False: "no", None: ""}
-    return [f"{ours.value:.4f}" if ours else "", *(words[verdict] for verdict in verdicts)]
+def rows(resolved: Resolved, lines: Iterable[Iterable[Entry]]) -> list[dict[str, Any]]:
+    """Return the values of each place by name, for CSV and data frames."""
+    return [as_dict(resolved, entry) for line in lines for entry in line]
 
 
-def for_papers(table: Table, lines: list[list[Entry]]) -> str:
+def as_dict(resolved: Resolved, entry: Entry) -> dict[str, Any]:
+    """Return the values of one place; None where there is none."""
+    paper, mine, back = entry.paper, entry.ours, entry.back
+    words = {True: "yes", False: "no"}
+    return {
+        "table": resolved.table.name,
+        "selection": resolved.selection.value,
+        "method": entry.line.name,
+        "column": entry.column,
+        "loss": entry.line.row.loss or "",
+        "quoted": words[not entry.run],
+        "paper_mean": paper and paper.mean,
+        "paper_std": paper and paper.std,
+        "paper_seeds": paper and entry.seeds,
+        "ours_mean": mine and mine.mean,
+        "ours_std": mine and mine.std,
+        "ours_seeds": mine and mine.n,
+        "difference": entry.difference,
+        "data": entry.data[:SHORT],
+        "failure": entry.failure,
+        "ours_trimmed": mine.trimmed.value if mine and mine.trimmed else None,
+        "came_back": words[back.by_mean] if back else "",
+        "came_back_trimmed": words[back.by_trimmed] if back else "",
+    }
+
+
+def for_papers(resolved: Resolved, lines: list[list[Entry]]) -> str:
     """A table for LaTeX: the paper's values, ours and the differences below each other."""
+    table = resolved.table
     header = [latex.text(name) for name in ["Method", *(entry.column for entry in lines[0])]]
     best = best_by_column(lines, table.decimals)
     body = [cells for line in lines for cells in stacked(table, line, best)]
-    parts = [f"{table.title}. {legend(table)} Selection: {table.selection_label}.", *table.copies]
+    parts = [f"{table.title}. {legend(table)} Selection: {resolved.label}.", *resolved.copies]
     caption = " ".join([*parts, f"Source: {table.source}."])
     return latex.tabular(table.name, latex.text(caption), header, body)
 
@@ -156,7 +149,7 @@ def stacked(table: Table, line: list[Entry], best: Sequence[float | None]) -> It
         latex.italic(value) if italics else latex.bold(value, mark and not table.quotes)
         for value, italics, mark in zip(rows[0], quoted, bold, strict=True)
     ]
-    yield [latex.text(line[0].row.name), *first]
+    yield [latex.text(line[0].line.name), *first]
     if any(rows[1]):
         yield [r"\quad ours", *map(latex.bold, rows[1], bold)]
     if any(rows[2]):
@@ -170,10 +163,10 @@ def write_all(results: Path) -> Iterator[Path]:
         UserError: a table's file is wrong, or the folder cannot be written.
     """
     for name in [*catalogue.names(), *map(str, sorted(results.glob("*.yaml")))]:
-        table = selections.resolve(load(name), None, results)
+        resolved = resolve(load(name), None, results)
         for format_ in ("md", "csv"):
-            path = results / f"{table.name}.{format_}"
-            write(path, render(table, results, format_))
+            path = results / f"{resolved.table.name}.{format_}"
+            write(path, render(resolved, format_))
             yield path
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.tables.protocol import Kind, Statement
-from contrastbench.benchmarks.tables.table import ON_TEST, Row, Table
+from contrastbench.benchmarks.tables.resolved import Cell, Line, Resolved
+from contrastbench.benchmarks.tables.table import ON_TEST, Selection
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses.expression import is_sum, split_sum
 
@@ -18,19 +19,19 @@ AS_PUBLISHED = "as published"
 class Place:
     """One place of a table with a published value."""
 
-    table: Table
-    row: Row
-    column: str
+    resolved: Resolved
+    line: Line
+    cell: Cell
 
     @property
     def names(self) -> tuple[str, str]:
         """Return the names of row and column."""
-        return self.row.name, self.column
+        return self.line.name, self.cell.column
 
-    @cached_property
+    @property
     def work(self) -> Experiment:
-        """Return the experiment that fills the place."""
-        return self.table.experiment(self.row, self.column)
+        """Return the experiment that fills the place, or the first of several."""
+        return self.cell.work
 
     @cached_property
     def ours(self) -> dict[Kind, dict[str, Any]]:
@@ -50,22 +51,16 @@ class Place:
         loss = self.work.loss.complete
         terms = split_sum(loss.name)[1:] if is_sum(loss.name) else []
         params = {**loss.params, **{f"weight of {term}": weight for weight, term in terms}}
-        if self.undecided:
+        if self.cell.choice.why:
             return dict.fromkeys(params, "to be chosen")
-        tried = self.row.nested.get(self.column, [])
-        values = [setting.params for setting in tried]
+        values = [setting.params for setting in self.cell.choice.settings]
         varied = {key for some in values for key in some if some[key] != values[0].get(key)}
         return params | dict.fromkeys(sorted(varied), "chosen by each fold")
 
     @property
-    def undecided(self) -> str:
-        """Why the parameters are not chosen yet; empty: they are."""
-        return self.row.undecided.get(self.column, "")
-
-    @property
     def settings(self) -> dict[str, Any]:
         """Return the evaluation's settings in the table and the recipe."""
-        settings: dict[str, Any] = {"seeds": len(self.table.seeds)}
+        settings: dict[str, Any] = {"seeds": len(self.resolved.table.seeds)}
         if ON_TEST in self.metric:
             settings["probe epoch scored"] = "the best on the test images"
         if self.work.trained:
@@ -75,7 +70,7 @@ class Place:
     @property
     def metric(self) -> str:
         """The one that is shown."""
-        return self.table.metric_of(self.column) or ""
+        return self.resolved.metric_of(self.cell.column) or ""
 
     @property
     def model(self) -> str:
@@ -88,7 +83,7 @@ class Place:
     @property
     def chosen_by(self) -> str:
         """Return the source of the loss's parameters."""
-        chosen = self.table.selection.startswith("validation")
+        chosen = self.resolved.selection == Selection.VALIDATION
         return "chosen on validation data" if chosen else AS_PUBLISHED
 
     def statement(self, kind: Kind, key: str) -> Statement | None:
@@ -98,15 +93,14 @@ class Place:
 
     @cached_property
     def statements(self) -> list[Statement]:
-        """Return the statements that hold here; a repeated row has those of its original."""
-        row = self.row.repeats or self.row.name
-        place = row, self.column, self.work.domain, self.work.dataset
-        return [s for s in self.table.protocol.facts if s.holds(*place)]
+        """Return the statements that hold here."""
+        place = *self.names, self.work.domain, self.work.dataset
+        return [s for s in self.resolved.table.protocol.facts if s.holds(*place)]
 
 
-def places(table: Table) -> Iterator[Place]:
-    """All of a table."""
-    for row in table.rows:
-        for column in row.paper:
-            if column in table.columns and table.runnable(row, column):
-                yield Place(table, row, column)
+def places(resolved: Resolved) -> Iterator[Place]:
+    """Yield all of a table; records of further data are no values of the paper's."""
+    for line in resolved.lines:
+        for column in () if line.repeats else line.row.paper:
+            if column in line.cells:
+                yield Place(resolved, line, line.cells[column])

@@ -20,12 +20,11 @@ def published(document: Document) -> Table:
     table = document.as_model(Table)
     check(table, document)
     table = facts.gathered(table, document)
-    own = "none: parameters as the file gives them"
     rows = [
         row.model_copy(update={"printed": printed(row, i, document)})
         for i, row in enumerate(table.rows)
     ]
-    return table.model_copy(update={"rows": rows} if table.quotes else {"selection": own})
+    return table.model_copy(update={"rows": rows})
 
 
 def printed(row: Row, i: int, document: Document) -> dict[str, list[str]]:

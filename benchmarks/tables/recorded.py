@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from contrastbench.benchmarks.records import reading
@@ -16,13 +15,12 @@ from contrastbench.domains.registry import make_recipe
 Note = tuple[str, Any, Any]  # what, as the paper or the table wants it, as it is recorded
 
 
-def notes(place: Place, results: Path) -> Iterator[Note]:
+def notes(place: Place) -> Iterator[Note]:
     """Too few seeds, conversions of data, machines, and records that do not count."""
-    found = list(place.table.records(place.row, place.column, results).values())
-    failure = place.table.failure(place.row, place.column, results)
-    yield from seeds(place.table.protocol.seeds, len(found), failure)
+    found = list(place.cell.records.values())
+    yield from seeds(place.resolved.table.protocol.seeds, len(found), place.cell.failure)
     yield from circumstances(found)
-    yield from others(place, results)
+    yield from others(place)
 
 
 def seeds(wanted: int | None, n: int, failure: str) -> Iterator[Note]:
@@ -66,7 +64,7 @@ def data_of(record: Record) -> dict[str, Any]:
     return {**(record["details"].get("data") or {}), **({"copy": copy} if copy else {})}
 
 
-def others(place: Place, results: Path) -> Iterator[Note]:
+def others(place: Place) -> Iterator[Note]:
     """Records with the same loss and parameters but another recipe, which no table counts."""
     groups = Counter[tuple[str, str]]()
     work, loss = place.work, place.work.loss.complete
@@ -74,7 +72,7 @@ def others(place: Place, results: Path) -> Iterator[Note]:
         recipe.model_dump(mode="json")
         for recipe in (work.full_recipe, make_recipe(work.domain, {}))
     )
-    folder = work.folder(results)
+    folder = work.folder(place.resolved.results)
     for record, n in remembered(("cells", folder), partial(reading.cells, folder)):
         recipe = {**defaults, **record["recipe"]}
         changed = [key for key, value in ours.items() if recipe[key] != value]

@@ -166,7 +166,6 @@ def to_table(
         seeds=seeds,
         grid=file.grid,
         tune=own_tune,
-        selection="validation: not chosen yet" if file.tune else "none: every setting is shown",
     )
     return with_controls(table) if controlled else table
 

@@ -1,17 +1,14 @@
 """Tables: columns, rows, and the experiment that fills each place."""
 
 from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
+from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from contrastbench.benchmarks.records import failures, nested
-from contrastbench.benchmarks.records.experiment import ByData, Experiment
+from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.moment import remembered
 from contrastbench.benchmarks.records.seeds import SEEDS
-from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.protocol import Printed, Protocol
 from contrastbench.domains.registry import declaration
 from contrastbench.domains.strict_yaml import ByProgram, Strict
@@ -19,7 +16,6 @@ from contrastbench.losses.spec import LossSpec
 
 # ends the name of a metric for which something was chosen on the test set
 ON_TEST = "_best_epoch_on_test"
-EVERY_TRIAL = "every trial diverged"  # why a place has no parameters, and never will
 # by source: the keys beside it whose values are printed there
 Marks = dict[Printed, list[str]]
 Seed = Annotated[int, Field(ge=0, lt=SEEDS)]
@@ -51,6 +47,14 @@ class Setting:
     recipe: dict[str, Any] = field(default_factory=dict)
 
 
+class Selection(StrEnum):
+    """The way in which a table's parameters are chosen."""
+
+    PAPER = "paper"
+    VALIDATION = "validation"
+    NONE = "none"  # a file gives them, and no paper does
+
+
 class Row(Strict):
     """One method: published values, and its settings unless the row is only quoted."""
 
@@ -70,32 +74,14 @@ class Row(Strict):
     printed: ByProgram[dict[str, list[str]]] = Field(
         {}, description="the published values letter by letter; set by the reader of the file"
     )
-    loss_by_column: ByProgram[dict[str, str]] = Field(
-        {}, description="the simpler loss that a column's trials have chosen; set by a selection"
-    )
     recipe_by_column: ByProgram[dict[str, dict[str, Any]]] = Field(
-        {}, description="values over the recipe that trials have chosen; set by a selection"
-    )
-    undecided: ByProgram[dict[str, str]] = Field(
-        {}, description="why nothing is chosen in a column; set by a selection"
-    )
-    nested: ByProgram[dict[str, list[Setting]]] = Field(
-        {}, description="trials that each fold of a column chooses among; set by a selection"
-    )
-    best_of: ByProgram[dict[str, int]] = Field(
-        {}, description="how many settings a column's are the best of; set by a selection"
+        {}, description="a control's values over the recipe, by column; set by a sweep file"
     )
     same_as: ByProgram[dict[str, str]] = Field(
         {}, description="name of the row that this one is by algebra, by column; set by `same`"
     )
     control: ByProgram[str] = Field(
         "", description="name of the control that the row is, see the module; set by a sweep file"
-    )
-    repeats: ByProgram[str] = Field(
-        "", description="name of the row that this one repeats on further data; set by `apart`"
-    )
-    data: ByProgram[dict[str, str]] = Field(
-        {}, description="data hash by column, of a row for further data; set by `apart`"
     )
 
 
@@ -141,11 +127,6 @@ class Table(Strict):
     joined: ByProgram[list[str]] = Field(
         [], description="names of rows that were asked for by `--loss`"
     )
-    selection: ByProgram[str] = "paper: parameters as published"
-    choices: ByProgram[list[str]] = Field([], description="what a selection has chosen; set by it")
-    copies: ByProgram[list[str]] = Field(
-        [], description="of sets that records are of; set by `apart`"
-    )
 
     @property
     def quotes(self) -> bool:
@@ -157,44 +138,40 @@ class Table(Strict):
         """Seeds that parameters are chosen with, here or in other sweeps: they are no results."""
         return tuple((self.tune or Tune()).seeds)
 
+    @property
+    def is_staged(self) -> bool:
+        """Return whether parameters are searched in stages."""
+        return bool(self.tune and self.tune.search == "staged")
+
     def runnable(self, row: Row, column: str) -> bool:
         """Return whether the place can be run here; if not, it is quoted."""
         there = row.loss is not None and self.columns[column].dataset is not None
-        if row.control and row.recipe_by_column:
-            there = there and column in row.recipe_by_column
-        return there and (not row.data or column in row.data)
+        return there and (not row.recipe_by_column or column in row.recipe_by_column)
 
     def domain_of(self, column: str) -> str:
         """The column's own domain, or the table's."""
         return self.columns[column].domain or self.domain
 
     def metric_of(self, column: str) -> str | None:
-        """The metric that the column shows; None: the one that the domain calls its main one.
-
-        Where parameters are chosen on validation data, nothing else is chosen on the test set.
-        """
-        metric = self.columns[column].metric or self.metric
-        honest = self.selection.startswith("validation")
-        return metric.replace(ON_TEST, "") if metric and honest else metric
+        """The metric that the file gives a column; None: the domain's main one."""
+        return self.columns[column].metric or self.metric
 
     @property
-    def selection_label(self) -> str:
-        """The selection, with the columns that show the best epoch of a classifier on the test set.
-
-        Released codes report that; it is no honest number.
-        """
-        metrics = {column: self.metric_of(column) or "" for column in self.columns}
-        some = [column for column, metric in metrics.items() if ON_TEST in metric]
-        where = "" if len(some) == len(self.columns) else f" in {', '.join(some)}"
-        text = f"the classifier's epoch{where} is chosen on the test set, as the released code does"
-        return f"{self.selection}; {text}" if some else self.selection
+    def selection(self) -> Selection:
+        """The selection that the table has if none is asked for."""
+        if self.sweep and self.tune:
+            return Selection.VALIDATION
+        return Selection.NONE if self.sweep or not self.quotes else Selection.PAPER
 
     def experiment(self, row: Row, column: str) -> Experiment:
-        """Return the experiment that fills a place, for rows with a loss."""
+        """Return the experiment of a place with the parameters of the file."""
         row = self.original(row, column)
+        return self.trial(row, column, self.setting(row, column))
+
+    def setting(self, row: Row, column: str) -> Setting:
+        """Return the setting of a place as the file gives it."""
         params = {**row.params, **row.params_by_column.get(column, {})}
-        loss, recipe = row.loss_by_column.get(column), row.recipe_by_column.get(column, {})
-        return self.trial(row, column, Setting(params, loss, recipe))
+        return Setting(params, recipe=row.recipe_by_column.get(column, {}))
 
     def original(self, row: Row, column: str) -> Row:
         """Return the row whose cells fill a place: another one where the loss is the same."""
@@ -212,42 +189,3 @@ class Table(Strict):
         recipe = {**self.recipe, **about.recipe, **row.recipe, **setting.recipe, **small}
         work = Experiment(domain, about.dataset, loss, recipe)
         return remembered(("experiment", str(work)), lambda: work)
-
-    def experiments(self, row: Row, column: str) -> list[Experiment]:
-        """Return the experiments of a place: one, or the trials that folds choose among."""
-        if column not in row.nested:
-            return [self.experiment(row, column)]
-        return [self.trial(row, column, setting) for setting in row.nested[column]]
-
-    def by_data(self, row: Row, column: str, results: Path) -> ByData:
-        """The ok records behind a place by data and seed, those of the place's own data first.
-
-        None while its parameters are still to be chosen.
-        """
-        if column in row.undecided:
-            return {}
-        work, of_folds = self.experiments(row, column), column in row.nested
-        what = (results, of_folds, self.tuning_seeds, *((one.key, one.label) for one in work))
-        found = remembered(what, partial(self.ok_by_data, work, of_folds, results))
-        own = row.data.get(column)
-        return {own: found[own]} if own else found
-
-    def ok_by_data(self, work: list[Experiment], of_folds: bool, results: Path) -> ByData:
-        """The ok records of an experiment, or of what folds choose among several."""
-        if of_folds:
-            return nested.ok_by_data(work, results, self.tuning_seeds)
-        return work[0].ok_by_data(results, self.tuning_seeds)
-
-    def records(self, row: Row, column: str, results: Path) -> dict[int, Record]:
-        """The ok records behind a place by seed, all on the place's own data."""
-        return next(iter(self.by_data(row, column, results).values()), {})
-
-    def failure(self, row: Row, column: str, results: Path) -> str:
-        """Say how seeds on the place's data failed, such as diverged (2 of 5), or nothing."""
-        if column in row.undecided:
-            return "diverged (every trial)" if row.undecided[column] == EVERY_TRIAL else ""
-        work = self.experiments(row, column)
-        failed = failures.failed_by_data(work, results, self.tuning_seeds)
-        ok = self.by_data(row, column, results)
-        own = next(iter(ok or failed), "")
-        return failures.in_words(list(failed.get(own, {}).values()), len(ok.get(own, {})))

@@ -18,6 +18,7 @@ from contrastbench.benchmarks.comparison import formats as comparisons
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.tables import formats as tables
 from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.losses import UserError, get_loss
 from made_records import add
 
@@ -96,16 +97,17 @@ def test_tables_and_comparisons_are_what_the_command_line_says(tmp_path: Path) -
     for seed in range(3):
         add(tmp_path, seed, 80.0 + seed)
         add(tmp_path, seed, 82.0 - seed, loss="adnce")
-    shown = rows(tables.render(load(name), tmp_path, "csv"))
+    shown = rows(tables.render(resolve(load(name), None, tmp_path), "csv"))
     assert list(cb.table(name, results=tmp_path).ours_mean) == [
         float(r["ours_mean"]) for r in shown
     ]
     assert cb.table(name, results=tmp_path).data[0] == "0" * 12
-    compared = rows(comparisons.render(load(name), tmp_path, "csv", "adnce"))
+    compared = rows(comparisons.render(resolve(load(name), None, tmp_path), "csv", "adnce"))
     frame = cb.compare(name, baseline="adnce", results=tmp_path)
-    assert list(frame.p_t) == [float(row["p_t"]) for row in compared]
+    assert list(frame.p_t) == pytest.approx([float(row["p_t"]) for row in compared], rel=1e-5)
+    assert list(frame.columns) == list(compared[0]), "the columns of the CSV"
     assert list(frame.seeds) == ["0 1 2"]
-    assert frame.attrs["answer"] == comparisons.words(load(name), tmp_path, "adnce")
+    assert frame.attrs["answer"] == comparisons.words(resolve(load(name), None, tmp_path), "adnce")
     assert "debiased" in list(cb.table(name, losses=["debiased"], results=tmp_path).method)
 
 
@@ -197,6 +199,24 @@ def test_names_are_names_whatever_they_look_like(tmp_path: Path) -> None:
     assert list(frame.column) == ["0100"] * 3
     assert list(frame.ours_mean) == [80.0] * 3
     assert frame.paper_mean.isna().all()
+
+
+def test_a_frame_has_names_and_numbers_as_they_are(tmp_path: Path) -> None:
+    """A CSV rounds numbers and escapes formulas for spreadsheets; a frame needs neither."""
+    name = str(tmp_path / "my.yaml")
+    losses = "losses: [{infonce: {}, name: =1+1}, {adnce: {}, name: third}]\n"
+    Path(name).write_text("domains: {graph: {datasets: [MUTAG]}}\n" + losses)
+    for seed, value in enumerate([80.0, 80.0, 81.0]):
+        add(tmp_path, seed, value)
+        add(tmp_path, seed, value, loss="adnce")
+    frame = cb.table(name, results=tmp_path)
+    assert list(frame.method) == ["=1+1", "third"]
+    assert list(frame.ours_mean) == [241 / 3] * 2
+    text = tables.render(resolve(load(name), None, tmp_path), "csv")
+    assert [row["method"] for row in rows(text)] == ["'=1+1", "third"]
+    assert [row["ours_mean"] for row in rows(text)] == ["80.3333"] * 2
+    compared = cb.compare(name, results=tmp_path)
+    assert (compared.method[0], compared.against[0]) == ("third", "=1+1")
 
 
 def test_no_folder_is_no_empty_frame(tmp_path: Path) -> None:

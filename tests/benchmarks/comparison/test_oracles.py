@@ -6,6 +6,7 @@ Packages: scipy, statsmodels and scikit-posthocs.
 import gc
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -15,11 +16,13 @@ import scikit_posthocs
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from contrastbench.benchmarks.comparison.compare import Runs, compare_cell, decide
+from contrastbench.benchmarks.comparison.compare import compare_cell, decide
 from contrastbench.benchmarks.comparison.ranks import ranks
 from contrastbench.benchmarks.comparison.statistics import holm, rank, wilcoxon
 from contrastbench.benchmarks.tables.entries import Entry, Value
-from contrastbench.benchmarks.tables.table import Table
+from contrastbench.benchmarks.tables.resolved import Cell, Line, Resolved
+from contrastbench.benchmarks.tables.selections import Choice
+from contrastbench.benchmarks.tables.table import Selection, Table
 from counts import times
 
 ROWS = ("base", "a", "b", "c", "d")
@@ -62,8 +65,8 @@ def drawn(seed: int) -> dict[str, dict[str, dict[int, float]]]:
     }
 
 
-def runs(row: str, column: str, scores: dict[int, float]) -> Runs:
-    """Make a place's records; without a score it has failed."""
+def line(row: str, column: str, scores: dict[int, float]) -> Line:
+    """Make the line of a row with the records of one place; without a score it has failed."""
     found = next(one for one in TABLE.rows if one.name == row)
     about = {"samples": {"train": 4, "test": 2}, "test_part": "fixed"}
     records = {
@@ -78,9 +81,10 @@ def runs(row: str, column: str, scores: dict[int, float]) -> Runs:
         }
         for seed, score in scores.items()
     }
-    failure = "" if scores else "diverged"
+    failed = {} if scores else {"0": {0: {"status": "diverged"}}}
     ok = {"0": records} if records else {}
-    return Runs([TABLE.experiment(found, column)], ok, failure, row, row, False)
+    choice, work = Choice([TABLE.setting(found, column)]), [TABLE.experiment(found, column)]
+    return Line(found, {column: Cell(column, choice, work, ok, failed)}, row)
 
 
 def pairs(scores: dict[str, dict[str, dict[int, float]]]) -> Iterator[tuple[str, str]]:
@@ -98,11 +102,10 @@ def test_paired_tests_and_holms_p_are_scipys_and_statsmodels() -> None:
         places = list(pairs(scores))
         made = [
             compare_cell(
-                TABLE,
-                next(one for one in TABLE.rows if one.name == row),
+                Resolved(TABLE, Selection.PAPER, Path(), []),
+                line("base", column, scores["base"][column]),
+                line(row, column, scores[row][column]),
                 column,
-                runs("base", column, scores["base"][column]),
-                runs(row, column, scores[row][column]),
             )
             for row, column in places
         ]
@@ -184,7 +187,7 @@ def mean(scores: dict[str, dict[str, dict[int, float]]], row: str, column: str) 
 
 def entry(row: str, column: str, scores: dict[str, dict[str, dict[int, float]]]) -> Entry:
     """Make a table's place: a mean, a failure, or nothing."""
-    found = next(one for one in TABLE.rows if one.name == row)
+    found = Line(next(one for one in TABLE.rows if one.name == row), {}, row)
     if column not in scores[row]:
         return Entry(found, column, None, None, True, None)
     value = mean(scores, row, column)

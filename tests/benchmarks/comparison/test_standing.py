@@ -1,5 +1,6 @@
 """How methods stand over several domains."""
 
+from pathlib import Path
 from statistics import fmean
 
 import pytest
@@ -7,8 +8,10 @@ import pytest
 from contrastbench.benchmarks.comparison.ranks import Ranks
 from contrastbench.benchmarks.comparison.standing import standings
 from contrastbench.benchmarks.comparison.statistics import rank
+from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.table import Table
 
+EMPTY = Path("no", "such", "results")
 TABLE = Table(
     title="t",
     source="s",
@@ -29,7 +32,7 @@ PLACED = Ranks(["raw", "untrained", "new"], ["A", "B", "C", "T"], [], [], rank(S
 
 
 def test_each_set_counts_once_as_in_the_test_of_the_ranks() -> None:
-    found = {one.row: one for one in standings(TABLE, PLACED)}
+    found = {one.row: one for one in standings(resolve(TABLE, None, EMPTY), PLACED)}
     assert found["raw"].by_domain == {"graph": 3.0, "tabular": 1.0}
     assert found["raw"].rank == 2.5
     assert found["new"].by_domain == {"graph": pytest.approx(4 / 3), "tabular": 3.0}
@@ -37,18 +40,18 @@ def test_each_set_counts_once_as_in_the_test_of_the_ranks() -> None:
 
 
 def test_the_interval_is_over_draws_of_sets() -> None:
-    found = {one.row: one for one in standings(TABLE, PLACED)}
+    found = {one.row: one for one in standings(resolve(TABLE, None, EMPTY), PLACED)}
     assert found["raw"].interval == (1.5, 3.0), "of four draws one in 256 has four tables"
 
 
 def test_gains_are_over_the_untrained_encoder_not_over_raw_features() -> None:
-    found = {one.row: one for one in standings(TABLE, PLACED)}
+    found = {one.row: one for one in standings(resolve(TABLE, None, EMPTY), PLACED)}
     assert found["untrained"].gain == 0.0
     assert found["new"].gain == pytest.approx(fmean([10, -10, 20, -10]))
     alone = TABLE.model_copy(update={"rows": [TABLE.rows[0], *TABLE.rows[2:]]})
     scores = [[a, c] for a, _, c in SCORES]
     without = Ranks(["raw", "new"], PLACED.columns, [], [], PLACED.ranking, scores)
-    assert standings(alone, without)[0].gain is None
+    assert standings(resolve(alone, None, EMPTY), without)[0].gain is None
 
 
 def test_what_counts_nodes_and_edges_is_not_the_untrained_encoder_either() -> None:
@@ -61,8 +64,10 @@ def test_what_counts_nodes_and_edges_is_not_the_untrained_encoder_either() -> No
             "rows": [sizes, *(row.model_dump() for row in TABLE.rows[1:])],
         }
     )
-    assert {one.row: one.gain for one in standings(table, PLACED)}["untrained"] == 0.0
+    assert {one.row: one.gain for one in standings(resolve(table, None, EMPTY), PLACED)}[
+        "untrained"
+    ] == 0.0
 
 
 def test_without_ranks_there_is_no_standing() -> None:
-    assert standings(TABLE, Ranks([], [], [], [], None, [], "too few")) == []
+    assert standings(resolve(TABLE, None, EMPTY), Ranks([], [], [], [], None, [], "too few")) == []

@@ -1,6 +1,7 @@
 """The audit: each key in exactly one of four lists, by what sources say and nothing else."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ from contrastbench.benchmarks.tables.audit import (
 from contrastbench.benchmarks.tables.catalogue import names
 from contrastbench.benchmarks.tables.load import load
 from contrastbench.benchmarks.tables.places import places
-from contrastbench.benchmarks.tables.table import Table
+from contrastbench.benchmarks.tables.resolved import Resolved, resolve
+from contrastbench.benchmarks.tables.table import Setting, Table
 from contrastbench.domains.registry import declarations
 from contrastbench.losses import UserError
 from made_records import ENVIRONMENT, made
@@ -58,12 +60,15 @@ def table(tmp_path: Path, *facts: dict[str, Any], **change: Any) -> Table:
     return load(str(path))
 
 
-def lists(table: Table) -> dict[str, dict[str, dict[str, Any]]]:
+EMPTY = Path("no", "such", "results")
+
+
+def lists(table: Table | Resolved) -> dict[str, dict[str, dict[str, Any]]]:
     """By verdict, then column: the findings on the row "ours" by key."""
     found: dict[str, dict[str, dict[str, Any]]] = {verdict: {} for verdict in HEADS}
-    for place in places(table):
+    for place in places(table if isinstance(table, Resolved) else resolve(table, None, EMPTY)):
         for finding in findings(place):
-            found[finding.verdict].setdefault(place.column, {})[finding.what] = finding
+            found[finding.verdict].setdefault(place.cell.column, {})[finding.what] = finding
     return found
 
 
@@ -76,13 +81,13 @@ def add(results: Path, table: Table, column: str, seed: int, **change: Any) -> N
 
 def records(table: Table, results: Path) -> list[str]:
     """What the report tells of records."""
-    lines = report(table, results).partition("#### Records")[2].splitlines()
+    lines = report(resolve(table, None, results)).partition("#### Records")[2].splitlines()
     return [line for line in lines if line.startswith("| ") and "---" not in line][1:]
 
 
 def test_each_key_is_in_one_list(tmp_path: Path) -> None:
     found = lists(table(tmp_path))
-    place = next(iter(places(table(tmp_path))))
+    place = next(iter(places(resolve(table(tmp_path), None, tmp_path))))
     every = [key for keys in place.ours.values() for key in keys]
     listed = [key for verdict in HEADS for key in found[verdict].get("A", {})]
     assert sorted(listed) == sorted(every)
@@ -129,8 +134,8 @@ def test_a_statement_may_be_of_some_places(tmp_path: Path, where: dict[str, Any]
     rows = [{**TABLE["rows"][1], "name": name} for name in ("ours", "other")]
     of_one = {"from": "paper (3)", "recipe": {"lr": 0.01}, "rows": ["other"]}
     verdicts = {
-        place.row.name: finding.verdict
-        for place in places(table(tmp_path, of_one, rows=rows))
+        place.line.name: finding.verdict
+        for place in places(resolve(table(tmp_path, of_one, rows=rows), None, tmp_path))
         for finding in findings(place)
         if finding.what == "lr"
     }
@@ -168,9 +173,9 @@ def test_values_that_are_marked_as_printed_are_the_papers(tmp_path: Path) -> Non
     ("state", "ours", "why"),
     [
         ({}, "chosen by each fold", "--selection validation"),
-        ({"nested": {}, "undecided": {"A": "1 of 2 done"}}, "to be chosen", "1 of 2 done"),
+        ({"folds": False, "why": "1 of 2 done"}, "to be chosen", "1 of 2 done"),
         (
-            {"nested": {}, "params_by_column": {"A": {"temperature": 0.1}}},
+            {"folds": False, "settings": [Setting({"temperature": 0.1})]},
             "0.1",
             "--selection validation",
         ),
@@ -186,9 +191,13 @@ def test_chosen_parameters_are_compared_with_the_published_ones(
         "params_from": {"paper (Table 9)": ["temperature"]},
     }
     published = table(tmp_path, rows=[row], protocol={})
-    chosen = selections.resolve(published, "validation", tmp_path)
-    rows = [chosen.rows[0].model_copy(update=state)]
-    found = lists(chosen.model_copy(update={"rows": rows}))[DEVIATES]["A"]["temperature"]
+    validated = resolve(published, "validation", tmp_path)
+    (line,) = validated.lines
+    choice = replace(line.cells["A"].choice, **state)
+    work = selections.experiments(published, line.row, "A", choice.settings)
+    cell = replace(line.cells["A"], choice=choice, experiments=work)
+    changed = replace(validated, lines=[replace(line, cells={"A": cell})])
+    found = lists(changed)[DEVIATES]["A"]["temperature"]
     assert (found.paper, found.ours, found.why) == ("0.5", ours, why)
 
 
@@ -196,13 +205,11 @@ def test_a_row_of_further_data_has_the_statements_of_its_method(tmp_path: Path) 
     small = table(tmp_path, {"from": "paper (3)", "recipe": {"lr": 0.01}, "rows": ["ours"]})
     for data in ("0" * 64, "1" * 64):
         add(tmp_path, small, "A", 0, data_hash=data)
-    split = selections.resolve(small, None, tmp_path)
-    further = next(place for place in places(split) if place.row.data)
-    assert further.row.name != "ours"
-    assert {f.what for f in findings(further) if f.verdict == SAME} >= {"lr", "epochs"}
-    values = [line for line in report(split, tmp_path).splitlines() if "published values" in line]
-    assert values == [line for line in report(small, tmp_path).splitlines() if line in values]
+    split = resolve(small, None, tmp_path)
+    assert [line.name for line in split.lines if line.repeats] == [f"ours, data {'1' * 12}"]
+    values = [line for line in report(split).splitlines() if "published values" in line]
     assert len(values) == 1, "further data are no further values of the paper"
+    assert {place.line.name for place in places(split)} == {"ours"}
 
 
 def test_what_changes_nothing_is_not_compared(tmp_path: Path) -> None:
@@ -287,7 +294,7 @@ def test_a_mark_on_a_key_that_is_not_there_is_a_mistake(tmp_path: Path) -> None:
 
 def test_the_report_groups_places(tmp_path: Path) -> None:
     says = {"from": "paper (3)", "recipe": {"augmentation": "random3"}, "columns": ["B"]}
-    text = report(table(tmp_path, says), tmp_path)
+    text = report(resolve(table(tmp_path, says), None, tmp_path))
     for heading in [*HEADS, "Records"]:
         assert text.count(f"#### {heading}\n") == 1
     assert "| everywhere | epochs: 20; folds: 10; seeds: 2 | paper (4) |" in text
@@ -304,7 +311,7 @@ def test_an_odd_name_breaks_no_table(tmp_path: Path) -> None:
     rows = [{**TABLE["rows"][1], "name": name} for name in ("o|u\nrs", "b")]
     says = {"from": "paper (3)", "recipe": {"lr": 0.01}, "rows": ["o|u\nrs"]}
     assert "| o&#124;u rs | lr: 0.01 | paper (3) |" in report(
-        table(tmp_path, says, rows=rows), tmp_path
+        resolve(table(tmp_path, says, rows=rows), None, tmp_path)
     )
 
 
@@ -318,7 +325,7 @@ def test_missing_and_few_seeds_are_listed(tmp_path: Path) -> None:
     for seed in range(3):
         add(tmp_path, small, "B", seed)
     assert records(small, tmp_path) == []
-    assert "As many as the paper has, all of one kind." in report(small, tmp_path)
+    assert "As many as the paper has, all of one kind." in report(resolve(small, None, tmp_path))
 
 
 def test_records_of_another_recipe_are_told_and_not_counted(tmp_path: Path) -> None:
@@ -355,28 +362,29 @@ def test_a_record_of_a_copy_is_told_however_old_it_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_every_table_can_be_audited(name: str, tmp_path: Path) -> None:
-    text = report(load(name), tmp_path)
+    text = report(resolve(load(name), None, tmp_path))
     assert ("nothing to audit" in text) or ("missing |" in text)
     assert load(name).source in text
 
 
 def unstated(name: str) -> Iterator[str]:
     """What a shipped table says too little of, and the line that says it."""
-    for place in places(load(name)):
+    for place in places(resolve(load(name), None, EMPTY)):
         kinds = {key: kind for kind, keys in place.ours.items() for key in keys}
         for finding in findings(place):
             if finding.verdict == UNCOMPARED:
                 kind = kinds[finding.what]
                 yield (
-                    f"{place.row.name}, {place.column}: {finding.what} (ours {finding.ours}) is "
-                    f"not compared: state it in benchmarks/tables/{name}.yaml, or in the file of "
+                    f"{place.line.name}, {place.cell.column}: {finding.what} (ours "
+                    f"{finding.ours}) is not compared: state it in benchmarks/tables/{name}.yaml, "
+                    "or in the file of "
                     f"protocols/ that it uses, such as\n  - {{from: paper (B.3), {kind}: "
                     f"{{{finding.what}: {finding.ours}}}}}   or   "
                     f"- {{from: open, {kind}: {{{finding.what}: why ours}}}}"
                 )
             if finding.verdict == DEVIATES and not finding.why:
                 yield (
-                    f"{place.row.name}, {place.column}: {finding.what} deviates (paper "
+                    f"{place.line.name}, {place.cell.column}: {finding.what} deviates (paper "
                     f"{finding.paper}, ours {finding.ours}) without a reason: add it to `why` of "
                     f"the statement from {finding.source} in benchmarks/tables/{name}.yaml, or in "
                     "the file of protocols/ that it uses"
@@ -396,9 +404,9 @@ def test_shared_protocols_are_used() -> None:
 
 def test_a_selection_is_told(tmp_path: Path) -> None:
     assert "Ours: parameters as printed in the paper, for all seeds." in report(
-        load("adnce-table10"), tmp_path
+        resolve(load("adnce-table10"), None, tmp_path)
     )
-    text = report(selections.resolve(load("adnce-table10"), "validation", tmp_path), tmp_path)
+    text = report(resolve(load("adnce-table10"), "validation", tmp_path))
     assert "Ours: parameters validation: each outer fold of each seed has the best of its" in text
 
 

@@ -38,7 +38,7 @@ def test_tables_are_sorted_by_paper_and_number() -> None:
 
 def test_the_list_says_what_is_published_what_runs_and_what_is_done(tmp_path: Path) -> None:
     table = load("adnce-table5")
-    work = table.experiments(next(r for r in table.rows if r.name == "ADNCE"), "NCI1")[0]
+    work = table.experiment(next(r for r in table.rows if r.name == "ADNCE"), "NCI1")
     for seed, seconds in enumerate((7200.0, 3600.0)):
         made(tmp_path, work, seed, metrics={"accuracy": 80.0}, seconds=seconds)
     line = next(line for line in listing.tables(tmp_path) if line.startswith("adnce-table5 "))

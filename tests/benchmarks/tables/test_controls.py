@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from chosen import chosen, trials
 from contrastbench.benchmarks.comparison.compare import baseline_row
 from contrastbench.benchmarks.sweeps.plan import places
 from contrastbench.benchmarks.tables import selections
 from contrastbench.benchmarks.tables.controls import CONTROLS
 from contrastbench.benchmarks.tables.load import load
-from contrastbench.benchmarks.tables.table import Row, Setting, Table
+from contrastbench.benchmarks.tables.resolved import resolve
+from contrastbench.benchmarks.tables.table import Row, Selection, Setting, Table
 from contrastbench.losses.spec import LossSpec
 
 RESULTS = Path(__file__).parents[3] / "results"
@@ -88,7 +90,7 @@ def test_a_listed_none_is_the_untrained_control(tmp_path: Path) -> None:
 def test_a_control_is_no_baseline_of_a_comparison(tmp_path: Path) -> None:
     text = SWEEP.replace("[adnce, {infonce: {temperature: 0.2}}]", "[none, adnce]")
     table = sweep(tmp_path, text)
-    assert baseline_row(table).name == "adnce"
+    assert baseline_row(resolve(table, None, tmp_path)).name == "adnce"
     assert row_of(table, "half the epochs").loss == "adnce"
 
 
@@ -119,20 +121,20 @@ def test_a_control_has_no_trials_and_takes_what_its_baseline_chose(
     )
     table = sweep(tmp_path, text)
     column, row = column_in(table, "tabular"), row_of(table, "half the epochs")
-    assert selections.trials(table, row, column, tmp_path) == []
-    assert selections.is_open(table, row, column, tmp_path)
-    assert selections.choose(table, row, column, tmp_path) == "0 of 4 trials are done"
+    assert trials(table, row, column, tmp_path) == []
+    assert selections.choose(table, row, column, Selection.VALIDATION, tmp_path).is_open
+    assert chosen(table, row, column, tmp_path) == "0 of 4 trials are done"
     best = Setting({"temperature": 0.1}, "infonce", {"lr": 0.5})
     monkeypatch.setattr(selections, "best_setting", lambda *_: best)
-    work = selections.choose(table, row, column, tmp_path)
+    work = chosen(table, row, column, tmp_path)
     assert (work.loss.params, work.recipe["lr"], work.recipe["epochs"]) == (best.params, 0.5, 10)
-    network = selections.choose(table, row_of(table, "cross entropy"), column, tmp_path)
+    network = chosen(table, row_of(table, "cross entropy"), column, tmp_path)
     assert (network.loss, network.recipe["lr"]) == (LossSpec("cross_entropy", {}), 0.5)
 
 
 def test_where_folds_choose_a_control_takes_what_most_of_them_chose() -> None:
     table = load("standard-1")
-    work = selections.choose(table, row_of(table, "permuted positives"), "ENZYMES", RESULTS)
+    work = chosen(table, row_of(table, "permuted positives"), "ENZYMES", RESULTS)
     assert not isinstance(work, str)
     assert work.loss == LossSpec("infonce", {"temperature": 0.61})
 

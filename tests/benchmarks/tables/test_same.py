@@ -9,9 +9,11 @@ import pytest
 from contrastbench.benchmarks.comparison import formats as comparisons
 from contrastbench.benchmarks.comparison.compare import compare
 from contrastbench.benchmarks.sweeps import plan
-from contrastbench.benchmarks.tables import selections, staged
+from contrastbench.benchmarks.tables import staged
+from contrastbench.benchmarks.tables.choices import in_words
 from contrastbench.benchmarks.tables.formats import render
 from contrastbench.benchmarks.tables.load import load as load_table
+from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses.spec import LossSpec
 from made_records import made
@@ -50,7 +52,7 @@ def test_a_search_without_parameters_of_its_own_is_the_simpler_losss_search(load
     table = load(DOMAINS + "losses: [decoupled, infonce, npair, debiased, cpc]\ntune: {}\n")
     assert marked(table) == {
         "decoupled": {"label-pairs": "infonce", "graded": "infonce"},
-        "npair": {"digits-table": "infonce"},
+        "npair": {"hidden-clusters": "infonce"},
     }
     given = load(
         DOMAINS
@@ -93,10 +95,10 @@ def test_it_is_shown_and_counted_once(load, tmp_path: Path) -> None:
                     metrics={"accuracy": accuracy},
                     details=details,
                 )
-    assert compare(table, tmp_path / "empty") == []
-    text = render(table, tmp_path, "md")
+    assert compare(resolve(table, None, tmp_path / "empty")) == []
+    text = render(resolve(table, None, tmp_path), "md")
     assert "| debiased (tau_plus=0) | 80.70 ± 0.70 (3), the same as infonce |" in text
-    found = {one.row: one for one in compare(table, tmp_path)}
+    found = {one.row: one for one in compare(resolve(table, None, tmp_path))}
     copy = found["debiased (tau_plus=0)"]
     assert (copy.why, copy.verdict, copy.holm) == (
         "the same as infonce by algebra",
@@ -106,8 +108,13 @@ def test_it_is_shown_and_counted_once(load, tmp_path: Path) -> None:
     assert copy.difference is None
     without = table.model_copy(update={"rows": [row for row in table.rows if not row.same_as]})
     assert found["adnce"].holm is not None
-    assert found["adnce"].holm == {one.row: one for one in compare(without, tmp_path)}["adnce"].holm
-    against = {one.row: one.why for one in compare(table, tmp_path, "debiased (tau_plus=0)")}
+    assert (
+        found["adnce"].holm
+        == {one.row: one for one in compare(resolve(without, None, tmp_path))}["adnce"].holm
+    )
+    against = {
+        one.row: one.why for one in compare(resolve(table, None, tmp_path), "debiased (tau_plus=0)")
+    }
     assert against["infonce"] == "the same as debiased (tau_plus=0) by algebra"
     assert same_in_csv(table, tmp_path, "infonce") == {"debiased (tau_plus=0)": "infonce"}
     assert same_in_csv(table, tmp_path, "adnce") == {"debiased (tau_plus=0)": "infonce"}
@@ -118,7 +125,9 @@ def test_it_is_shown_and_counted_once(load, tmp_path: Path) -> None:
 
 def same_in_csv(table: Table, results: Path, baseline: str) -> dict[str, str]:
     """Return the rows that a comparison's CSV says to be the same loss as another row."""
-    lines = csv.DictReader(io.StringIO(comparisons.render(table, results, "csv", baseline)))
+    lines = csv.DictReader(
+        io.StringIO(comparisons.render(resolve(table, None, results), "csv", baseline))
+    )
     return {line["method"]: line["same_as"] for line in lines if line["same_as"]}
 
 
@@ -136,10 +145,12 @@ def test_a_search_that_ends_at_the_baseline_differs_by_nothing(load, tmp_path: P
             value -= task.experiment.full_recipe.lr != 0.1
             details = {"validation": value}
             made(tmp_path, task.experiment, seed, metrics={"accuracy": value}, details=details)
-    resolved = selections.resolve(table, None, tmp_path)
-    found = {one.row: one for one in compare(resolved, tmp_path)}
+    resolved = resolve(table, None, tmp_path)
+    found = {one.row: one for one in compare(resolved)}
     assert (found["debiased"].difference, found["debiased"].why) == (0.0, "the same runs")
     assert found["debiased"].holm is None
     assert found["npair"].why == "the same as infonce by algebra"
     assert found["decoupled"].difference < -4
-    assert "npair on digits-table: the same as infonce here, by algebra" in resolved.choices
+    assert "npair on hidden-clusters: the same as infonce here, by algebra" in list(
+        in_words(resolved)
+    )

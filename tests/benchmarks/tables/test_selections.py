@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from chosen import chosen, trials
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.sweeps import plan
 from contrastbench.benchmarks.tables import selections
+from contrastbench.benchmarks.tables.choices import in_words
 from contrastbench.benchmarks.tables.formats import render
 from contrastbench.benchmarks.tables.load import load
-from contrastbench.benchmarks.tables.selections import draw, resolve, settings, trials
-from contrastbench.benchmarks.tables.table import Column, Row, Table, Tune
+from contrastbench.benchmarks.tables.resolved import resolve
+from contrastbench.benchmarks.tables.selections import draw, settings
+from contrastbench.benchmarks.tables.table import Column, Row, Selection, Table, Tune
 from contrastbench.losses import UserError
 from made_records import made
 
@@ -105,10 +108,10 @@ def test_nothing_is_chosen_before_all_trials_are_done(tmp_path: Path) -> None:
     add(tmp_path, first, 100, 70.0)
     add(tmp_path, first, 101, 70.0)
     add(tmp_path, second, 100, 90.0)
-    assert selections.choose(TABLE, BASE, "A", tmp_path) == "1 of 2 trials are done"
+    assert chosen(TABLE, BASE, "A", tmp_path) == "1 of 2 trials are done"
     resolved = resolve(TABLE, "validation", tmp_path)
-    assert "base on A: 1 of 2 trials are done" in resolved.choices
-    assert "| base | 80.0 / missing |" in render(resolved, tmp_path, "md")
+    assert "base on A: 1 of 2 trials are done" in list(in_words(resolved))
+    assert "| base | 80.0 / missing |" in render(resolved, "md")
 
 
 def test_trials_on_other_data_do_not_meet(tmp_path: Path) -> None:
@@ -116,11 +119,11 @@ def test_trials_on_other_data_do_not_meet(tmp_path: Path) -> None:
     first, second = tune(tmp_path, BASE, [90.0, 10.0])
     for seed in (100, 101):
         add(tmp_path, second, seed, 95.0, data_hash="1" * 64)
-    assert selections.choose(TABLE, BASE, "A", tmp_path) == first
+    assert chosen(TABLE, BASE, "A", tmp_path) == first
     for seed in (100, 101):
         add(tmp_path / "apart", first, seed, 90.0)
         add(tmp_path / "apart", second, seed, 95.0, data_hash="1" * 64)
-    why = selections.choose(TABLE, BASE, "A", tmp_path / "apart")
+    why = chosen(TABLE, BASE, "A", tmp_path / "apart")
     assert why == "1 of 2 trials are done"
 
 
@@ -134,47 +137,48 @@ def test_validation_chooses_and_other_seeds_are_shown(tmp_path: Path) -> None:
     add(tmp_path, worse[0], 0, 70.0, accuracy=81.0)
     add(tmp_path, worse[0], 1, 70.0, accuracy=83.0)
     resolved = resolve(TABLE, "validation", tmp_path)
-    text = render(resolved, tmp_path, "md")
+    text = render(resolved, "md")
     assert "| base | 80.0 / 82.0 ± 1.4 (2) / +2.0 |" in text
     assert "| new | - / missing |" in text, "chosen, not yet confirmed"
     assert "seeds 100, 101" in text
     assert "base on A: temperature=0.1, the best of 2" in text
     mu, temperature = better[1].loss.params["mu"], better[1].loss.params["temperature"]
     assert f"temperature={temperature}, mu={mu}, the best of 2" in text
-    assert "small,validation,base,A,infonce,no,80.0000,,,82.0000" in render(
-        resolved, tmp_path, "csv"
-    )
+    assert "small,validation,base,A,infonce,no,80.0000,,,82.0000" in render(resolved, "csv")
 
 
 def test_tuning_seeds_are_in_no_table(tmp_path: Path) -> None:
     tune(tmp_path, BASE, [70.0, 60.0], accuracy=99.0)
     row = BASE.model_copy(update={"params": {"temperature": 0.1}})
     table = TABLE.model_copy(update={"rows": [row]})
-    assert "| base | 80.0 / missing |" in render(table, tmp_path, "md")
-    assert "Selection: paper: parameters as published." in render(table, tmp_path, "md")
+    assert "| base | 80.0 / missing |" in render(resolve(table, None, tmp_path), "md")
+    assert "Selection: paper: parameters as published." in render(
+        resolve(table, None, tmp_path), "md"
+    )
 
 
 def test_of_equals_the_first_and_of_diverged_none(tmp_path: Path) -> None:
     first, second = tune(tmp_path, BASE, [60.0, 60.0])
-    assert selections.choose(TABLE, BASE, "A", tmp_path) == first
+    assert chosen(TABLE, BASE, "A", tmp_path) == first
     other = tmp_path / "other"
     for seed in (100, 101):
         add(other, first, seed, 90.0, status="diverged" if seed == 101 else "ok")
         add(other, second, seed, 50.0)
-    assert selections.choose(TABLE, BASE, "A", other) == second
+    assert chosen(TABLE, BASE, "A", other) == second
     for seed in (100, 101):
         for work in (first, second):
             add(tmp_path / "none", work, seed, None, status="diverged")
-    assert selections.choose(TABLE, BASE, "A", tmp_path / "none") == "every trial diverged"
-    assert not selections.is_open(TABLE, BASE, "A", tmp_path / "none"), "no plan promises it"
-    text = render(resolve(TABLE, "validation", tmp_path / "none"), tmp_path / "none", "md")
+    assert chosen(TABLE, BASE, "A", tmp_path / "none") == "every trial diverged"
+    choice = selections.choose(TABLE, BASE, "A", Selection.VALIDATION, tmp_path / "none")
+    assert not choice.is_open, "no plan promises it"
+    text = render(resolve(TABLE, "validation", tmp_path / "none"), "md")
     assert "diverged (every trial)" in text
 
 
 def test_rows_without_a_grid(tmp_path: Path) -> None:
     resolved = resolve(TABLE, "validation", tmp_path)
-    assert resolved.rows[2].params_by_column == {"A": {"temperature": 0.5}}
-    assert resolved.rows[3].undecided == {
+    assert resolved.lines[2].cells["A"].work.loss.params == {"temperature": 0.5}
+    assert {column: cell.choice.why for column, cell in resolved.lines[3].cells.items()} == {
         "A": "its parameters are the paper's choice and it declares no grid"
     }
 
@@ -216,7 +220,7 @@ def test_a_record_without_a_validation_score_is_named(tmp_path: Path) -> None:
             "validation",
             r"seeds \[100\] choose the parameters, so they cannot confirm them",
         ),
-        ({"selection": "validation: not chosen yet"}, "paper", "small has no published parameters"),
+        ({"sweep": True}, "paper", "small has no published parameters"),
     ],
 )
 def test_what_cannot_be_selected_is_named(change: dict, selection: str, message: str) -> None:
@@ -247,10 +251,10 @@ def test_a_sweep_file_that_tunes(tmp_path: Path) -> None:
         ("infonce", {"temperature": [0.1, 0.2]}),
         ("adnce", {"temperature": [0.1, 0.2], "mu": [0.3]}),
     ]
-    assert selections.default(table) == "validation"
+    assert table.selection == Selection.VALIDATION
     asked = plan.make_plan(str(path), [], None, False, None, tmp_path)
     assert len(asked.tasks()) == 5 + 2 * 2 * 2
-    assert "| infonce | missing |" in render(resolve(table, None, tmp_path), tmp_path, "md")
+    assert "| infonce | missing |" in render(resolve(table, None, tmp_path), "md")
     path.write_text(text.replace("tune: {}", "tune: {seeds: [1]}"))
     with pytest.raises(UserError, match=r"mine.yaml:4: seeds \[1\] are in tune and in seeds"):
         load(str(path))
@@ -266,7 +270,7 @@ def test_where_folds_turn_each_chooses_for_itself(tmp_path: Path) -> None:
     asked = plan.Plan(TURNING, plan.places(TURNING, []), [0, 1], "validation", tmp_path)
     assert len(asked.tasks()) == 2 * 2 * 2
     assert asked.undecided() == 0
-    text = render(resolve(TURNING, "validation", tmp_path), tmp_path, "md")
+    text = render(resolve(TURNING, "validation", tmp_path), "md")
     assert "- base, new on A: no seed has all 2 trials yet\n" in text
     inner = {0.1: [60.0, 70.0], 0.2: [65.0, 50.0]}
     for seed in (0, 1):
@@ -276,7 +280,7 @@ def test_where_folds_turn_each_chooses_for_itself(tmp_path: Path) -> None:
                 "inner": inner[trial.loss.params["temperature"]],
             }
             made(tmp_path, trial, seed, metrics={"accuracy": 1.0}, details=details)
-    text = render(resolve(TURNING, "validation", tmp_path), tmp_path, "md")
+    text = render(resolve(TURNING, "validation", tmp_path), "md")
     assert "| base | 80.0 / 85.2 ± 0.4 (2) / +5.2 |" in text
     assert "- base on A: of 4 folds 2 chose temperature=0.2, 2 chose temperature=0.1\n" in text
     assert "Selection: validation: each outer fold of each seed has the best of its method" in text

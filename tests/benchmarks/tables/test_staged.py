@@ -8,14 +8,18 @@ from statistics import fmean, stdev
 
 import pytest
 
+from chosen import chosen, trials
 from contrastbench.benchmarks.records.experiment import Experiment, records_of
 from contrastbench.benchmarks.records.merge import merge
 from contrastbench.benchmarks.sweeps import plan
 from contrastbench.benchmarks.sweeps.costs import Costs
 from contrastbench.benchmarks.tables import hypercube, selections, staged
+from contrastbench.benchmarks.tables.choices import in_words
 from contrastbench.benchmarks.tables.formats import render
+from contrastbench.benchmarks.tables.resolved import resolve
+from contrastbench.benchmarks.tables.selections import EVERY_TRIAL
 from contrastbench.benchmarks.tables.staged import Space, of_folds, search
-from contrastbench.benchmarks.tables.table import EVERY_TRIAL, Row, Setting, Table, Tune
+from contrastbench.benchmarks.tables.table import Row, Setting, Table, Tune
 from contrastbench.losses import LOSSES
 from contrastbench.losses.pairing import BOTH_VIEWS, OTHER_VIEW, SAME_CLASS, WHOLE_ROW
 from contrastbench.losses.reduction import simplest
@@ -192,7 +196,6 @@ TABLE = Table(
     tune=Tune(seeds=[100, 101], search="staged"),
     seeds=[0, 1, 2],
     sweep=True,
-    selection="validation: not chosen yet",
 )
 BASE, FAMILY, NONE = TABLE.rows
 
@@ -249,13 +252,13 @@ def test_a_sweep_has_stages_and_shares_the_cells_of_the_limit(tmp_path: Path) ->
 def test_what_chose_its_limit_says_so_and_has_the_baselines_cells(tmp_path: Path) -> None:
     """Where the best temperature is one of the first stage, both rows have the same cells."""
     sweep(tmp_path, lambda work: worse(work) - 5 * tried_later(work))
-    resolved = selections.resolve(TABLE, None, tmp_path)
+    resolved = resolve(TABLE, None, tmp_path)
     limit = "chose its limit: infonce(temperature=0.41), the best of 12"
-    assert f"debiased on A: {limit}" in resolved.choices
-    assert "infonce on A: temperature=0.41, the best of 12" in resolved.choices
-    work = [resolved.experiment(row, "A") for row in resolved.rows]
+    assert f"debiased on A: {limit}" in list(in_words(resolved))
+    assert "infonce on A: temperature=0.41, the best of 12" in list(in_words(resolved))
+    work = [line.cells["A"].work for line in resolved.lines]
     assert work[0].key == work[1].key
-    text = render(resolved, tmp_path, "md")
+    text = render(resolved, "md")
     assert "| infonce | 79." in text
     assert "which no shown number is of (the temperature first, of the simplest loss" in text
 
@@ -281,7 +284,7 @@ def test_a_search_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
 
 
 def all_trials(results: Path, row: Row) -> list[Experiment]:
-    return selections.trials(TABLE, row, "A", results)
+    return trials(TABLE, row, "A", results)
 
 
 def test_two_machines_records_make_one_search(tmp_path: Path) -> None:
@@ -291,10 +294,10 @@ def test_two_machines_records_make_one_search(tmp_path: Path) -> None:
         publish(machines[i % 2], task.experiment, task.seed, worse, 0.0)
     for machine in machines:
         assert len(all_trials(machine, FAMILY)) == 6
-        assert selections.choose(TABLE, FAMILY, "A", machine) == "0 of 12 trials are done"
+        assert chosen(TABLE, FAMILY, "A", machine) == "0 of 12 trials are done"
     merge(machines, tmp_path / "merged")
     assert len(all_trials(tmp_path / "merged", FAMILY)) == 10
-    assert selections.choose(TABLE, FAMILY, "A", tmp_path / "merged") == "6 of 12 trials are done"
+    assert chosen(TABLE, FAMILY, "A", tmp_path / "merged") == "6 of 12 trials are done"
 
 
 def test_records_of_two_losses_are_never_mixed(tmp_path: Path) -> None:
@@ -313,7 +316,7 @@ def test_every_trial_diverged(tmp_path: Path) -> None:
             if task.state == "missing":
                 made(tmp_path, task.experiment, task.seed, status="diverged")
     assert len(all_trials(tmp_path, FAMILY)) == 12
-    assert selections.choose(TABLE, FAMILY, "A", tmp_path) == EVERY_TRIAL
+    assert chosen(TABLE, FAMILY, "A", tmp_path) == EVERY_TRIAL
     assert asked(tmp_path, FAMILY).undecided() == 0
 
 
@@ -323,9 +326,9 @@ def test_confirmed_values_have_no_optimism_where_all_is_noise(tmp_path: Path) ->
     for i in range(times(60, least=6)):
         results = tmp_path / str(i)
         sweep(results, lambda work: 50.0, noise=1 + i)
-        resolved = selections.resolve(TABLE, None, results)
-        for row in resolved.rows[:2]:
-            records = resolved.records(row, "A", results).values()
+        resolved = resolve(TABLE, None, results)
+        for line in resolved.lines[:2]:
+            records = line.cells["A"].records.values()
             shown += [one["metrics"]["accuracy"] for one in records]
         tried = all_trials(results, FAMILY)
         looked.append(max(selections.scores_of(tried, TABLE.tune, results)))
@@ -347,12 +350,12 @@ def test_where_folds_turn_each_chooses_among_the_same_trials(tmp_path: Path) -> 
         inner = [90.0 * (loss == LossSpec("infonce")), 60.0 + (loss.name != "infonce")]
         details = {"folds": [70.0, 80.0], "inner": inner}
         made(tmp_path, task.experiment, 0, metrics={"accuracy": 75.0}, details=details)
-    resolved = selections.resolve(table, None, tmp_path)
-    assert "debiased on A: of 2 folds 1 chose infonce, 1 chose debiased" in resolved.choices
-    assert "infonce on A: of 2 folds 2 chose the defaults" in resolved.choices
-    assert "(the same temperatures of the simplest loss" in resolved.selection
+    resolved = resolve(table, None, tmp_path)
+    assert "debiased on A: of 2 folds 1 chose infonce, 1 chose debiased" in list(in_words(resolved))
+    assert "infonce on A: of 2 folds 2 chose the defaults" in list(in_words(resolved))
+    assert "(the same temperatures of the simplest loss" in resolved.rule
 
 
 def test_a_row_that_is_given_whole_has_no_trials() -> None:
     fixed = Row(name="f", loss="infonce", params={"temperature": 0.2})
-    assert selections.trials(TABLE, fixed, "A") == []
+    assert trials(TABLE, fixed, "A") == []

@@ -11,6 +11,7 @@ from contrastbench.benchmarks.tables import load as loading
 from contrastbench.benchmarks.tables.audit import DEVIATES, LEFT_OPEN, SAME, Finding, findings
 from contrastbench.benchmarks.tables.catalogue import names
 from contrastbench.benchmarks.tables.places import Place
+from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from contrastbench.benchmarks.tables.table import Table
 
 
@@ -168,8 +169,15 @@ def load(name: str) -> Table:
 
 def place(table: str, row: str, column: str) -> Place:
     """The place of a shipped table."""
-    loaded = load(table)
-    return Place(loaded, next(one for one in loaded.rows if one.name == row), column)
+    resolved = resolved_table(table)
+    line = next(one for one in resolved.lines if one.name == row)
+    return Place(resolved, line, line.cells[column])
+
+
+@cache
+def resolved_table(name: str) -> Resolved:
+    """A shipped table without records."""
+    return resolve(load(name), None, Path("no", "such", "results"))
 
 
 def words(finding: Finding) -> str:

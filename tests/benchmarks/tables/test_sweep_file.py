@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from chosen import trials
 from contrastbench.benchmarks.sweeps import plan
-from contrastbench.benchmarks.tables import catalogue, selections
+from contrastbench.benchmarks.tables import catalogue
+from contrastbench.benchmarks.tables.choices import in_words
 from contrastbench.benchmarks.tables.load import load as load_table
+from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.domains.registry import DOMAINS, make_recipe
 from contrastbench.losses import LOSSES, UserError
 from contrastbench.losses.registry import SUPERVISED
@@ -16,6 +19,7 @@ from contrastbench.losses.spec import LossSpec
 
 OWN = """
 from contrastbench.losses import ScoreLoss
+from contrastbench.benchmarks.tables.resolved import resolve
 
 class Mine(ScoreLoss):
     def __init__(self, temperature: float = 0.5, margin: float = 0.1) -> None:
@@ -50,7 +54,7 @@ def test_rows_are_losses_by_settings_and_columns_are_datasets(load) -> None:
     assert [(c, what.domain, what.recipe) for c, what in table.columns.items()] == [
         ("MUTAG", "graph", {"epochs": 5}),
         ("DD", "graph", {"epochs": 5}),
-        ("digits-table", "tabular", {}),
+        ("hidden-clusters", "tabular", {}),
     ]
     assert [row.name for row in table.rows] == [
         "none",
@@ -209,7 +213,7 @@ def test_a_hypercube_tries_points_of_the_declared_ranges(load) -> None:
     none, infonce = table.rows
     assert none.settings == []
     assert [len(point) for point in infonce.settings] == [0, 1, 1]
-    assert [work.loss.params for work in selections.trials(table, infonce, "label-pairs")] == (
+    assert [work.loss.params for work in trials(table, infonce, "label-pairs")] == (
         infonce.settings
     )
 
@@ -218,8 +222,8 @@ def test_a_file_that_names_no_search_has_a_staged_one(load) -> None:
     text = "domains: {graph: {}}\nlosses: [none, infonce]\n"
     table = load(text + "tune: {}\n")
     assert table.tune.search == "staged"
-    assert len(selections.trials(table, table.rows[1], "label-pairs")) == 12
-    assert selections.trials(table, table.rows[0], "label-pairs") == []
+    assert len(trials(table, table.rows[1], "label-pairs")) == 12
+    assert trials(table, table.rows[0], "label-pairs") == []
     assert load(text + "grid: {temperature: [0.1, 0.2]}\ntune: {}\n").tune.search is None
     with pytest.raises(UserError, match=r"my\.yaml:4: search: staged has no grid: remove the"):
         load(text + "grid: {temperature: [0.1, 0.2]}\ntune: {search: staged}\n")
@@ -263,7 +267,7 @@ def test_a_file_extends_another_by_data_and_losses(extend) -> None:
     assert [row.name for row in table.rows] == ["infonce", "mine.py:Mine"]
     assert {name: what.domain for name, what in table.columns.items()} == {
         "label-pairs": "graph",
-        "digits-table": "tabular",
+        "hidden-clusters": "tabular",
     }
     assert (table.seeds, table.tune.trials, table.name) == ([7, 8], 3, "my")
     places = plan.places(table)
@@ -317,7 +321,7 @@ def test_a_loss_that_joins_is_run_as_if_it_were_listed(load, tune: str) -> None:
 
     def tried(table, row) -> list:
         name = "label-pairs"
-        return selections.trials(table, row, name) or [table.experiment(row, name)]
+        return trials(table, row, name) or [table.experiment(row, name)]
 
     joined = places("infonce", LossSpec("rince"))
     asked = load_table("my.yaml", losses=[LossSpec("rince")]).joined
@@ -341,7 +345,7 @@ def test_a_joining_loss_has_values_that_it_takes(load) -> None:
 def test_a_loss_without_ranges_is_said_to_have_no_trials(load) -> None:
     load("domains: {graph: {}}\nlosses: [none, infonce]\ntune: {trials: 2}\n")
     table = load_table("my.yaml", losses=[LossSpec("mine.py:Mine")])
-    said = selections.resolve(table, None, Path("results")).choices
+    said = list(in_words(resolve(table, None, Path("results"))))
     given = "as it is given: it declares no ranges to choose from"
     assert f"mine.py:Mine on label-pairs: {given}" in said
     assert not any(line.startswith("none on") for line in said)

@@ -16,7 +16,8 @@ from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.formats import render
 from contrastbench.benchmarks.tables.grid import settings
 from contrastbench.benchmarks.tables.load import load
-from contrastbench.benchmarks.tables.table import Column, Row, Table
+from contrastbench.benchmarks.tables.resolved import Resolved, resolve
+from contrastbench.benchmarks.tables.table import Column, Row, Selection, Table
 from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.losses import UserError, get_loss
 from contrastbench.losses.spec import LossSpec
@@ -70,8 +71,8 @@ def test_every_table_can_be_run_and_rendered(name: str, tmp_path: Path) -> None:
             row.loss == "none"
             or get_loss(row.loss or "", **work.loss.params).params == work.loss.complete.params
         )
-    assert ("missing" in render(table, tmp_path, "md")) == bool(places)
-    lines = render(table, tmp_path, "csv").splitlines()
+    assert ("missing" in render(resolve(table, None, tmp_path), "md")) == bool(places)
+    lines = render(resolve(table, None, tmp_path), "csv").splitlines()
     assert len(lines) == 1 + len(table.rows) * (len(table.columns) + (table.average is not None))
     assert sum(",no," in line for line in lines) >= len(places)
 
@@ -115,7 +116,7 @@ REPORT_THE_BEST_EPOCH = {  # linear.py of AttentionNCE, main_lincls.py of Rényi
 def test_what_is_chosen_on_the_test_set_says_so(name: str, tmp_path: Path) -> None:
     table = load(name)
     for format_ in ("md", "latex"):
-        text = render(table, tmp_path, format_)
+        text = render(resolve(table, None, tmp_path), format_)
         if name in REPORT_THE_BEST_EPOCH:
             where = REPORT_THE_BEST_EPOCH[name]
             assert f"epoch{where} is chosen on the test set, as the released code does." in text
@@ -126,9 +127,9 @@ def test_what_is_chosen_on_the_test_set_says_so(name: str, tmp_path: Path) -> No
 def test_the_best_epoch_on_the_test_set_is_no_result_of_a_validation_selection() -> None:
     best = SMALL.model_copy(update={"metric": "accuracy_best_epoch_on_test"})
     assert best.metric_of("A") == "accuracy_best_epoch_on_test"
-    chosen = best.model_copy(update={"selection": "validation: chosen"})
+    chosen = Resolved(best, Selection.VALIDATION, Path(), [])
     assert chosen.metric_of("A") == "accuracy"
-    assert chosen.selection_label == "validation: chosen"
+    assert chosen.label == chosen.rule
 
 
 @pytest.mark.parametrize("name", ["adnce-table3", "attentionnce-table1"])
@@ -145,7 +146,7 @@ def test_a_table_without_published_values_names_no_paper(tmp_path: Path) -> None
         "rows: [{name: ours, loss: infonce}]\n"
     )
     assert "Selection: none: parameters as the file gives them." in render(
-        load(str(file)), tmp_path, "md"
+        resolve(load(str(file)), None, tmp_path), "md"
     )
 
 
@@ -276,59 +277,69 @@ def test_a_column_without_a_dataset_is_quoted(tmp_path: Path) -> None:
     rows = [*SMALL.rows[:1], SMALL.rows[1].model_copy(update={"paper": {"C": [60.0]}})]
     quoted = SMALL.model_copy(update={"columns": columns, "rows": rows})
     assert "| ours | - / missing | - / missing | *60.0* | - / missing |" in render(
-        quoted, tmp_path, "md"
+        resolve(quoted, None, tmp_path), "md"
     )
 
 
 def test_what_stands_under_a_table_is_in_paragraphs(tmp_path: Path) -> None:
     noted = SMALL.model_copy(update={"notes": "First.\n\nSecond."})
-    under = render(noted, tmp_path, "md").split("\n\n")[2:]
+    under = render(resolve(noted, None, tmp_path), "md").split("\n\n")[2:]
     assert under[1:] == [
         "Selection: paper: parameters as published.",
         "Source: s.",
         "First.",
         "Second.\n",
     ]
-    assert render(SMALL, tmp_path, "md").endswith("\n\nSource: s.\n"), "no notes, no paragraph"
+    assert render(resolve(SMALL, None, tmp_path), "md").endswith("\n\nSource: s.\n"), (
+        "no notes, no paragraph"
+    )
 
 
 def test_a_mean_says_its_seeds_and_its_difference(tmp_path: Path) -> None:
     for seed, accuracy in enumerate((86.0, 88.0)):
         add(tmp_path, "A", seed, accuracy)
-    text = render(SMALL, tmp_path, "md")
+    text = render(resolve(SMALL, None, tmp_path), "md")
     assert "| ours | 85.0 ± 0.5 / 87.0 ± 1.4 (2 of 3) / +2.0 | - / missing | - / missing |" in text
     assert "| quoted | *80.0 ± 1.0* | - | *70.0* |" in text
-    lines = render(SMALL, tmp_path, "csv").splitlines()
+    lines = render(resolve(SMALL, None, tmp_path), "csv").splitlines()
     assert (
         "small,paper,ours,A,infonce,no,85.0000,0.5000,3,87.0000,1.4142,2,2.0000,000000000000,"
         ",87.0000,yes,yes"
     ) in lines
     assert "small,paper,quoted,A,,yes,80.0000,1.0000,3,,,,,,,,," in lines
     add(tmp_path, "A", 2, 87.0)
-    assert "(3) / +2.0 |" in render(SMALL, tmp_path, "md"), "as many as the paper's need no words"
+    assert "(3) / +2.0 |" in render(resolve(SMALL, None, tmp_path), "md"), (
+        "as many as the paper's need no words"
+    )
 
 
 def test_a_place_that_failed_is_not_missing(tmp_path: Path) -> None:
     for seed, status in ((0, "diverged"), (1, "diverged"), (1000, "diverged"), (2, "oom")):
         add(tmp_path, "A", seed, 0.0, status=status)
-    text = render(SMALL, tmp_path, "md")
+    text = render(resolve(SMALL, None, tmp_path), "md")
     assert "| ours | 85.0 ± 0.5 / diverged (2 of 3), oom (1 of 3) | - / missing |" in text
     assert text.count("failed on A") == 1, "the mean over columns"
-    assert '0.5000,3,,,,,,"diverged (2 of 3), oom (1 of 3)"' in render(SMALL, tmp_path, "csv")
+    assert '0.5000,3,,,,,,"diverged (2 of 3), oom (1 of 3)"' in render(
+        resolve(SMALL, None, tmp_path), "csv"
+    )
     add(tmp_path, "A", 2, 86.0)
-    assert "/ 86.0 (1 of 3), diverged (2 of 3) / +1.0 |" in render(SMALL, tmp_path, "md")
+    assert "/ 86.0 (1 of 3), diverged (2 of 3) / +1.0 |" in render(
+        resolve(SMALL, None, tmp_path), "md"
+    )
 
 
 def test_one_seed_has_no_deviation_and_the_average_waits_for_all_columns(tmp_path: Path) -> None:
     add(tmp_path, "A", 0, 86.0)
-    assert "/ 86.0 (1 of 3) / +1.0 | - / missing | - / missing |" in render(SMALL, tmp_path, "md")
+    assert "/ 86.0 (1 of 3) / +1.0 | - / missing | - / missing |" in render(
+        resolve(SMALL, None, tmp_path), "md"
+    )
     add(tmp_path, "B", 0, 76.0)
-    assert "| - / 76.0 (1) | - / 81.0 (1) |" in render(SMALL, tmp_path, "md")
+    assert "| - / 76.0 (1) | - / 81.0 (1) |" in render(resolve(SMALL, None, tmp_path), "md")
     for seed in (1, 2):
         add(tmp_path, "A", seed, 86.0)
-    assert "(3) / +1.0 | - / 76.0 (1) | - / 81.0 (1) |" in render(SMALL, tmp_path, "md"), (
-        "fewest seeds of its columns"
-    )
+    assert "(3) / +1.0 | - / 76.0 (1) | - / 81.0 (1) |" in render(
+        resolve(SMALL, None, tmp_path), "md"
+    ), "fewest seeds of its columns"
 
 
 @pytest.mark.parametrize(
@@ -344,7 +355,11 @@ def test_one_seed_has_no_deviation_and_the_average_waits_for_all_columns(tmp_pat
 )
 def test_only_records_of_exactly_this_cell_count(tmp_path: Path, change: dict) -> None:
     add(tmp_path, "A", 0, 86.0, **change)
-    assert [entry.ours for entry in list(entries(SMALL, tmp_path))[1]] == [None, None, None]
+    assert [entry.ours for entry in list(entries(resolve(SMALL, None, tmp_path)))[1]] == [
+        None,
+        None,
+        None,
+    ]
 
 
 def test_columns_of_several_epochs_are_one_training() -> None:
@@ -376,7 +391,7 @@ def test_a_place_reads_the_score_of_its_epoch(tmp_path: Path) -> None:
     work = table.experiment(row, "after 10")
     assert work == table.experiment(row, "after 20")
     made(tmp_path, work, 0, metrics={"accuracy": 82.0, "accuracy@10": 81.0})
-    (_, (first, last)) = entries(table, tmp_path)
+    (_, (first, last)) = entries(resolve(table, None, tmp_path))
     assert (first.ours.mean, last.ours.mean) == (81.0, 82.0)
 
 
@@ -398,9 +413,9 @@ def test_a_record_older_than_a_recipe_key_still_counts_once(tmp_path: Path) -> N
     old = make_recipe("graph", {}).model_dump(mode="json")
     del old["schedule"]
     add(tmp_path, "A", 0, 86.0, recipe=old)
-    assert "/ 86.0 (1 of 3) /" in render(SMALL, tmp_path, "md")
+    assert "/ 86.0 (1 of 3) /" in render(resolve(SMALL, None, tmp_path), "md")
     add(tmp_path, "A", 0, 86.0)
-    assert "/ 86.0 (1 of 3) /" in render(SMALL, tmp_path, "md"), "one value a seed"
+    assert "/ 86.0 (1 of 3) /" in render(resolve(SMALL, None, tmp_path), "md"), "one value a seed"
 
 
 @pytest.mark.parametrize("name", names())
@@ -460,7 +475,7 @@ def test_latex_compiles(tmp_path: Path) -> None:
     every = [load(name) for name in names()] + [
         SMALL.model_copy(update={"name": "100% ü", "rows": [odd, *SMALL.rows]})
     ]
-    text = "\n\\clearpage\n".join(render(table, RESULTS, "latex") for table in every)
+    text = "\n\\clearpage\n".join(render(resolve(table, None, RESULTS), "latex") for table in every)
     (tmp_path / "all.tex").write_text(DOCUMENT % text, encoding="utf-8")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace")
@@ -471,7 +486,7 @@ def test_latex_compiles(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", names())
 def test_latex_has_as_many_places_in_each_row(name: str, tmp_path: Path) -> None:
     table = load(name)
-    text = render(table, tmp_path, "latex")
+    text = render(resolve(table, None, tmp_path), "latex")
     lines = [line for line in text.splitlines() if line.endswith(r" \\")]
     assert sum(not line.startswith(r"\quad") for line in lines) == 1 + len(table.rows)
     width = 1 + len(table.columns) + (table.average is not None)
@@ -492,19 +507,23 @@ def test_latex_has_the_best_of_ours_in_bold(tmp_path: Path) -> None:
     table = SMALL.model_copy(update={"rows": [*SMALL.rows, row]})
     add(tmp_path, "A", 0, 86.0)
     made(tmp_path, table.experiment(row, "A"), 0, metrics={"accuracy": 87.0})
-    assert render(table, tmp_path, "latex").count(r"\textbf{") == 1
-    assert r"\textbf{87.0 (1" in render(table, tmp_path, "latex")
+    assert render(resolve(table, None, tmp_path), "latex").count(r"\textbf{") == 1
+    assert r"\textbf{87.0 (1" in render(resolve(table, None, tmp_path), "latex")
 
 
 def test_names_are_neither_formulas_nor_html(tmp_path: Path) -> None:
     columns = {"@A": SMALL.columns["A"], "<b>B": SMALL.columns["B"]}
     rows = [Row(name=name, loss="infonce") for name in ("=1+1", "<script>", "[x](http://y)")]
     odd = SMALL.model_copy(update={"name": "-odd", "columns": columns, "rows": rows})
-    cells = [line.split(",") for line in render(odd, tmp_path, "csv").splitlines()]
+    cells = [line.split(",") for line in render(resolve(odd, None, tmp_path), "csv").splitlines()]
     assert {line[0] for line in cells[1:]} == {"'-odd"}
     assert {line[2] for line in cells[1:]} == {"'=1+1", "<script>", "[x](http://y)"}
     assert {line[3] for line in cells[1:]} >= {"'@A", "<b>B"}
-    table = [line for line in render(odd, tmp_path, "md").splitlines() if line.startswith("|")]
+    table = [
+        line
+        for line in render(resolve(odd, None, tmp_path), "md").splitlines()
+        if line.startswith("|")
+    ]
     assert not [line for line in table if "<script" in line or "<b" in line or "](" in line]
     assert "&lt;script>" in "".join(table)
 
@@ -518,13 +537,17 @@ def test_odd_names_break_no_table(tmp_path: Path) -> None:
             "rows": [Row(name="one\n\ntwo|three")],
         }
     )
-    lines = [line for line in render(odd, tmp_path, "md").splitlines() if line.startswith("|")]
+    lines = [
+        line
+        for line in render(resolve(odd, None, tmp_path), "md").splitlines()
+        if line.startswith("|")
+    ]
     assert lines == [
         "| Method | A&#124;B | C D | AVG |",
         "| --- | --- | --- | --- |",
         "| one  two&#124;three | - | - | - |",
     ]
-    latex = render(odd, tmp_path, "latex")
+    latex = render(resolve(odd, None, tmp_path), "latex")
     assert r"\label{tab:100--a_b}" in latex.splitlines()
     assert r"one  two$|$three & - & - & - \\" in latex.splitlines()
 
@@ -533,7 +556,7 @@ def test_names_and_formats_answer_with_the_closest(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="unknown table 'adnce-tabel5': did you mean"):
         load("adnce-tabel5")
     with pytest.raises(UserError, match="unknown format 'mdd': did you mean 'md'"):
-        render(SMALL, tmp_path, "mdd")
+        render(resolve(SMALL, None, tmp_path), "mdd")
 
 
 def test_a_users_own_file_is_a_table(tmp_path: Path) -> None:
@@ -545,7 +568,7 @@ def test_a_users_own_file_is_a_table(tmp_path: Path) -> None:
     table = load(str(tmp_path / "mine.yaml"))
     assert table.name == "mine"
     add(tmp_path, "A", 0, 86.0)
-    assert "| ours | 86.0 (1) |" in render(table, tmp_path, "md")
+    assert "| ours | 86.0 (1) |" in render(resolve(table, None, tmp_path), "md")
 
 
 OWN = "title: x\nsource: s\ndecimals: 0\ndomain: graph\ncolumns: {A: {}}\n"
@@ -575,8 +598,8 @@ def test_a_wrong_file_is_named_with_the_line(tmp_path: Path, text: str, what: st
     assert "\n" not in str(error.value)
 
 
-OF_TABLES = ("name", "tiny", "sweep", "grid", "joined", "selection", "choices", "copies")
-OF_ROWS = ("settings", "printed", "undecided", "nested", "best_of", "repeats", "data")
+OF_TABLES = ("name", "tiny", "sweep", "grid", "joined")
+OF_ROWS = ("settings", "printed", "recipe_by_column", "same_as", "control")
 
 
 @pytest.mark.parametrize(
@@ -596,9 +619,12 @@ def test_a_key_that_only_the_program_sets_is_refused(tmp_path: Path, key: str, r
 
 def test_published_values_stand_as_they_are_printed(tmp_path: Path) -> None:
     """RényiCL's Table 14: means with one digit, deviations with two."""
-    assert "71.6 ± 0.36" in render(load("renyicl-table14"), tmp_path, "md")
-    assert re.search(r"\b74\.40\b", render(load("adnce-table5"), tmp_path, "md")) is None
-    assert "| *76.20* |" in render(load("renyicl-table6"), tmp_path, "md")
+    assert "71.6 ± 0.36" in render(resolve(load("renyicl-table14"), None, tmp_path), "md")
+    assert (
+        re.search(r"\b74\.40\b", render(resolve(load("adnce-table5"), None, tmp_path), "md"))
+        is None
+    )
+    assert "| *76.20* |" in render(resolve(load("renyicl-table6"), None, tmp_path), "md")
 
 
 @pytest.mark.parametrize("name", ["renyicl-table5", "renyicl-table14"])

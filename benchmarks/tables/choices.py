@@ -1,0 +1,107 @@
+"""Say in words what a selection on validation data has chosen."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from contrastbench.benchmarks.records import nested
+from contrastbench.benchmarks.tables.resolved import Cell, Line, Resolved
+from contrastbench.benchmarks.tables.table import Selection, Setting
+from contrastbench.losses.spec import NONE, LossSpec
+
+NOTHING_TO_CHOOSE = "as it is given: it declares no ranges to choose from"
+
+
+def in_words(resolved: Resolved) -> Iterator[str]:
+    """Yield the chosen parameters of each method; equal ones are put together.
+
+    Frequencies where folds choose.
+    """
+    if resolved.selection != Selection.VALIDATION:
+        return
+    alike: dict[tuple[str, str], list[str]] = {}
+    for line in (line for line in resolved.lines if not line.repeats):
+        for text, columns in of_line(resolved, line).items():
+            alike.setdefault((", ".join(columns), text), []).append(line.name)
+    for (where, text), rows in alike.items():
+        yield f"{', '.join(rows)} on {where}: {text}"
+
+
+def of_line(resolved: Resolved, line: Line) -> dict[str, list[str]]:
+    """Return the chosen parameters of a method, with the columns they were chosen for."""
+    columns: dict[str, list[str]] = {}
+    for column, cell in sorted(line.cells.items(), key=lambda item: kind_of(item[1])):
+        if text := of_cell(line, cell):
+            columns.setdefault(text, []).append(column)
+    if as_given(resolved, line) and not line.row.same_as:
+        columns[NOTHING_TO_CHOOSE] = list(line.cells)
+    return columns
+
+
+def kind_of(cell: Cell) -> int:
+    """Return the sort key of a cell: equal rows, folds, open places and choices, in this order."""
+    if cell.same_as:
+        return 0
+    return 1 if cell.choice.folds else 2 if cell.choice.why else 3
+
+
+def of_cell(line: Line, cell: Cell) -> str:
+    """Return the choice of one place, or nothing."""
+    choice = cell.choice
+    if cell.same_as:
+        return f"the same as {cell.same_as} here, by algebra"
+    if choice.folds:
+        return by_fold(cell)
+    if choice.why or not choice.best_of:
+        return choice.why
+    return f"{setting_text(line.row.loss, choice.settings[0])}, the best of {choice.best_of}"
+
+
+def setting_text(loss: str | None, chosen: Setting) -> str:
+    """Return a chosen setting of a row with that loss."""
+    if chosen.loss in (None, loss):
+        return pairs({**chosen.params, **chosen.recipe})
+    limit = LossSpec(chosen.loss or "", chosen.params).complete
+    return ", ".join(
+        [f"chose its limit: {limit.label}", *([pairs(chosen.recipe)] if chosen.recipe else [])]
+    )
+
+
+def as_given(resolved: Resolved, line: Line) -> bool:
+    """Return whether a method of a sweep has nothing to choose, unlike others."""
+    table, row = resolved.table, line.row
+    choices = [cell.choice for cell in line.cells.values()]
+    chosen = any(one.folds or one.why or one.best_of for one in choices)
+    searched = row.loss != NONE and not row.control
+    return bool(table.sweep and table.tune and searched and not chosen)
+
+
+def by_fold(cell: Cell) -> str:
+    """Return how many folds chose which parameters."""
+    records = list(cell.records.values())
+    if not records:
+        return f"no seed has all {len(cell.experiments)} trials yet"
+    counted = nested.frequencies(records)
+    parts = [f"{count} chose {fold_text(params)}" for params, count in counted]
+    return f"of {sum(count for _, count in counted)} folds {', '.join(parts)}"
+
+
+def fold_text(chosen: dict[str, Any]) -> str:
+    """Return what a fold chose, which may name its loss.
+
+    >>> fold_text({"loss": "infonce", "temperature": 0.2}), fold_text({"temperature": 0.2})
+    ('infonce(temperature=0.2)', 'temperature=0.2')
+    """
+    if "loss" not in chosen:
+        return pairs(chosen)
+    return LossSpec(chosen["loss"], {k: v for k, v in chosen.items() if k != "loss"}).label
+
+
+def pairs(params: dict[str, Any]) -> str:
+    """Format parameters for people.
+
+    >>> pairs({"mu": 0.7, "sigma": 1.0})
+    'mu=0.7, sigma=1.0'
+    >>> pairs({})
+    'the defaults'
+    """
+    return ", ".join(f"{key}={value}" for key, value in params.items()) or "the defaults"

@@ -1,0 +1,187 @@
+"""A table with what its selection chooses and what records say: one cell for each place.
+
+Everything that shows a table reads this alone, so all of it is of one moment. Brings no torch.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+from contrastbench.benchmarks.records import failures, nested
+from contrastbench.benchmarks.records.experiment import ByData, Experiment
+from contrastbench.benchmarks.records.scored import copy_of
+from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.tables import selections
+from contrastbench.benchmarks.tables.selections import EVERY_TRIAL, Choice
+from contrastbench.benchmarks.tables.table import ON_TEST, Row, Selection, Table
+
+SHORT = 12  # digits of a data hash, for people
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One place of a table that can be run here.
+
+    Args:
+        column: its name.
+        choice: the settings that fill it.
+        experiments: one, or those that its folds choose among.
+        ok: its ok records by data and seed; those of the place's own data come first.
+        failed: the failed run of each seed without an ok one, by data.
+        same_as: the row that has the same experiments, as both losses are one by algebra; or "".
+    """
+
+    column: str
+    choice: Choice
+    experiments: list[Experiment]
+    ok: ByData = field(default_factory=dict)
+    failed: ByData = field(default_factory=dict)
+    same_as: str = ""
+
+    @property
+    def work(self) -> Experiment:
+        """Return the experiment, or the first of those that folds choose among."""
+        return self.experiments[0]
+
+    @property
+    def records(self) -> dict[int, Record]:
+        """Return the ok records by seed, all of one data."""
+        return next(iter(self.ok.values()), {})
+
+    @property
+    def failure(self) -> str:
+        """Say how seeds on the place's data failed, such as diverged (2 of 5), or nothing."""
+        if self.choice.why:
+            return "diverged (every trial)" if self.choice.why == EVERY_TRIAL else ""
+        own = next(iter(self.ok or self.failed), "")
+        failed = list(self.failed.get(own, {}).values())
+        return failures.in_words(failed, len(self.ok.get(own, {})))
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of a resolved table.
+
+    Args:
+        row: as the file has it.
+        cells: by column, those that can be run here.
+        name: the row's, with the data where the line has the row's records of other data.
+        repeats: whether it has records of other data than the row's own line.
+    """
+
+    row: Row
+    cells: dict[str, Cell]
+    name: str
+    repeats: bool = False
+
+    @property
+    def control(self) -> str:
+        """Return the name of the control that the row is, or nothing."""
+        return self.row.control
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A table whose parameters are chosen and whose records are read."""
+
+    table: Table
+    selection: Selection
+    results: Path
+    lines: list[Line]
+
+    def metric_of(self, column: str) -> str | None:
+        """The metric that the column shows; None: the one that the domain calls its main one.
+
+        Where parameters are chosen on validation data, nothing else is chosen on the test set.
+        """
+        metric = self.table.metric_of(column)
+        honest = self.selection == Selection.VALIDATION
+        return metric.replace(ON_TEST, "") if metric and honest else metric
+
+    @cached_property
+    def rule(self) -> str:
+        """Say how the parameters are chosen."""
+        if self.selection == Selection.PAPER:
+            return "paper: parameters as published"
+        if self.selection == Selection.NONE:
+            shown = "every setting is shown", "parameters as the file gives them"
+            return f"none: {shown[not self.table.sweep]}"
+        found = [cell.choice for line in self.lines for cell in line.cells.values()]
+        how = "; ".join(selections.rules(found, selections.tune(self.table)))
+        return f"validation: {how}; as many trials for each method"
+
+    @property
+    def label(self) -> str:
+        """The rule, with the columns that show the best epoch of a classifier on the test set.
+
+        Released codes report that; it is no honest number.
+        """
+        metrics = {column: self.metric_of(column) or "" for column in self.table.columns}
+        some = [column for column, metric in metrics.items() if ON_TEST in metric]
+        where = "" if len(some) == len(self.table.columns) else f" in {', '.join(some)}"
+        text = f"the classifier's epoch{where} is chosen on the test set, as the released code does"
+        return f"{self.rule}; {text}" if some else self.rule
+
+    @cached_property
+    def copies(self) -> list[str]:
+        """Return notes on the known copies of datasets that the records used."""
+        columns: dict[tuple[str, str], list[str]] = {}
+        for cell in (cell for line in self.lines for cell in line.cells.values()):
+            for record in cell.records.values():
+                if about := copy_of(record):
+                    names = columns.setdefault((record["data_hash"], about), [])
+                    names += [cell.column] if cell.column not in names else []
+        return [
+            f"{', '.join(names)}, data {data_hash[:SHORT]}: not the published set's own file, "
+            f"{about}."
+            for (data_hash, about), names in columns.items()
+        ]
+
+
+def resolve(table: Table, selection: str | None, results: Path) -> Resolved:
+    """Return the table as a selection and the records of a folder make it.
+
+    Args:
+        table: as its file has it.
+        selection: paper or validation; None: the table's own.
+        results: the folder that holds runs/.
+
+    Raises:
+        UserError: the selection cannot be made.
+    """
+    chosen = selections.check(table, selection)
+    lines = [resolve_row(table, row, chosen, results) for row in table.rows]
+    return Resolved(table, chosen, results, [one for line in lines for one in (line, *apart(line))])
+
+
+def resolve_row(table: Table, row: Row, selection: Selection, results: Path) -> Line:
+    """Return the line of a row, with records of all data."""
+    columns = [column for column in table.columns if table.runnable(row, column)]
+    cells = {column: resolve_cell(table, row, column, selection, results) for column in columns}
+    return Line(row, cells, row.name)
+
+
+def resolve_cell(table: Table, row: Row, column: str, selection: Selection, results: Path) -> Cell:
+    """Choose the settings of a place, and read its records."""
+    choice = selections.choose(table, row, column, selection, results)
+    work = selections.experiments(table, row, column, choice.settings)
+    cell = Cell(column, choice, work, same_as=row.same_as.get(column, ""))
+    if choice.why:
+        return cell
+    but = table.tuning_seeds
+    ok = nested.ok_by_data(work, results, but) if choice.folds else work[0].ok_by_data(results, but)
+    return replace(cell, ok=ok, failed=failures.failed_by_data(work, results, but))
+
+
+def apart(line: Line) -> Iterator[Line]:
+    """Yield a further line for each further data that a line has records of: none are mixed."""
+    further: dict[str, dict[str, Cell]] = {}
+    for column, cell in line.cells.items():
+        for data_hash, records in list(cell.ok.items())[1:]:
+            failed = {data_hash: cell.failed.get(data_hash, {})}
+            own = replace(cell, ok={data_hash: records}, failed=failed)
+            further.setdefault(data_hash, {})[column] = own
+    for data_hash, cells in further.items():
+        name = f"{line.name}, data {data_hash[:SHORT]}"
+        yield replace(line, cells=cells, name=name, repeats=True)

@@ -1,0 +1,19 @@
+"""What validation data choose for a place, for tests."""
+
+from pathlib import Path
+
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.tables import selections
+from contrastbench.benchmarks.tables.table import Row, Selection, Table
+
+
+def trials(table: Table, row: Row, column: str, results: Path | None = None) -> list[Experiment]:
+    """Return the trials of a place that are known by the records; None: before any record."""
+    found = selections.search(table, row, column, results)
+    return selections.experiments(table, row, column, found.settings)
+
+
+def chosen(table: Table, row: Row, column: str, results: Path) -> Experiment | str:
+    """Return the experiment that fills the place, or why that is not known."""
+    choice = selections.choose(table, row, column, Selection.VALIDATION, results)
+    return choice.why or selections.experiments(table, row, column, choice.settings)[0]
