@@ -52,7 +52,7 @@ class PackageLoss(ViewLoss):
 
     @property
     def name(self) -> str:
-        """The import path."""
+        """Return the import path."""
         return self.path
 
     @property

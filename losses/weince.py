@@ -77,10 +77,10 @@ class WEINCE(ScoreLoss):
     def terms(self, scores: Scores) -> Tensor:
         of_batch = scores.of_batch(tails, self.blend)
         gumbel, weibull = (x.unsqueeze(1) for x in of_batch[scores.rows].unbind(1))
-        hole = scores.hole
+        sharp, hole = gumbel / self.temperature, scores.hole
 
         def logit(s: Tensor) -> Tensor:
-            return gumbel / self.temperature * s - weibull * (1 - s).clamp_min(SMALLEST).log()
+            return sharp * s - weibull * (1 - s).clamp_min(SMALLEST).log()
 
         neg = logit(scores.neg.masked_fill(hole, 0)).masked_fill(hole, -math.inf)
         return -scores.mean_pos(scores.log_share(logit(scores.pos), neg))

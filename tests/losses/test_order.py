@@ -8,8 +8,18 @@ import pytest
 from contrastbench.losses import LOSSES, registry
 
 FOLDER = Path(registry.__file__).parent
-ORDER = ["errors", "settings", "source", "blocks", "distributed", "contrast", "pairing", "ranges"]
-ORDER += ["limits", "expression", "base", "own", "registry", "spec", "reduction"]
+ORDER = [
+    "errors",
+    "settings",
+    "source",
+    "blocks",
+    "distributed",
+    "contrast",
+    "pairing",
+    "schedules",
+]
+ORDER += ["ranges", "limits", "expression", "base", "views", "packaged", "own", "changing"]
+ORDER += ["registry", "spec", "reduction"]
 FORMULAS = {path.stem for path in FOLDER.glob("*.py")} - {*ORDER, "__init__"}
 
 

@@ -126,7 +126,7 @@ MISTAKES = [
     (["data", "fetch", "motifs"], "motifs: name a dataset that is downloaded"),
     ([*RUN, "--target", "y"], "domain graph has no target column: leave --target out"),
     ([*RUN, "--recipe", "preset=small"], "unknown preset of domain graph 'small'"),
-    ([*TABLE, "--target", "y"], "--target is for data of your own: digits-table has"),
+    ([*TABLE, "--target", "y"], "--target is for data of your own: hidden-clusters has"),
     ([*TABLE, "--dataset", "cvs:a.csv"], "unknown kind of data 'cvs': did you mean 'csv'?"),
     ([*TABLE, "--dataset", "csv:"], "csv: has nothing after the colon: give csv:FILE[,TEST]"),
     ([*TABLE, "--dataset", "wines"], "unknown tabular dataset 'wines': did you mean 'wine'?"),
@@ -276,7 +276,7 @@ rows:
         (
             "  loss: adnce",
             "  loss: adnce\n  best_of: {A: 7}",
-            "mine.yaml:11: only the program sets 'best_of', no file: remove it",
+            "mine.yaml:11: unknown key 'best_of': known: grid, grid_by_column, loss, name, ",
         ),
         ("title: t", "title: t: u", "mine.yaml:1: mapping values are not allowed"),
         ("rows:", "rows", "mine.yaml:9: could not find expected ':'"),

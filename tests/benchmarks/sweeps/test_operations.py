@@ -39,10 +39,10 @@ def test_a_row_of_a_table_by_its_layers() -> None:
     """Two views are embedded as queries and, without gradients, by the target network."""
     recipe = TabularRecipe(probe="logistic")
     model = operations.domain_class("tabular")(
-        "digits-table", recipe, 0, None, operations.CPU
+        "hidden-clusters", recipe, 0, None, operations.CPU
     ).model()
     weights = [p.numel() for name, p in model.named_parameters() if p.dim() == 2]
-    sample = operations.sample_of("tabular", "digits-table", recipe)
+    sample = operations.sample_of("tabular", "hidden-clusters", recipe)
     assert sample
     online = sum(
         p.numel() for n, p in model.named_parameters() if p.dim() == 2 and "target" not in n
