@@ -13,24 +13,14 @@ from contrastbench.losses.errors import UserError, unknown
 if TYPE_CHECKING:
     import torch
 
-PARTS = (
-    "losses",
-    "graph",
-    "image",
-    "sentence",
-    "tabular",
-    "records",
-    "device",
-)  # each is a module of benchmarks.perf
+PARTS = ("losses", "graph", "image", "sentence", "tabular")  # each is a module of benchmarks.perf
 
 
 def perf(
     part: Annotated[str, typer.Argument(help=f"Benchmark: {', '.join(PARTS)}.")],
     only: Annotated[
         str | None,
-        typer.Option(
-            help="Losses, datasets, encoders or numbers of records; default: all losses, or a few."
-        ),
+        typer.Option(help="Losses, datasets or encoders; default: all losses, or a few."),
     ] = None,
     data_root: opt.DataRoot = None,
     device: opt.Device = "cpu",

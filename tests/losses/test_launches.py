@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from contrastbench.benchmarks.perf.shadow import Counts, counting, shadow
 from contrastbench.losses import (
     LOSSES,
     UserError,
@@ -21,6 +20,7 @@ from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.laws.assertions import configured, value_and_gradient
 from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
+from shadow import Counts, counting, shadow
 
 shadow()  # before torch's first backward pass, which asks what devices there are
 

@@ -2,6 +2,8 @@
 
 import itertools
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,10 @@ from typer.testing import CliRunner
 from contrastbench.benchmarks.cli import main
 from contrastbench.benchmarks.perf import check_device
 from contrastbench.benchmarks.perf.check_device import CHECKS, Work, new_report, outcome, run
-from contrastbench.benchmarks.perf.shadow import shadow
 from contrastbench.benchmarks.records import device_report
 from contrastbench.benchmarks.running import devices
 from contrastbench.domains.tabular.domain import TabularDomain
+from shadow import counting, shadow
 
 SHADOW = shadow()  # before torch's first backward pass, which asks what devices there are
 CPU = torch.device("cpu")
@@ -28,6 +30,16 @@ def as_before(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Leave torch's switches and threads as other tests want them; many threads wait busily."""
     monkeypatch.setattr(devices, "set_up", lambda *_: None)
     monkeypatch.setattr(check_device, "cpu_count", lambda: 1)
+    monkeypatch.setattr(check_device, "watched", watched)
+
+
+@contextmanager
+def watched(device: torch.device) -> Iterator[None]:
+    """Refuse waits and copies on the shadow device, as CUDA refuses waits."""
+    with counting() as counts:
+        yield
+    assert not counts.host_reads, f"waits at {', '.join(counts.read_at)}"
+    assert not counts.copies, f"copies at {', '.join(counts.copied_at)}"
 
 
 @pytest.mark.parametrize("name", CHECKS)
@@ -137,7 +149,7 @@ def test_a_step_that_waits_fails_with_its_line(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(TabularDomain, "contrasts", waiting)
     passed, found = outcome(CHECKS["steps"], ON_SHADOW)
     assert not passed
-    assert "tabular waits at" in found.said
+    assert "waits at" in found.said
 
 
 def test_numbers_that_do_not_repeat_fail(monkeypatch: pytest.MonkeyPatch) -> None:

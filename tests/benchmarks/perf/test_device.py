@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+import device_counts
 import senteval
 from contrastbench.benchmarks.analyses import (
     false_negatives,
@@ -21,8 +22,6 @@ from contrastbench.benchmarks.analyses import (
     views,
 )
 from contrastbench.benchmarks.analyses.laboratory import Laboratory
-from contrastbench.benchmarks.perf import device as perf_device
-from contrastbench.benchmarks.perf.shadow import counting, shadow
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.running import devices
 from contrastbench.benchmarks.running.domain_laws import interrupt
@@ -35,9 +34,10 @@ from contrastbench.domains.image.probes import PROBES
 from contrastbench.domains.registry import declaration
 from contrastbench.domains.scoring import linear
 from contrastbench.domains.sentence import encoding, graded, transfer
-from contrastbench.losses import LOSSES, LossSpec, UserError
+from contrastbench.losses import LOSSES, LossSpec
 from contrastbench.losses.base import Loss
 from resumed import few_sentences
+from shadow import counting, shadow
 
 SHADOW, CPU = shadow(), torch.device("cpu")  # before any backward pass, which settles the devices
 LEARNED = Path(__file__).parents[2] / "losses" / "learned.py"
@@ -351,9 +351,9 @@ def test_no_step_waits_for_the_device(
     domain: str, recipe: dict[str, Any], copies: int, copied: int
 ) -> None:
     """A sentence's step copies token ids and their mask; other sets are on the device."""
-    recipe = {"epochs": 2, **perf_device.STEPS[domain], **recipe}
+    recipe = {"epochs": 2, **device_counts.STEPS[domain], **recipe}
     ready, loss = opened(domain, "infonce", recipe, SHADOW)
-    steps, last = perf_device.steps_asked(ready, loss), ready.steps() - 1
+    steps, last = device_counts.steps_asked(ready, loss), ready.steps() - 1
     assert last > 1
     within = [step for number, step in enumerate(steps) if number % (last + 1) != last]
     for step in within:
@@ -365,20 +365,16 @@ def test_an_epoch_asks_the_device_once_for_each_chunk_of_graphs() -> None:
     reads = []
     for batch in (15, 30):
         ready, loss = opened("graph", "infonce", {"batch_size": batch, "epochs": 2}, SHADOW)
-        steps = perf_device.steps_asked(ready, loss)
+        steps = device_counts.steps_asked(ready, loss)
         reads.append(steps[ready.steps() - 1].host_reads)
     assert reads[0] == reads[1] > 0
 
 
-def test_the_command_counts_each_domain_and_each_pairing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(perf_device, "DOMAINS", ("tabular",))
-    monkeypatch.setattr(perf_device, "SIZE", 32)
-    lines = list(perf_device.report(["infonce"]))
+def test_the_script_counts_each_domain_and_each_pairing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_counts, "DOMAINS", ("tabular",))
+    monkeypatch.setattr(device_counts, "SIZE", 32)
+    lines = list(device_counts.report(["infonce"]))
     step = [cell.strip() for cell in lines[2].split("|")[1:-1]]
     assert (step[:2], step[3:]) == (["tabular", "infonce"], ["0", "0", "0", "1"])
     assert int(step[2]) > 100
     assert len(lines[-1].split("|")) == len(lines[-3].split("|"))
-    with pytest.raises(UserError, match=r"no loss 'infonc'|infonce"):
-        next(perf_device.report(["infonc"]))
-    with pytest.raises(UserError, match="leave --device out"):
-        next(perf_device.report(["infonce"], device=SHADOW))

@@ -1,7 +1,6 @@
 """`bench perf`: what it prints; times are never asserted."""
 
 import re
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -9,12 +8,9 @@ from typer.testing import CliRunner
 from contrastbench.benchmarks.cli import main
 from contrastbench.benchmarks.perf import image as perf_image
 from contrastbench.benchmarks.perf import losses as perf_losses
-from contrastbench.benchmarks.perf import records as perf_records
 from contrastbench.benchmarks.perf import sentence as perf_sentence
 from contrastbench.benchmarks.perf import tabular as perf_tabular
-from contrastbench.benchmarks.perf.shadow import counting, shadow
-from contrastbench.benchmarks.records import reading, store
-from contrastbench.losses import UserError
+from shadow import counting, shadow
 
 SHADOW = shadow()  # before torch's first backward pass, which asks what devices there are
 
@@ -81,30 +77,3 @@ def test_a_loss_is_measured_on_the_device() -> None:
         perf_losses.products(16, SHADOW)()
     assert counts.launches > 10
     assert counts.copies == 2, "the embeddings alone"
-
-
-def test_made_up_records_are_records_loose_and_packed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "suite.yaml").write_text("domains: {graph: {}}\nlosses: [adnce, infonce, none]\n")
-    (places,) = perf_records.by_dataset(tmp_path / "suite.yaml")
-    for form, write in (("a", perf_records.write_loose), ("b", perf_records.write_pack)):
-        folder = tmp_path / form / "runs" / "graph" / "label-pairs"
-        assert write(perf_records.made_up(places, 2), folder) == 2 * 2 * perf_records.SEEDS
-    loose, packed = ([record for _, record in reading.everything(tmp_path / form)] for form in "ab")
-    assert loose == packed
-    assert {store.key(record) == record["key"] for record in loose} == {True}
-    assert len(loose) == 20
-
-
-def test_records_prints_a_line_for_each_form_and_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(perf_records, "FILE", "domains: {graph: {}}\nlosses: [adnce, none]\n")
-    run = perf_records.run
-    once = run(["--help"])
-    monkeypatch.setattr(perf_records, "run", lambda words: once)
-    lines = list(perf_records.report(["1"]))
-    assert {line.split(" | ")[1] for line in lines[2:]} == {"loose", "packed"}
-    assert len(lines) == 2 + 2 * 5
-    assert {line.count("|") for line in lines} == {lines[0].count("|")}
-    with pytest.raises(UserError, match="give numbers of records"):
-        next(perf_records.report(["many"]))

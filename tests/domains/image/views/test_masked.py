@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from contrastbench.benchmarks.perf.shadow import Counts, counting, shadow
 from contrastbench.domains.image.data.images import Images
 from contrastbench.domains.image.preprocessing import Preprocessing
 from contrastbench.domains.image.views import colour, draws, masked, policies
@@ -14,6 +13,7 @@ from contrastbench.domains.image.views import randaugment as r
 from contrastbench.domains.image.views import transforms as views
 from contrastbench.domains.random import generator
 from made_images import N, picture, rng
+from shadow import Counts, counting, shadow
 
 shadow()  # before torch's first backward pass, which asks what devices there are
 

@@ -30,8 +30,10 @@ import torch
 from torch import Tensor
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
+import contrastbench
+
 NAME = "shadow"
-PACKAGE = Path(__file__).parents[2]
+PACKAGE = Path(contrastbench.__file__).parent
 
 # that make a tensor from sizes and values alone
 FACTORIES = (

@@ -1,4 +1,6 @@
-"""Count what a training asks of an accelerator, without one, for `bench perf device`.
+"""Count what a training asks of an accelerator, without one.
+
+`python tests/device_counts.py infonce adnce` prints the counts of these losses.
 
 An accelerator is idle while it waits: for launches, for what the host reads back before it goes on,
 and for copies. They are counted on a device that is the CPU in disguise (`shadow`), for steps in
@@ -7,25 +9,22 @@ deeper networks more. An operation of torch counts as one launch, though some ar
 """
 
 import copy
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from contrastbench.benchmarks.perf.shadow import Counts, counting, shadow
-from contrastbench.benchmarks.perf.timing import CPU
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.running.runner import make_loss, open_domain
 from contrastbench.benchmarks.running.training import AnyDomain, Look, train
 from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.losses import get_loss
 from contrastbench.losses.base import Loss
-from contrastbench.losses.errors import UserError
 from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
-from contrastbench.losses.registry import complete
 from contrastbench.losses.spec import LossSpec
+from shadow import Counts, counting, shadow
 
 DEFAULT = ("infonce", "adnce", "rmlcpc")
 SIZE, DIM = 1024, 128  # 2N and columns of a loss alone
@@ -38,24 +37,14 @@ STEPS: dict[str, dict[str, Any]] = {
 }
 
 
-def report(
-    losses: list[str], data_root: Path | None = None, device: torch.device = CPU
-) -> Iterator[str]:
-    """Two Markdown tables, a line at a time: steps of trainings, and losses alone.
-
-    Raises:
-        UserError: an unknown loss, or a device.
-    """
-    if device.type != "cpu":
-        raise UserError("bench perf device runs only on the CPU: leave --device out")
-    for name in losses:
-        complete(name, {})  # an unknown one is named at once
+def report(losses: Sequence[str]) -> Iterator[str]:
+    """Yield two Markdown tables, a line at a time: steps of trainings, and losses alone."""
     shadow()
     yield "| domain | loss | launches | host reads | copies | bytes | host reads between epochs |"
     yield "| --- | --- |" + " ---: |" * 5
     for domain in DOMAINS:
         for name in losses:
-            step, between = training(domain, name, data_root)
+            step, between = training(domain, name)
             numbers = step.launches, step.host_reads, step.copies, step.copied_bytes
             counted = " | ".join(f"{number:,}" for number in numbers)
             yield f"| {domain} | {name} | {counted} | {between.host_reads} |"
@@ -66,11 +55,11 @@ def report(
         yield f"| {name} | " + " | ".join(alone(name, pairing) for pairing in PAIRINGS) + " |"
 
 
-def training(domain: str, loss: str, data_root: Path | None = None) -> tuple[Counts, Counts]:
+def training(domain: str, loss: str) -> tuple[Counts, Counts]:
     """Return the counts of one step, and of the work between two epochs."""
     about = declaration(domain)
     experiment = Experiment(domain, about.default, LossSpec(loss), {**about.tiny, **STEPS[domain]})
-    opened = open_domain(experiment, 0, data_root, shadow())
+    opened = open_domain(experiment, 0, None, shadow())
     made = make_loss(Cell(experiment, 0, "", {}), opened)
     assert made is not None
     steps, last = steps_asked(opened, made), opened.steps() - 1
@@ -103,3 +92,8 @@ def alone(name: str, pairing: str) -> str:
     with counting() as counts:
         loss(PAIRINGS[pairing](embeddings)).backward()
     return f"{counts.launches}" + (f", {counts.host_reads} reads" if counts.host_reads else "")
+
+
+if __name__ == "__main__":
+    for line in report(sys.argv[1:] or DEFAULT):
+        print(line)

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from contrastbench.benchmarks.perf.shadow import Counts, ShadowTensor, counting, shadow
 from contrastbench.domains.random import generator
+from shadow import Counts, ShadowTensor, counting, shadow
 
 SHADOW = shadow()
 

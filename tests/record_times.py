@@ -1,7 +1,6 @@
-"""Measure record reading for `bench perf records`.
+"""Measure how long commands take over many records: `python tests/record_times.py 20000 1000000`.
 
-How long tables, plans, comparisons and merges take over thousands of records, loose and packed.
-
+They are tables, plans, comparisons and merges, and the records are loose and packed.
 The records are made up, in a temporary folder: every loss on twenty datasets, five seeds each, at
 as many learning rates as the wanted number takes, of which a table shows one.
 """
@@ -24,11 +23,9 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.packs import Row
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.load import load
-from contrastbench.losses.errors import UserError
 
-DEFAULT = ("20000",)
+DEFAULT = (20_000,)
 MOST_LOOSE = 100_000  # files; a pack is for more
-PLACES = 400  # of the table below: 20 losses on 20 datasets
 SEEDS = 5
 FILE = """
 seeds: 0-5
@@ -69,9 +66,8 @@ class Made(NamedTuple):
     data: bytes
 
 
-def report(numbers: list[str], *_: object) -> Iterator[str]:
-    """A Markdown table, a line at a time: wall and CPU seconds, and peak memory of each command."""
-    counts = [count_of(number) for number in numbers]
+def report(counts: Iterable[int]) -> Iterator[str]:
+    """Yield a Markdown table: wall and CPU seconds, and peak memory of each command."""
     yield "| records | as | MB | command | seconds | of them CPU | peak MB |"
     yield "| ---: | --- | ---: | --- | ---: | ---: | ---: |"
     for count in counts:
@@ -81,21 +77,15 @@ def report(numbers: list[str], *_: object) -> Iterator[str]:
                     yield from measured(Path(folder), count, form)
 
 
-def count_of(number: str) -> int:
-    """A number of records."""
-    if not number.isdecimal() or int(number) < 1:
-        raise UserError(f"--only {number}: give numbers of records, such as 20000,1000000")
-    return int(number)
-
-
 def measured(folder: Path, count: int, form: str) -> Iterator[str]:
     """A line for each command."""
     table, results, copy = folder / "suite.yaml", folder / "results", folder / "copy"
     table.write_text(FILE)
     write = {"loose": write_loose, "packed": write_pack}[form]
-    made = 0
-    for places in by_dataset(table):
-        some = made_up(places, round(count / PLACES / SEEDS) or 1)
+    made, datasets = 0, by_dataset(table)
+    rates = round(count / sum(map(len, datasets)) / SEEDS) or 1
+    for places in datasets:
+        some = made_up(places, rates)
         made += write(some, places[0].folder(results).parent)
     size = sum(path.stat().st_size for path in (results / "runs").rglob("*.*")) / 1e6
     commands: dict[str, list[str | Path]] = {
@@ -112,10 +102,11 @@ def measured(folder: Path, count: int, form: str) -> Iterator[str]:
 
 
 def by_dataset(table: Path) -> list[list[Experiment]]:
-    """The places of the table but the last, those of a dataset together."""
+    """Return the experiments of the table but the last, those of a dataset together."""
     read = load(str(table))
-    places = [read.experiment(row, name) for name in read.columns for row in read.rows][:-1]
-    return [list(group) for _, group in groupby(places, lambda work: work.dataset)]
+    work = [read.experiment(row, name) for name in read.columns for row in read.rows][:-1]
+    once = {one.key: one for one in work}  # some losses are another one by their defaults
+    return [list(group) for _, group in groupby(once.values(), lambda one: one.dataset)]
 
 
 def made_up(places: list[Experiment], rates: int) -> Iterator[Made]:
@@ -226,6 +217,11 @@ def run(words: list[str | Path]) -> tuple[float, float, str]:
     wall, after = time.perf_counter() - start, os.times()
     *_, peak = ["", *done.stderr.splitlines()]
     if done.returncode:
-        raise UserError(f"bench {words[0]} ended with exit code {done.returncode}: {peak}")
+        raise RuntimeError(f"bench {words[0]} ended with exit code {done.returncode}: {peak}")
     cpu = after.children_user + after.children_system
     return wall, cpu - before.children_user - before.children_system, peak
+
+
+if __name__ == "__main__":
+    for line in report(map(int, sys.argv[1:]) if sys.argv[1:] else DEFAULT):
+        print(line, flush=True)
