@@ -217,14 +217,11 @@ def counts(work: Sequence[Task]) -> str:
 
 def forecast(work: Sequence[Task], costs: Costs) -> str:
     """Return the time of one process for the unfinished cells."""
-    costly = [costs.of(task.experiment) for task in unfinished(work)]
-    known = [cost for cost in costly if cost is not None]
-    guessed = sum(not cost.same_recipe and not cost.estimated for cost in known)
-    estimated = sum(cost.estimated for cost in known)
-    parts = [f"about {duration(sum(cost.seconds for cost in known))}"] if known else []
-    parts += [f"{guessed} of them guessed"] if guessed else []
-    parts += [f"{estimated} of them estimated"] if estimated else []
-    parts += [f"{len(costly) - len(known)} of unknown cost"] if len(known) < len(costly) else []
+    seconds = [costs.of(task.experiment) for task in unfinished(work)]
+    known = [one for one in seconds if one is not None]
+    without = len(seconds) - len(known)
+    parts = [f"about {duration(sum(known))}"] if known else []
+    parts += ["no forecast" + f" for {without}" * bool(known)] if without else []
     return "".join(f", {part}" for part in parts)
 
 

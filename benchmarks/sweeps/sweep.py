@@ -210,9 +210,9 @@ class Sweep:
         """
         waiting = [task.experiment for task, _ in list(self.waiting)]
         known = [
-            cost.seconds / (1 if one.domain in self.in_turn else len(self.slots))
+            seconds / (1 if one.domain in self.in_turn else len(self.slots))
             for one in waiting
-            if (cost := self.costs.of(one))
+            if (seconds := self.costs.of(one)) is not None
         ]
         failed = [f"{len(self.failures)} failed"] if self.failures else []
         left = [f"about {duration(fmean(known) * len(waiting))} left"] if known else []
