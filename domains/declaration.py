@@ -2,20 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
 from contrastbench.domains.recipe import Recipe
 
 # all samples in turn, drawn by each seed, the set's own
 TestPart = Literal["folds", "redrawn", "fixed"]
-
-
-class Parts(NamedTuple):
-    """How many samples are trained on, fit a probe or choose the model, and are scored."""
-
-    trained: int
-    fitted: int
-    scored: int
 
 
 @dataclass(frozen=True)
@@ -45,7 +37,6 @@ class Dataset:
     content: str = ""  # sha256 of its samples as the domain orders them, however they are kept
     folder: str = ""  # of its collection; a data root may hold the file in it
     places: tuple[str, ...] = ()  # where else a data root may hold its content
-    parts: Parts | None = None  # None: no cost is forecast
 
 
 @dataclass(frozen=True)

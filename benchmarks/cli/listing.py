@@ -17,8 +17,6 @@ from contrastbench.losses.errors import UserError
 from contrastbench.losses.registry import FAMILIES, OURS, aliases, describe
 from contrastbench.losses.registry import losses as registered_losses
 
-RATE = 1e13  # operations a second, half of what an A100's data sheet gives for float32
-
 
 def losses() -> Iterator[str]:
     """Name, parameters with defaults, summary, ranges, limits; a package's loss with its place."""
@@ -127,12 +125,10 @@ def own(domain: str, source: Source) -> str:
 
 
 def tables(results: Path) -> Iterator[str]:
-    """Name, published values, those that can be run here and that have a record, hours, source.
+    """Yield each table's name, published values, places that can be run and that have a record.
 
-    Hours behind what is done are those of its records. GPU-h is what the whole table takes at least
-    of a card with ten TFLOPS: products alone; `bench plan` counts what is missing on yours.
+    Hours behind what is done are those of its records.
     """
-    asked = catalogue.operations()
     for name in catalogue.names():
         table = load(name)
         values = sum(column in table.columns for row in table.rows for column in row.paper)
@@ -142,14 +138,4 @@ def tables(results: Path) -> Iterator[str]:
         took = f" in {sum(spent.values()) / 3600:.1f} h" if spent else ""
         done = f"{sum(map(bool, found)):2} done{took}"
         counts = f"{values:3} values, {len(runnable):2} runnable, {done}" if values else ""
-        cost = f"{hours_text(asked[name] / RATE / 3600)} GPU-h" if name in asked else ""
-        yield f"{name:20} {counts:42} {cost:>12}  {table.source}"
-
-
-def hours_text(hours: float) -> str:
-    """Format a number of hours as a whole number.
-
-    >>> hours_text(5091.35), hours_text(0.004)
-    ('5,091', '<1')
-    """
-    return f"{hours:,.0f}" if hours >= 1 else "<1"
+        yield f"{name:20} {counts:42}  {table.source}"

@@ -165,24 +165,11 @@ def plan(
     tiny: opt.Tiny = False,
     selection: opt.Selection = None,
     results: opt.Results = Path("results"),
-    device: Annotated[
-        str | None,
-        typer.Option(
-            help="Forecast for the device of this name, which bench check-device measured."
-        ),
-    ] = None,
-    tflops: Annotated[
-        float | None,
-        typer.Option(
-            min=1e-6, help="Speed of --device in 10^12 operations a second, if not measured."
-        ),
-    ] = None,
 ) -> None:
     """List what is done, missing or failed, and forecast the rest.
 
-    With --device, records of that device give the times. Without such records the forecast is a
-    lower bound: it counts only the matrix products of the recipe. Where jobs were submitted to
-    Slurm, it says why they wait.
+    The forecast is the median time of like records: the same data and recipe, any loss and
+    learning rate. Where jobs were submitted to Slurm, it says why they wait.
 
     Example: bench plan adnce-table5 --only column=PROTEINS
     """
@@ -192,18 +179,8 @@ def plan(
 
     joining = parse_losses(loss or [], {})
     made = make_plan(what, only or [], seeds, tiny, selection, results, losses=joining)
-    costs = Costs(results)
-    if device is not None:
-        from contrastbench.benchmarks.sweeps.estimates import Estimates, throughput
-
-        known = throughput(device, results, tflops)
-        costs = Estimates(results, known)
-    elif tflops is not None:
-        raise UserError("--tflops needs the name of the device: give --device too")
-    for line in lines(made, costs):
+    for line in lines(made, Costs(results)):
         say(line)
-    if device is not None:
-        say(f"estimates: products of the recipe's steps, at {known.source}; a lower bound")
     if (results / slurm.LOGS).is_dir():
         for line in queue.lines(slurm.job_name(made.table.name)):
             say(line)

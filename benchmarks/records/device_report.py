@@ -1,4 +1,4 @@
-"""Device reports: `bench check-device` writes one JSON file for each, `bench plan` reads it.
+"""Device reports: `bench check-device` writes one JSON file for each.
 
 Brings no torch.
 """
@@ -61,20 +61,3 @@ class DeviceReport:
 def place(results: Path, name: str) -> Path:
     """Return the path of a device's report in a folder of results."""
     return results / "devices" / f"{name}.json"
-
-
-def read(path: Path) -> DeviceReport:
-    """Read a device's report.
-
-    Raises:
-        UserError: there is none, or the file holds something else.
-    """
-    fix = "bench check-device writes one"
-    try:
-        report = DeviceReport(**json.loads(path.read_text()))
-        report.throughput = {name: float(value) for name, value in report.throughput.items()}
-        return report
-    except OSError as error:
-        raise UserError(f"cannot read {path} ({error.strerror}): {fix}") from None
-    except (TypeError, ValueError, AttributeError):
-        raise UserError(f"{path} is no report on a device: {fix}") from None

@@ -3,7 +3,6 @@
 Reads no more than it must.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from importlib.metadata import entry_points
@@ -59,13 +58,6 @@ def files() -> dict[str, Path]:
             if path.stem in found:
                 raise twice(path.stem, path, found[path.stem])
             found[path.stem] = path
-    return found
-
-
-def operations() -> dict[str, float]:
-    """Floating-point operations of all cells of a paper's table, as docs/scale.py counts them."""
-    counted = Path(__file__).with_name("operations.json").read_text(encoding="utf-8")
-    found: dict[str, float] = json.loads(counted)
     return found
 
 

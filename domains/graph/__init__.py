@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from contrastbench.domains.declaration import Dataset, Declaration, Parts, Source, by_name
+from contrastbench.domains.declaration import Dataset, Declaration, Source, by_name
 from contrastbench.domains.own import PYTHON
 from contrastbench.domains.recipe import Recipe
 from contrastbench.losses.pairing import OTHER_VIEW, PART_OF, SAME_CLASS, Pairing
@@ -181,7 +181,6 @@ def tu(
         places=(name, f"tudataset/{name}"),
         copies={converted: CONVERTED} if converted else {},
         content=content,
-        parts=Parts(sizes[0], 0, sizes[0]) if sizes else None,  # all are trained on and scored
     )
 
 

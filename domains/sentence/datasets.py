@@ -3,21 +3,19 @@
 import os
 
 from contrastbench.domains import hub
-from contrastbench.domains.declaration import Dataset, Parts, Source, by_name
+from contrastbench.domains.declaration import Dataset, Source, by_name
 
 HUB = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
 SIMCSE_REVISION = "e145e8bb659b2aa2669f32ef79cb4cdef6c58fef"
 SIMCSE_URL = f"{HUB}/datasets/princeton-nlp/datasets-for-simcse/resolve/{SIMCSE_REVISION}/{{}}"
 
 
-def senteval(name: str, summary: str, citation: str, parts: Parts | None = None) -> Dataset:
+def senteval(name: str, summary: str, citation: str) -> Dataset:
     """Sets of SentEval's folder as SimCSE has it."""
     url = SIMCSE_URL.format("senteval.tar")
     places = ("senteval/downstream", "downstream")
     revision = SIMCSE_REVISION
-    return Dataset(
-        name, summary, url, citation=citation, revision=revision, places=places, parts=parts
-    )
+    return Dataset(name, summary, url, citation=citation, revision=revision, places=places)
 
 
 DATASETS = by_name(
@@ -37,7 +35,6 @@ DATASETS = by_name(
         "STS12-16, STS-B and SICK-R of SentEval; development pairs: STS-B dev",
         "Agirre et al., SemEval 2012-2016; Cer et al., STS Benchmark, 2017; "
         "Marelli et al., SICK, 2014",
-        Parts(1_000_000, 3_000, 37_700),
     ),
     senteval(
         "transfer",

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from contrastbench.domains import hub
-from contrastbench.domains.declaration import Dataset, Declaration, Parts, Source, by_name
+from contrastbench.domains.declaration import Dataset, Declaration, Source, by_name
 from contrastbench.domains.recipe import Recipe, Width
 from contrastbench.domains.tabular import pmlb
 from contrastbench.losses.pairing import BOTH_VIEWS, QUERY_KEY, SAME_CLASS, Pairing
@@ -204,7 +204,6 @@ DATASETS = by_name(
         "Blackard, Covertype, UCI Machine Learning Repository, 1998",
         "CC BY 4.0",
         (581012, 55),
-        parts=Parts(15_120, 15_120, 565_892),
     ),
     Dataset(
         "Higgs-100K",
@@ -215,7 +214,6 @@ DATASETS = by_name(
         citation="Whiteson, HIGGS, UCI Machine Learning Repository, 2014",
         licence="CC BY 4.0",
         sizes=(11000000, 29),
-        parts=Parts(100_000, 100_000, 500_000),
     ),
     *pmlb.DATASETS.values(),
 )

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from contrastbench.domains import hub
-from contrastbench.domains.declaration import Dataset, Parts, Source, by_name
+from contrastbench.domains.declaration import Dataset, Source, by_name
 
 FITTED = 30  # images of each class of Caltech-101 that are not tested
 
@@ -51,7 +51,6 @@ def class_disjoint(
         sizes=sizes,
         content=content,
         places=places,
-        parts=Parts(sizes[1], 0, sizes[2]),
         reader="disjoint:load_disjoint",
         layout=layout,
     )
@@ -75,7 +74,6 @@ def transferred(
     return ImageDataset(
         *(name, summary, url, "", folder, citation),
         sizes=sizes,
-        parts=Parts(sizes[1], sizes[1], sizes[2]),
         reader="transfer_sets:load_transfer",
         layout=layout,
         validation_part=validation,
@@ -148,7 +146,6 @@ DATASETS = by_name(
         "60,000 photographs of 32 x 32 pixels, 10 classes; last 10,000 test",
         **CIFAR_10,
         sizes=(10, 50_000, 10_000),
-        parts=Parts(50_000, 50_000, 10_000),
         reader="cifar:load_cifar",
     ),
     ImageDataset(
@@ -156,7 +153,6 @@ DATASETS = by_name(
         "a fixed part of CIFAR-10: 500 photographs of each class to train on, 100 to test",
         **CIFAR_10,
         sizes=(10, 5_000, 1_000),
-        parts=Parts(5_000, 5_000, 1_000),
         reader="cifar:load_first",
     ),
     ImageDataset(
@@ -164,7 +160,6 @@ DATASETS = by_name(
         "60,000 photographs of 32 x 32 pixels, 100 classes; last 10,000 test",
         **CIFAR_100,
         sizes=(100, 50_000, 10_000),
-        parts=Parts(50_000, 50_000, 10_000),
         reader="cifar:load_cifar",
     ),
     ImageDataset(
@@ -172,7 +167,6 @@ DATASETS = by_name(
         "CIFAR-100 for few shots: all 600 photographs of 20 classes test, the other classes train",
         **CIFAR_100,
         sizes=(100, 48_000, 12_000),
-        parts=Parts(48_000, 0, 12_000),
         reader="cifar:load_few_shot",
         classes=tuple(FC100_TESTED.split()),
     ),
@@ -187,7 +181,6 @@ DATASETS = by_name(
         "Unsupervised Feature Learning, 2011",
         sizes=(10, 5_000, 8_000),
         unlabelled=100_000,
-        parts=Parts(105_000, 5_000, 8_000),
         reader="binaries:load_stl",
     ),
     ImageDataset(
@@ -198,7 +191,6 @@ DATASETS = by_name(
         file="tiny-imagenet-200.zip",
         citation="Le and Yang, Tiny ImageNet Visual Recognition Challenge, 2015",
         sizes=(200, 100_000, 10_000),
-        parts=Parts(100_000, 100_000, 10_000),
         reader="imagenet:load_tiny",
     ),
     ImageDataset(
@@ -206,7 +198,6 @@ DATASETS = by_name(
         "100 classes of ImageNet (Tian et al. 2020), "
         "from its train and val folders in the data root",
         **IMAGENET,
-        parts=Parts(126_689, 126_689, 5_000),
         classes=IMAGENET_100,
     ),
     ImageDataset(
@@ -215,7 +206,6 @@ DATASETS = by_name(
         "50,000 test",
         **IMAGENET,
         sizes=(1000, 1_281_167, 50_000),
-        parts=Parts(1_281_167, 1_281_167, 50_000),
     ),
     class_disjoint(
         "CUB",

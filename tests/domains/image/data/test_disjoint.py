@@ -11,8 +11,6 @@ import torch
 pytest.importorskip("PIL")
 from scipy.io import savemat
 
-from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.sweeps.operations import parts_of
 from contrastbench.domains.base import PairsByClass
 from contrastbench.domains.image.data import disjoint
 from contrastbench.domains.image.data.datasets import DATASETS, class_disjoint
@@ -25,7 +23,6 @@ from contrastbench.domains.image.sampling import balanced
 from contrastbench.domains.random import generator
 from contrastbench.domains.registry import known_data, make_recipe
 from contrastbench.losses import UserError, get_loss
-from contrastbench.losses.spec import LossSpec
 from made_images import CPU, as_folder, jpeg, refused
 
 METRIC = {
@@ -106,7 +103,6 @@ def test_a_declaration_is_all_that_another_set_needs(
     assert (len(images.classes), len(images.train), len(images.test)) == SIZES
     assert make_recipe("image", {"score_on": ["retrieval:Mine"]})
     assert known_data()["Mine"] is about
-    assert parts_of(Experiment("image", "Mine", LossSpec("infonce"), {})) == (12, 0, 10)
 
 
 def test_a_zip_is_its_folder(tmp_path: Path) -> None:

@@ -1,21 +1,17 @@
-"""Operations of cells, counted against formulas, and what forecasts make of them."""
+"""Operations of cells, counted against formulas."""
 
-import json
 from pathlib import Path
 
 import pytest
 import torch
 
-from contrastbench.benchmarks.records.device_report import DeviceReport, place
+import operations
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.sweeps import estimates, operations
-from contrastbench.benchmarks.sweeps.operations import Sample, encoder_sample, stand_in
 from contrastbench.domains.image import ImageRecipe
 from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.domains.tabular import TabularRecipe
-from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
-from made_records import made
+from operations import PARTS, Sample, encoder_sample, stand_in
 
 INFONCE = LossSpec("infonce")
 
@@ -39,10 +35,10 @@ def test_a_row_of_a_table_by_its_layers() -> None:
     """Two views are embedded as queries and, without gradients, by the target network."""
     recipe = TabularRecipe(probe="logistic")
     model = operations.domain_class("tabular")(
-        "hidden-clusters", recipe, 0, None, operations.CPU
+        "digits-table", recipe, 0, None, operations.CPU
     ).model()
     weights = [p.numel() for name, p in model.named_parameters() if p.dim() == 2]
-    sample = operations.sample_of("tabular", "hidden-clusters", recipe)
+    sample = operations.sample_of("tabular", "digits-table", recipe)
     assert sample
     online = sum(
         p.numel() for n, p in model.named_parameters() if p.dim() == 2 and "target" not in n
@@ -129,57 +125,8 @@ def test_data_of_ones_own_cost_nobody_knows_what(tmp_path: Path) -> None:
         assert operations.operations(Experiment(domain, dataset, INFONCE, recipe)) is None
 
 
-def test_a_record_of_the_device_is_taken_before_an_estimate(units: None, tmp_path: Path) -> None:
-    known, other = (
-        Experiment("image", "CIFAR-10", INFONCE, {"epochs": epochs}) for epochs in (1, 2)
-    )
-    made(tmp_path, known, 0, status="ok", seconds=7.0)
-    (path,) = tmp_path.glob("runs/*/*/*/*.json")
-    device = json.loads(path.read_text())["environment"]["device"]
-    rates = {"float32": 1e6, "bf16": 2e6}
-    costs = estimates.Estimates(tmp_path, estimates.Throughput(device, rates, "assumed"))
-    assert costs.of(known) == (7.0, True, False)
-    asked = operations.operations(other)
-    assert asked
-    assert costs.of(other) == (asked.all / 1e6, False, True)
-    elsewhere = estimates.Estimates(tmp_path, estimates.Throughput("another", rates, "assumed"))
-    found = elsewhere.of(known)
-    assert found
-    assert found.estimated
-
-
-def test_a_measured_step_is_taken_before_a_measured_product(tmp_path: Path) -> None:
-    report = DeviceReport({"name": "NVIDIA X"}, {})
-    report.throughput = {"flops_float32": 9e12, "step_flops_float32": 5e12, "flops_bf16": 8e12}
-    report.write(place(tmp_path, "nvidia-x"))
-    found = estimates.throughput("nvidia-x", tmp_path)
-    assert (found.device, found.rates) == ("NVIDIA X", {"float32": 5e12, "bf16": 8e12})
-    assert estimates.throughput("nvidia-x", tmp_path, 2.0).rates["bf16"] == 2e12
-    report.throughput = {}
-    report.write(place(tmp_path, "nvidia-x"))
-    with pytest.raises(UserError, match="has no throughput: run bench check-device again"):
-        estimates.throughput("nvidia-x", tmp_path)
-
-
-def test_the_plan_says_what_is_estimated_and_by_what(bench, units: None) -> None:
-    words = ["plan", "adnce-table1", "--only", "dataset=CIFAR-10", "--only", "loss=hcl"]
-    code, said, _ = bench(*words, "--device", "x", "--tflops", "0.001")
-    assert code == 0
-    first, *_, total, note = said.splitlines()
-    hours = 5 * (400 * 50_000 * 30 + 5 * 5_060_000) / 1e9
-    assert first.endswith(f"5 missing, about {round(hours)} s, 5 of them estimated")
-    assert total.endswith("10 of them estimated")
-    assert note == (
-        "estimates: products of the recipe's steps, at 0.001 TFLOP/s, assumed by --tflops; "
-        "a lower bound"
-    )
-    code, _, complaint = bench(*words, "--device", "x")
-    assert (code, "assume --tflops 50" in complaint, complaint.count("\n")) == (2, True, 1)
-    assert bench(*words, "--tflops", "1")[0] == 2
-
-
-def test_sizes_of_declared_sets_are_those_that_are_counted() -> None:
+def test_sizes_are_those_of_the_declarations() -> None:
     for name, about in declaration("image").datasets.items():
-        if about.sizes:
-            trained, _, scored = about.parts
+        if about.sizes and name in PARTS:
+            trained, _, scored = PARTS[name]
             assert (trained - about.unlabelled, scored) == about.sizes[1:], name
