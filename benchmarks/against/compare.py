@@ -13,7 +13,8 @@ from contrastbench.benchmarks.against.pairs import apart_by_kind
 from contrastbench.benchmarks.against.sides import Side, ids
 
 EQUAL = {torch.float64: 1e-6, torch.float32: 1e-3}  # relative
-SHOWN = 16  # batch size of which a verdict names figures
+FITTED = 16  # batch size at which a temperature is fitted
+LARGE = 2.0  # a factor that is taken out before kinds of pairs are compared
 RANGE = (1e-2, 1e2)  # of the temperatures and scales that are tried
 
 Run = tuple[float, Tensor]  # value, and the gradient in all embeddings
@@ -44,7 +45,7 @@ class Comparison:
     given: Mapping[torch.dtype, Mapping[int, Apart]]
     fitted: Mapping[torch.dtype, Mapping[int, Apart]]  # with the temperature that fits best
     temperature: str  # which, in words; "" where none helps
-    kinds: Mapping[int, Mapping[str, float]]  # by batch size, after the factor
+    kinds: Mapping[int, Mapping[str, float]]  # by batch size: how far apart on each kind of pair
 
     @property
     def equal(self) -> bool:
@@ -77,18 +78,19 @@ class Comparison:
     def difference(self) -> str:
         """Say where the losses differ."""
         exact = self.exact
-        if all(apart.equal(torch.float64) for apart in exact.values()):
+        if all_equal(exact):
             if any(apart.factor < 0 for apart in exact.values()):
                 return f"the sign is flipped ({self.named_factor()})"
             return f"in float32 alone, {self.size_in_float32()}"
         if all(apart.gradient_left <= EQUAL[torch.float64] for apart in exact.values()):
             return "the gradients are equal, the values are not"
-        apart, kinds = exact[SHOWN], self.kinds[SHOWN]
-        if not math.isfinite(apart.gradient_left):
-            return f"one of them is not finite at N = {SHOWN}"
-        most = max(kinds, key=lambda name: kinds[name])
+        size = max(exact, key=lambda size: exact[size].gradient_left)
+        apart, kinds = exact[size], self.kinds[size]
+        if not math.isfinite(apart.gradient):
+            return f"one of them is not finite at N = {size}"
+        most = max(kinds, key=lambda name: round(kinds[name], 3))  # of equals the first
         return (
-            f"gradients by {percent(apart.gradient_left)} at N = {SHOWN}, "
+            f"gradients by {percent(apart.gradient)} at N = {size}, "
             f"most in {most} ({percent(kinds[most])})"
         )
 
@@ -97,8 +99,10 @@ class Comparison:
         for size, apart in self.fitted[torch.float32].items():
             if not apart.equal(torch.float32):
                 left = max(apart.gradient_left, apart.value_left)
-                return f"by {percent(left)} at N = {size}" if math.isfinite(left) else (
-                    f"not finite at N = {size}"
+                return (
+                    f"by {percent(left)} at N = {size}"
+                    if math.isfinite(left)
+                    else (f"not finite at N = {size}")
                 )
         return "nowhere"
 
@@ -106,19 +110,20 @@ class Comparison:
 def compare(first: Side, other: Side) -> Comparison:
     """Compare two losses on the same batches in float64 and in float32."""
     given = {dtype: all_sizes(first, other, dtype) for dtype in EQUAL}
-    fitted, words, pair = given, "", (first, other)
-    if not all(apart.equal(torch.float64) for apart in given[torch.float64].values()):
-        for words, pair in fits(first, other):
-            found = all_sizes(*pair, torch.float64)
-            if all(apart.equal(torch.float64) for apart in found.values()):
+    fitted, temperature, pair = given, "", (first, other)
+    if not all_equal(given[torch.float64]):
+        for words, changed in fits(first, other):
+            if all_equal(all_sizes(*changed, torch.float64)):
+                temperature, pair = words, changed
                 fitted = {dtype: all_sizes(*pair, dtype) for dtype in EQUAL}
                 break
-        else:
-            words, pair = "", (first, other)
-    kinds = {
-        size: by_kind(*pair, size, fitted[torch.float64][size].factor) for size in SIZES
-    }
-    return Comparison(first, other, given, fitted, words, kinds)
+    kinds = {size: by_kind(*pair, size, fitted[torch.float64][size].factor) for size in SIZES}
+    return Comparison(first, other, given, fitted, temperature, kinds)
+
+
+def all_equal(found: Mapping[int, Apart]) -> bool:
+    """Return whether two losses are equal in float64 at each batch size, up to a factor."""
+    return all(apart.equal(torch.float64) for apart in found.values())
 
 
 def all_sizes(first: Side, other: Side, dtype: torch.dtype) -> dict[int, Apart]:
@@ -178,7 +183,11 @@ def norm_ratio(difference: Tensor, whole: Tensor) -> float:
 
 
 def by_kind(first: Side, other: Side, size: int, factor: float) -> dict[str, float]:
-    """Return by kind of pair how far the gradients of a batch are apart, after the factor."""
+    """Return by kind of pair how far the gradients of a batch are apart.
+
+    A factor near 1 is no factor: it only mixes the kinds that differ with those that do not.
+    """
+    factor = 1.0 if 1 / LARGE < factor < LARGE else factor
     batch = batches(size)[0]
     ((_, one),) = runs(first, [batch], torch.float64)
     ((_, two),) = runs(other, [batch], torch.float64)
@@ -207,7 +216,7 @@ def fits(first: Side, other: Side) -> "list[tuple[str, tuple[Side, Side]]]":
 
 def best_temperature(changed: Callable[[float], tuple[Side, Side]]) -> float | None:
     """Return the temperature at which the gradients are nearest up to a factor; None: no fit."""
-    some = batches(SHOWN)[:1]
+    some = batches(FITTED)[:1]
 
     def left(log_x: float) -> float:
         found = apart(*changed(math.exp(log_x)), some, torch.float64).gradient_left
@@ -219,8 +228,11 @@ def best_temperature(changed: Callable[[float], tuple[Side, Side]]) -> float | N
     best = minimize_scalar(
         left, bounds=(start - step, start + step), method="bounded", options={"xatol": 1e-9}
     )
-    rounded = float(f"{math.exp(best.x):.6g}")
-    return rounded if left(math.log(rounded)) <= EQUAL[torch.float64] else None
+    for digits in range(1, 7):  # the temperature that somebody has written
+        rounded = float(f"{math.exp(best.x):.{digits}g}")
+        if left(math.log(rounded)) <= EQUAL[torch.float64]:
+            return rounded
+    return None
 
 
 Formulas = Mapping[str, Callable[[int], float]]
@@ -249,7 +261,7 @@ def named(what: str, values: Mapping[int, float], formulas: Formulas, none: floa
     """Return numbers by batch size as one number, as a formula of N, or written out."""
 
     def all_near(f: Callable[[int], float]) -> bool:
-        return all(math.isclose(x, f(n), rel_tol=1e-6, abs_tol=1e-6) for n, x in values.items())
+        return all(math.isclose(x, f(n), rel_tol=1e-5, abs_tol=1e-5) for n, x in values.items())
 
     first = next(iter(values.values()))
     if all_near(lambda _: none):
@@ -263,5 +275,9 @@ def named(what: str, values: Mapping[int, float], formulas: Formulas, none: floa
 
 
 def percent(share: float) -> str:
-    """Write a share for people."""
-    return f"{100 * share:.2g} %"
+    """Write a share for people.
+
+    >>> percent(1.0), percent(0.0312)
+    ('100 %', '3.1 %')
+    """
+    return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"

@@ -1,23 +1,29 @@
 """Time and memory of a step of two losses, side by side."""
 
-import json
-import tempfile
 from collections.abc import Callable
-from itertools import accumulate
-from pathlib import Path
+from dataclasses import dataclass
 
 import torch
-from torch.profiler import ProfilerActivity, profile
+from torch import Tensor
+from torch.autograd.graph import saved_tensors_hooks
 
 from contrastbench.benchmarks.against.batches import random_batch
 from contrastbench.benchmarks.against.sides import Side
 from contrastbench.benchmarks.perf.timing import best_of
 
 
-def ratios(first: Side, other: Side, size: int) -> tuple[float, float]:
-    """Return time and peak memory of the first relative to the other, in float32 on a CPU."""
-    one, two = step(first, size), step(other, size)
-    return best_of(one) / best_of(two), peak_bytes(one) / max(1, peak_bytes(two))
+@dataclass(frozen=True)
+class Cost:
+    """Time and memory of one loss relative to another."""
+
+    time: float
+    memory: float
+
+
+def relative_cost(first: Side, other: Side, size: int) -> Cost:
+    """Measure a step of the first relative to the other, in float32 on a CPU."""
+    time = best_of(step(first, size)) / best_of(step(other, size))
+    return Cost(time, kept_bytes(first, size) / max(1, kept_bytes(other, size)))
 
 
 def step(side: Side, size: int) -> Callable[[], None]:
@@ -30,15 +36,15 @@ def step(side: Side, size: int) -> Callable[[], None]:
     return run
 
 
-def peak_bytes(work: Callable[[], None]) -> int:
-    """Return by how much the memory of all tensors grows at most within a step."""
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as record:
-        work()
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "trace.json"
-        record.export_chrome_trace(str(file))
-        events = json.loads(file.read_text())["traceEvents"]
-    memory = sorted(
-        (event["ts"], event["args"]["Bytes"]) for event in events if event["name"] == "[memory]"
-    )
-    return max(accumulate((size for _, size in memory), initial=0))
+def kept_bytes(side: Side, size: int) -> int:
+    """Return how many bytes of tensors the forward pass keeps for the backward pass."""
+    loss, batch = side.make(torch.float32), random_batch(size, 0).leaves(torch.float32)
+    kept: dict[int, Tensor] = {}  # by address; the tensors themselves, so that none is freed
+
+    def note(tensor: Tensor) -> Tensor:
+        kept[tensor.untyped_storage().data_ptr()] = tensor
+        return tensor
+
+    with saved_tensors_hooks(note, lambda tensor: tensor):
+        loss(batch)
+    return sum(tensor.untyped_storage().nbytes() for tensor in kept.values())

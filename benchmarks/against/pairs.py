@@ -1,8 +1,8 @@
 """How much each pair of embeddings pulls, read off the gradient of any loss.
 
-A loss of cosines has the gradient W U in the unit rows U of the embeddings, where W holds the loss's
-derivative by the cosine of each pair. With more dimensions than embeddings the rows of U are linearly
-independent, so W is known but for its diagonal. The loss itself need not be open.
+A loss of cosines has the gradient W U in the unit rows U of the embeddings. W holds the derivative
+by the cosine of each pair. With more dimensions than embeddings the rows of U are linearly
+independent, so the gradient determines W but for its diagonal.
 """
 
 from dataclasses import dataclass
@@ -46,10 +46,11 @@ def kinds(batch: Batch, ids: Tensor) -> dict[str, Tensor]:
     hard = negative & ~copy & (cosine >= cosine[negative & ~copy].quantile(HARDEST))
     return {
         "positives": same & ~own,
+        "negatives within a view": negative & (view.unsqueeze(1) == view),
+        "negatives across views": negative & (view.unsqueeze(1) != view),
         "duplicates": copy,
         "hard negatives": hard,
         "easy negatives": negative & ~copy & ~hard,
-        "negatives within a view": negative & (view.unsqueeze(1) == view),
     }
 
 

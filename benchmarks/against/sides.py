@@ -4,7 +4,8 @@ Each library has a calling convention of its own:
 
 - ours: `loss(contrast)`, in the pairing of choice,
 - pytorch-metric-learning: `loss(embeddings, labels)`, or `ref_emb` for the second view,
-- sentence-transformers: `loss(columns, labels)`, whose model is one that returns what it is given,
+- sentence-transformers: `loss(columns, labels)`, with a model that returns what it is given,
+- PyGCL: `loss(anchor, sample, pos_mask, neg_mask)`,
 - lightly and any other callable: `loss(z1, z2)`, or `(z1, z2, labels)` by class where it takes them.
 """
 
@@ -71,7 +72,7 @@ class Side:
         """Return the name of the parameter that is a temperature or its inverse, if it has one."""
         target = find(self.name)
         if target is None:
-            names = [key for key in get_loss(self.name, **self.params).params]
+            names = list(get_loss(self.name, **self.params).params)
             return next((key for key in names if key.rpartition(".")[2] == "temperature"), None)
         if not isinstance(target, type) and not inspect.isfunction(target):
             return None
@@ -106,8 +107,10 @@ def described(value: Any) -> str:
     """Return what a loss has returned in place of a number."""
     if not isinstance(value, Tensor):
         return f"a {type(value).__name__}"
-    return "a tensor of shape " + str(tuple(value.shape)) + " without a gradient" * (
-        not value.requires_grad
+    return (
+        "a tensor of shape "
+        + str(tuple(value.shape))
+        + " without a gradient" * (not value.requires_grad)
     )
 
 
@@ -142,14 +145,26 @@ def in_package(module: str, attribute: str) -> Any:
     """Return what a module of an installed package has under a name."""
     package = module.partition(".")[0]
     if importlib.util.find_spec(package) is None:
-        pip = INSTALLED_AS.get(package, package.replace("_", "-"))
-        raise UserError(f"{package} is not installed: pip install {pip}")
+        raise missing(package, package)
     with users_code(f"import {module}"):
-        found = importlib.import_module(module)
+        try:
+            found = importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            raise missing(module, error.name or package) from error
     if not hasattr(found, attribute):
         known = [key for key, value in vars(found).items() if isinstance(value, type)]
         raise unknown(f"loss in {module}", attribute, known)
     return getattr(found, attribute)
+
+
+def missing(module: str, name: str) -> UserError:
+    """Return the error for a module that is not there, or needs a package that is not there."""
+    package, wanted = module.partition(".")[0], name.partition(".")[0]
+    if wanted == package != name:
+        return UserError(f"{package} has no module {name}: name the one that holds the loss")
+    pip = INSTALLED_AS.get(wanted, wanted.replace("_", "-"))
+    who = wanted if wanted == package else f"{module} needs {wanted}, which"
+    return UserError(f"{who} is not installed: pip install {pip}")
 
 
 def made(name: str, target: Any, params: Mapping[str, Any]) -> Any:
@@ -188,6 +203,8 @@ def convention(loss: Any) -> Callable[[Any, str, Batch], Any]:
         return call_metric_learning
     if is_from(type(loss), "sentence_transformers"):
         return call_sentence_transformers
+    if is_from(type(loss), "GCL"):
+        return call_pygcl
     return call_views
 
 
@@ -202,15 +219,18 @@ def ids(pairing: str, batch: Batch) -> Tensor:
 
 
 def call_metric_learning(loss: Any, pairing: str, batch: Batch) -> Any:
-    """Call a loss on embeddings with labels; the second view is the reference where it is alone."""
+    """Call a loss on embeddings with labels; the second view is the reference where it is alone.
+
+    Labels that are the same tensor would mean that row i of both is one embedding.
+    """
     labels = ids(pairing, batch)
     if pairing in ("other_view", "whole_row"):
-        return loss(batch.z1, labels, ref_emb=batch.z2, ref_labels=labels)
+        return loss(batch.z1, labels, ref_emb=batch.z2, ref_labels=labels.clone())
     return loss(batch.views, labels.repeat(2))
 
 
 def call_sentence_transformers(loss: Any, pairing: str, batch: Batch) -> Any:
-    """Call a loss on columns of sentences: two views, all pairs with labels, or all with classes."""
+    """Call a loss on columns: two views, all pairs with labels, or all rows with classes."""
     labels, names = ids(pairing, batch), [base.__name__ for base in type(loss).__mro__]
     if any(name.startswith("Batch") for name in names):
         return loss(columns(batch.views), labels.repeat(2))
@@ -227,6 +247,16 @@ def columns(*embeddings: Tensor) -> list[dict[str, Tensor]]:
     return [{"sentence_embedding": z} for z in embeddings]
 
 
+def call_pygcl(loss: Any, pairing: str, batch: Batch) -> Any:
+    """Call a loss on anchors and samples with masks of the pairs that are positive and negative."""
+    labels, crossed = ids(pairing, batch), pairing in ("other_view", "whole_row")
+    anchor, sample = (batch.z1, batch.z2) if crossed else (batch.views, batch.views)
+    both = labels if crossed else labels.repeat(2)
+    same = (both.unsqueeze(1) == both).to(anchor.dtype)
+    own = 0 if crossed else torch.eye(len(both), dtype=anchor.dtype)
+    return loss(anchor, sample, same - own, 1 - same)
+
+
 def call_views(loss: Any, pairing: str, batch: Batch) -> Any:
     """Call a loss on two views, by class also on labels where it takes them."""
     views: tuple[Tensor, ...] = (batch.z1, batch.z2)
@@ -236,9 +266,7 @@ def call_views(loss: Any, pairing: str, batch: Batch) -> Any:
 
 
 def takes_labels(loss: Any) -> bool:
-    """Return whether a callable takes a third argument."""
-    try:
-        inspect.signature(loss.forward if isinstance(loss, nn.Module) else loss).bind(0, 0, 0)
-    except TypeError:
-        return False
-    return True
+    """Return whether a callable takes labels as its third argument."""
+    call = loss.forward if isinstance(loss, nn.Module) else loss
+    third = list(inspect.signature(call).parameters.values())[2:3]
+    return any(one.default is one.empty or "label" in one.name for one in third)
