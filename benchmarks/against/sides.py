@@ -6,7 +6,7 @@ Each library has a calling convention of its own:
 - pytorch-metric-learning: `loss(embeddings, labels)`, or `ref_emb` for the second view,
 - sentence-transformers: `loss(columns, labels)`, with a model that returns what it is given,
 - PyGCL: `loss(anchor, sample, pos_mask, neg_mask)`,
-- lightly and any other callable: `loss(z1, z2)`, or `(z1, z2, labels)` by class where it takes them.
+- lightly and any other callable: `loss(z1, z2)`; by class also with labels where it takes them.
 """
 
 import importlib

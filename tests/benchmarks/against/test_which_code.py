@@ -9,7 +9,7 @@ from contrastbench.benchmarks.cli.check import PAIRINGS
 from which_code import FILES, HEAD, PAGE, Row, released, rows
 
 
-@pytest.mark.parametrize("row", rows(), ids=lambda row: f"{row.package} {row.words}")
+@pytest.mark.parametrize("row", [*rows()], ids=lambda row: f"{row.package} {row.words}")
 def test_a_row_says_what_the_command_says(row: Row) -> None:
     if not row.installed:
         pytest.skip(f"{row.package} {row.version} is not installed: pip install it")
@@ -45,7 +45,9 @@ def test_the_page_shows_the_files_that_rows_need(file) -> None:
 
 def test_the_page_shows_a_table_as_it_is_printed(bench) -> None:
     page = PAGE.read_text(encoding="utf-8")
-    ((command, shown),) = re.findall(r"```bash\nbench (.*)\n```\n\n```\n(.*?)```", page, re.DOTALL)
+    ((command, shown),) = re.findall(
+        r"```bash\nbench ([^\n]*)\n```\n\n```\n(.*?)```", page, re.DOTALL
+    )
     code, out, _ = bench(*command.split())
     assert code == 1
     measured = re.compile(r"^(time|kept).*\n", re.MULTILINE)
