@@ -103,7 +103,7 @@ FLOORS = {  # rooms and modules of a folder, the lowest first: each imports from
     ),
     "benchmarks": (
         *("records", "running", "tables", "sweeps", "comparison", "report", "analyses", "perf"),
-        *("api", "cli", "__init__"),
+        *("against", "api", "cli", "__init__"),
     ),
 }
 

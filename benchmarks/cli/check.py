@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,11 +15,14 @@ from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.running import checked
 from contrastbench.benchmarks.running.options import check_data_root
 from contrastbench.domains.registry import make_recipe
+from contrastbench.losses.errors import UserError, unknown
 from contrastbench.losses.registry import is_registered
 from contrastbench.losses.spec import LossSpec
 
 if TYPE_CHECKING:
     from contrastbench.losses.laws import CheckResult
+
+PAIRINGS = ("both_views", "other_view", "whole_row", "same_class")  # of check-loss --against
 
 
 def check_loss(
@@ -32,13 +35,39 @@ def check_loss(
         list[str] | None,
         typer.Option(help="Parameter with values KEY=V1,V2,... to check; may repeat."),
     ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(help="Compare with this loss, such as lightly.loss:NTXentLoss, on one table."),
+    ] = None,
+    set_against: Annotated[
+        list[str] | None,
+        typer.Option(help="Parameter of the loss of --against as KEY=VALUE; may repeat."),
+    ] = None,
+    pairing: Annotated[
+        str | None,
+        typer.Option(help="With --against: both_views, other_view, whole_row or same_class."),
+    ] = None,
 ) -> None:
     """Check a loss of your own as registered losses are checked.
 
     The first check that fails ends it, with the line, the cause and a remedy.
+    With --against the loss is compared with another one. Exit code 1: they differ.
 
     Example: bench check-loss mine.py:Mine --set margin=0.2 --grid temperature=0.05,0.5
+    Example: bench check-loss mine.py:Mine --against lightly.loss:NTXentLoss
     """
+    if against is not None:
+        if grid:
+            raise UserError("--grid is not for --against: give one value by --set KEY=VALUE")
+        compare_losses(
+            (loss, parse_pairs("--set", set_)),
+            (against, parse_pairs("--set-against", set_against)),
+            pairing or PAIRINGS[0],
+        )
+        return
+    if set_against or pairing:
+        option = "--set-against" if set_against else "--pairing"
+        raise UserError(f"{option} has no loss to compare with: add --against LOSS")
     values, params = parse_grid(grid or []), parse_pairs("--set", set_)
     settings = [dict(zip(values, some, strict=True)) for some in product(*values.values())]
     specs = [LossSpec(loss, {**params, **setting}) for setting in settings]
@@ -59,6 +88,27 @@ def check_loss(
     if all(result.passed for result in results) and not edited:
         remember(code, results)
     conclude(results, "; the checks after a failed one were not run")
+
+
+def compare_losses(
+    first: tuple[str, dict[str, Any]], other: tuple[str, dict[str, Any]], pairing: str
+) -> None:
+    """Print the table of two losses on the same batches; exit with code 1 if they differ."""
+    if pairing not in PAIRINGS:
+        raise unknown("pairing", pairing, PAIRINGS)
+    for name, params in (first, other):
+        if is_registered(name):
+            LossSpec(name, params).check()  # a mistake is named before torch is imported
+    with loading():
+        from contrastbench.benchmarks.against.compare import compare
+        from contrastbench.benchmarks.against.sides import Side
+        from contrastbench.benchmarks.against.table import all_costs, lines
+
+    found = compare(Side(*first, pairing), Side(*other, pairing))
+    for line in lines(found, all_costs(found)):
+        say(line)
+    if not found.equal:
+        raise typer.Exit(1)
 
 
 def remember(code: str, results: "Sequence[CheckResult]") -> None:

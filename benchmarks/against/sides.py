@@ -1,0 +1,272 @@
+"""Make a loss of ours, of a user's file or of an installed package, and call it on two views.
+
+Each library has a calling convention of its own:
+
+- ours: `loss(contrast)`, in the pairing of choice,
+- pytorch-metric-learning: `loss(embeddings, labels)`, or `ref_emb` for the second view,
+- sentence-transformers: `loss(columns, labels)`, with a model that returns what it is given,
+- PyGCL: `loss(anchor, sample, pos_mask, neg_mask)`,
+- lightly and any other callable: `loss(z1, z2)`; by class also with labels where it takes them.
+"""
+
+import importlib
+import importlib.util
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from contrastbench.benchmarks.against.batches import Batch
+from contrastbench.losses import (
+    Loss,
+    both_views,
+    get_loss,
+    other_view,
+    same_class,
+    whole_row,
+)
+from contrastbench.losses.errors import UserError, unknown, users_code
+from contrastbench.losses.expression import file_and_class
+from contrastbench.losses.own import no_file
+from contrastbench.losses.source import Sources
+
+PAIRINGS: dict[str, Callable[[Batch], Any]] = {
+    "both_views": lambda batch: both_views(batch.z1, batch.z2),
+    "other_view": lambda batch: other_view(batch.z1, batch.z2),
+    "whole_row": lambda batch: whole_row(batch.z1, batch.z2),
+    "same_class": lambda batch: same_class(batch.z1, batch.z2, batch.labels),
+}
+TEMPERATURES = ("temperature", "tau", "scale")  # names that packages have for it
+# losses of sentence-transformers that take a label for each pair of sentences
+PAIR_LABELS = ("ContrastiveLoss", "OnlineContrastiveLoss", "CosineSimilarityLoss", "CoSENTLoss")
+INSTALLED_AS = {
+    "pytorch_metric_learning": "pytorch-metric-learning",
+    "sentence_transformers": "sentence-transformers",
+    "GCL": "PyGCL",
+}
+
+
+@dataclass(frozen=True)
+class Side:
+    """A loss by its name with its parameters, and the pairing in which it is called."""
+
+    name: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    pairing: str = "both_views"
+
+    def __str__(self) -> str:
+        params = ", ".join(f"{key}={value}" for key, value in self.params.items())
+        return f"{self.name}({params})" if params else self.name
+
+    def with_params(self, **params: Any) -> "Side":
+        """Return the side with some parameters changed."""
+        return replace(self, params={**self.params, **params})
+
+    @property
+    def temperature(self) -> str | None:
+        """Return the name of the parameter that is a temperature or its inverse, if it has one."""
+        target = find(self.name)
+        if target is None:
+            names = list(get_loss(self.name, **self.params).params)
+            return next((key for key in names if key.rpartition(".")[2] == "temperature"), None)
+        if not isinstance(target, type) and not inspect.isfunction(target):
+            return None
+        names = list(inspect.signature(target).parameters)
+        return next((key for key in TEMPERATURES if key in names), None)
+
+    def make(self, dtype: torch.dtype) -> Callable[[Batch], Tensor]:
+        """Return the loss as a function of a batch of that dtype."""
+        target = find(self.name)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            if target is None:
+                loss = get_loss(self.name, **self.params).to(dtype).eval()
+                call = partial(call_ours, loss)
+            else:
+                loss = made(self.name, target, self.params)
+                loss = loss.to(dtype).eval() if isinstance(loss, nn.Module) else loss
+                call = partial(convention(loss), loss)
+        return partial(one_number, self, partial(call, self.pairing))
+
+
+def one_number(side: Side, call: Callable[[Batch], Any], batch: Batch) -> Tensor:
+    """Return the loss of a batch, whatever goes wrong as one line."""
+    with users_code(f"call {side} on two views of {len(batch.z1)} samples, {side.pairing}"):
+        value = call(batch)
+    if not (isinstance(value, Tensor) and value.numel() == 1 and value.requires_grad):
+        raise UserError(f"{side} returns {described(value)}: return a number with a gradient")
+    return value.reshape(())
+
+
+def described(value: Any) -> str:
+    """Return what a loss has returned in place of a number."""
+    if not isinstance(value, Tensor):
+        return f"a {type(value).__name__}"
+    return (
+        "a tensor of shape "
+        + str(tuple(value.shape))
+        + " without a gradient" * (not value.requires_grad)
+    )
+
+
+def find(name: str) -> Any:
+    """Return the class or function that a name means; None: a loss of this package's kind."""
+    if own := file_and_class(name):
+        target = in_file(name)
+    elif match := re.fullmatch(r"([\w.]+):(\w+)", name):
+        target = in_package(match[1], match[2])
+    else:
+        return None
+    ours = isinstance(target, type) and issubclass(target, Loss)
+    return None if ours and own else target
+
+
+def in_file(name: str) -> Any:
+    """Return what a user's file has under a name."""
+    own = file_and_class(name)
+    assert own is not None, "the caller has asked"
+    path, attribute = own
+    if not path.is_file():
+        raise no_file(path)
+    with users_code(f"import {path}", str(path.absolute())):
+        module = Sources().run(path)
+    if not hasattr(module, attribute):
+        known = [key for key, value in vars(module).items() if callable(value)]
+        raise unknown(f"loss in {path}", attribute, known)
+    return getattr(module, attribute)
+
+
+def in_package(module: str, attribute: str) -> Any:
+    """Return what a module of an installed package has under a name."""
+    package = module.partition(".")[0]
+    if importlib.util.find_spec(package) is None:
+        raise missing(package, package)
+    with users_code(f"import {module}"):
+        try:
+            found = importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            raise missing(module, error.name or package) from error
+    if not hasattr(found, attribute):
+        known = [key for key, value in vars(found).items() if isinstance(value, type)]
+        raise unknown(f"loss in {module}", attribute, known)
+    return getattr(found, attribute)
+
+
+def missing(module: str, name: str) -> UserError:
+    """Return the error for a module that is not there, or needs a package that is not there."""
+    package, wanted = module.partition(".")[0], name.partition(".")[0]
+    if wanted == package != name:
+        return UserError(f"{package} has no module {name}: name the one that holds the loss")
+    pip = INSTALLED_AS.get(wanted, wanted.replace("_", "-"))
+    who = wanted if wanted == package else f"{module} needs {wanted}, which"
+    return UserError(f"{who} is not installed: pip install {pip}")
+
+
+def made(name: str, target: Any, params: Mapping[str, Any]) -> Any:
+    """Return a callable: an object of a class, or a function with its parameters."""
+    with users_code(f"make {name}"):
+        if inspect.isfunction(target):
+            inspect.signature(target).bind_partial(**params)
+            return partial(target, **params)
+        if not isinstance(target, type):
+            if params:
+                raise UserError(f"{name} is an object, which takes no --set: name its class")
+            return target
+        if is_from(target, "sentence_transformers"):
+            return target(model=Given(), **params)
+        return target(**params)
+
+
+class Given(nn.Module):
+    """A model of sentence-transformers that returns the embeddings that it is given."""
+
+    def forward(self, features: dict[str, Tensor], **_: Any) -> dict[str, Tensor]:
+        """Return the features, which hold the embeddings already."""
+        return features
+
+
+def is_from(kind: type, package: str) -> bool:
+    """Return whether a class, or one that it is derived from, is of a package."""
+    return any(base.__module__.partition(".")[0] == package for base in kind.__mro__)
+
+
+def convention(loss: Any) -> Callable[[Any, str, Batch], Any]:
+    """Return how a loss is called."""
+    if isinstance(loss, Loss):
+        return call_ours
+    if is_from(type(loss), "pytorch_metric_learning"):
+        return call_metric_learning
+    if is_from(type(loss), "sentence_transformers"):
+        return call_sentence_transformers
+    if is_from(type(loss), "GCL"):
+        return call_pygcl
+    return call_views
+
+
+def call_ours(loss: Loss, pairing: str, batch: Batch) -> Tensor:
+    """Call a loss of this package's kind on a contrast."""
+    return loss(PAIRINGS[pairing](batch))
+
+
+def ids(pairing: str, batch: Batch) -> Tensor:
+    """Return the number of each sample that equal samples or classes share."""
+    return batch.labels if pairing == "same_class" else torch.arange(len(batch.z1))
+
+
+def call_metric_learning(loss: Any, pairing: str, batch: Batch) -> Any:
+    """Call a loss on embeddings with labels; the second view is the reference where it is alone.
+
+    Labels that are the same tensor would mean that row i of both is one embedding.
+    """
+    labels = ids(pairing, batch)
+    if pairing in ("other_view", "whole_row"):
+        return loss(batch.z1, labels, ref_emb=batch.z2, ref_labels=labels.clone())
+    return loss(batch.views, labels.repeat(2))
+
+
+def call_sentence_transformers(loss: Any, pairing: str, batch: Batch) -> Any:
+    """Call a loss on columns: two views, all pairs with labels, or all rows with classes."""
+    labels, names = ids(pairing, batch), [base.__name__ for base in type(loss).__mro__]
+    if any(name.startswith("Batch") for name in names):
+        return loss(columns(batch.views), labels.repeat(2))
+    if set(PAIR_LABELS) & set(names):
+        size = len(labels)
+        one, two = batch.z1.repeat_interleave(size, dim=0), batch.z2.repeat(size, 1)
+        same = labels.repeat_interleave(size) == labels.repeat(size)
+        return loss(columns(one, two), same.to(one.dtype))
+    return loss(columns(batch.z1, batch.z2), None)
+
+
+def columns(*embeddings: Tensor) -> list[dict[str, Tensor]]:
+    """Return embeddings as the features that the model `Given` returns."""
+    return [{"sentence_embedding": z} for z in embeddings]
+
+
+def call_pygcl(loss: Any, pairing: str, batch: Batch) -> Any:
+    """Call a loss on anchors and samples with masks of the pairs that are positive and negative."""
+    labels, crossed = ids(pairing, batch), pairing in ("other_view", "whole_row")
+    anchor, sample = (batch.z1, batch.z2) if crossed else (batch.views, batch.views)
+    both = labels if crossed else labels.repeat(2)
+    same = (both.unsqueeze(1) == both).to(anchor.dtype)
+    own = 0 if crossed else torch.eye(len(both), dtype=anchor.dtype)
+    return loss(anchor, sample, same - own, 1 - same)
+
+
+def call_views(loss: Any, pairing: str, batch: Batch) -> Any:
+    """Call a loss on two views, by class also on labels where it takes them."""
+    views: tuple[Tensor, ...] = (batch.z1, batch.z2)
+    if pairing == "same_class" and takes_labels(loss):
+        return loss(*views, batch.labels)
+    return loss(*views)
+
+
+def takes_labels(loss: Any) -> bool:
+    """Return whether a callable takes labels as its third argument."""
+    call = loss.forward if isinstance(loss, nn.Module) else loss
+    third = list(inspect.signature(call).parameters.values())[2:3]
+    return any(one.default is one.empty or "label" in one.name for one in third)

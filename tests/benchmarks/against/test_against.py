@@ -1,0 +1,352 @@
+"""`bench check-loss --against`: what two losses are equal up to, and where they differ."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from contrastbench.benchmarks.against import sides
+from contrastbench.benchmarks.against.batches import Batch, random_batch
+from contrastbench.benchmarks.against.compare import Comparison, compare
+from contrastbench.benchmarks.against.pairs import kinds, pull
+from contrastbench.benchmarks.against.sides import PAIRINGS, Side, convention
+from contrastbench.losses.errors import UserError
+
+OWN = '''
+import math
+import torch
+import torch.nn.functional as F
+from contrastbench.losses import ScoreLoss
+
+
+def nt_xent(z1, z2, temperature=0.5, naive=False, hardest=1.0, first=1.0, within=1.0):
+    """SimCLR's loss, written without this package, with some mistakes on demand."""
+    n, u = len(z1), F.normalize(torch.cat([z1, z2]))
+    cosine = u @ u.T
+    own = torch.eye(2 * n, dtype=torch.bool)
+    weight = torch.where(cosine.detach() > 0.99, hardest, 1.0)
+    view = torch.arange(2 * n) // n
+    weight = torch.where(view == view.unsqueeze(1), within * weight, weight)
+    logits = (cosine / temperature + weight.clamp_min(1e-30).log()).masked_fill(own, -math.inf)
+    positive = (cosine * first).roll(n, 1).diagonal() / temperature
+    if naive:
+        return -(positive.exp() / logits.exp().sum(dim=1)).log().mean()
+    return (logits.logsumexp(dim=1) - positive).mean()
+
+
+def doubled(z1, z2):
+    return 2 * nt_xent(z1, z2)
+
+
+def summed(z1, z2):
+    return 2 * len(z1) * nt_xent(z1, z2)
+
+
+def shifted(z1, z2):
+    return nt_xent(z1, z2) - math.log(2 * len(z1) - 2)
+
+
+def flipped(z1, z2):
+    return -nt_xent(z1, z2)
+
+
+def surrogate(z1, z2):
+    value = nt_xent(z1, z2)
+    return value + (value**2).detach()
+
+
+def no_length(z1, z2):
+    return nt_xent(z1, z2) + 0.1 * z1.norm(dim=1).mean()
+
+
+def scaled(z1, z2, scale=20.0):
+    return nt_xent(z1, z2, 1 / scale)
+
+
+def raises(z1, z2):
+    raise IndexError("Dimension out of range")
+
+
+def constant(z1, z2):
+    return torch.zeros(())
+
+
+def by_class(z1, z2, labels):
+    return labels.float().mean() * nt_xent(z1, z2)
+
+
+class Module(torch.nn.Module):
+    def __init__(self, temperature=0.5):
+        super().__init__()
+        self.temperature = temperature
+
+    def forward(self, z1, z2):
+        return nt_xent(z1, z2, self.temperature)
+
+
+class Mine(ScoreLoss):
+    def __init__(self, temperature=0.5):
+        super().__init__()
+        self.temperature = temperature
+
+    def terms(self, scores):
+        pos, neg = scores.pos / self.temperature, scores.neg / self.temperature
+        return -scores.mean_pos(scores.log_share(pos, neg))
+
+
+made = Module(0.5)
+'''
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with losses in own.py."""
+    (tmp_path / "own.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def against(one: str, other: str, pairing: str = "both_views", **params: object) -> Comparison:
+    return compare(Side(one, {}, pairing), Side(other, params, pairing))
+
+
+@pytest.mark.parametrize(
+    ("other", "verdict"),
+    [
+        ("own.py:nt_xent", "equal"),
+        ("own.py:Module", "equal"),
+        ("own.py:made", "equal"),
+        ("own.py:Mine", "equal"),
+        ("own.py:doubled", "equal up to a factor 0.5"),
+        ("own.py:summed", "equal up to a factor 1/2N"),
+        ("own.py:shifted", "equal up to a constant log (2N - 2)"),
+        ("own.py:scaled", "equal with temperature=0.05 of the first"),
+        ("own.py:flipped", "different: the sign is flipped (a factor -1)"),
+        ("own.py:surrogate", "different: the gradients are equal, the values are not"),
+    ],
+)
+@pytest.mark.usefixtures("own")
+def test_losses_are_equal_up_to_what_is_named(other: str, verdict: str) -> None:
+    found = against("infonce", other)
+    assert found.verdict == verdict
+    assert found.equal == verdict.startswith("equal")
+
+
+@pytest.mark.parametrize(
+    ("params", "kind"),
+    [
+        ({"hardest": 3.0}, "duplicates"),
+        ({"within": 0.0}, "negatives within a view"),
+        ({"first": 1.5}, "positives"),
+    ],
+)
+@pytest.mark.usefixtures("own")
+def test_a_difference_names_its_kind_of_pair(params: dict[str, float], kind: str) -> None:
+    found = against("infonce", "own.py:nt_xent", **params)
+    assert re.fullmatch(
+        rf"different: gradients by .+ % at N = \d+, most in {kind} \(.+ %\)", found.verdict
+    )
+
+
+@pytest.mark.usefixtures("own")
+def test_a_pull_on_lengths_is_seen() -> None:
+    found = against("infonce", "own.py:no_length")
+    assert not found.equal
+    assert found.kinds[16]["lengths"] == pytest.approx(1)
+    assert against("infonce", "own.py:doubled").kinds[16]["lengths"] == 0
+
+
+@pytest.mark.usefixtures("own")
+def test_an_overflow_of_float32_alone_is_a_difference() -> None:
+    found = compare(
+        Side("infonce", {"temperature": 0.01}),
+        Side("own.py:nt_xent", {"temperature": 0.01, "naive": True}),
+    )
+    assert found.verdict.startswith("different: in float32 alone, not finite at N = ")
+    assert all(apart.gradient < 1e-12 for apart in found.given[torch.float64].values())
+
+
+@pytest.mark.usefixtures("own")
+def test_labels_go_to_a_callable_that_takes_them() -> None:
+    batch = random_batch(4, 0)
+    leaves = batch.leaves(torch.float64)
+    value = Side("own.py:by_class", {}, "same_class").make(torch.float64)(leaves)
+    plain = Side("own.py:nt_xent", {}, "same_class").make(torch.float64)(leaves)
+    assert value.item() == pytest.approx(0.5 * plain.item())
+
+
+@pytest.mark.parametrize("pairing", PAIRINGS)
+def test_a_loss_is_equal_to_itself_in_each_pairing(pairing: str) -> None:
+    found = against("adnce", "adnce", pairing)
+    assert found.verdict == "equal"
+    assert against("adnce", "infonce", pairing).equal is False
+
+
+def test_the_pull_of_each_pair_is_the_derivative_by_its_cosine() -> None:
+    batch = random_batch(4, 0).leaves(torch.float64)
+    views = batch.views
+    unit = nn.functional.normalize(views)
+    cosine = unit @ unit.T
+    value = cosine.sin().triu(1).sum()
+    (gradient,) = torch.autograd.grad(value, views)
+    found = pull(gradient, Batch(batch.z1.detach(), batch.z2.detach(), batch.labels))
+    off = ~torch.eye(8, dtype=torch.bool)
+    torch.testing.assert_close(found.pairs[off], cosine.cos()[off], rtol=1e-9, atol=1e-9)
+    assert found.lengths.abs().max() < 1e-12
+    assert found.rest.abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("size", [4, 16])
+def test_each_pair_is_of_one_kind(size: int) -> None:
+    batch = random_batch(size, 0)
+    found = kinds(batch, torch.arange(size))
+    within = found.pop("negatives within a view")
+    assert torch.equal(
+        within | found.pop("negatives across views"),
+        found["duplicates"] | found["hard negatives"] | found["easy negatives"],
+    )
+    once = sum(mask.int() for mask in found.values()) + torch.eye(2 * size, dtype=torch.int)
+    assert bool((once == 1).all())
+    assert all(bool(mask.any()) for mask in [*found.values(), within])
+    assert found["positives"].sum() == 2 * size
+    assert found["duplicates"].sum() == 4  # the first and the last sample, in each view
+
+
+class Recorder(nn.Module):
+    """A loss that keeps what it was called with."""
+
+    def forward(self, *args: object, **kwargs: object) -> Tensor:
+        self.args, self.kwargs = args, kwargs
+        return torch.zeros((), requires_grad=True)
+
+
+def recorder(package: str, name: str = "Loss") -> Recorder:
+    kind = type(name, (Recorder,), {"__module__": f"{package}.losses"})
+    return kind()
+
+
+def called(package: str, name: str, pairing: str) -> tuple[Recorder, Batch]:
+    loss, batch = recorder(package, name), random_batch(4, 0)
+    convention(loss)(loss, pairing, batch)
+    return loss, batch
+
+
+def test_pytorch_metric_learning_gets_embeddings_and_labels() -> None:
+    loss, batch = called("pytorch_metric_learning", "Loss", "both_views")
+    assert torch.equal(loss.args[0], batch.views)
+    assert loss.args[1].tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
+    loss, _ = called("pytorch_metric_learning", "Loss", "same_class")
+    assert loss.args[1].tolist() == [0, 1, 0, 1, 0, 1, 0, 1]
+    loss, batch = called("pytorch_metric_learning", "Loss", "other_view")
+    assert torch.equal(loss.args[0], batch.z1)
+    assert torch.equal(loss.kwargs["ref_emb"], batch.z2)
+    assert loss.kwargs["ref_labels"].tolist() == [0, 1, 2, 3]
+    assert loss.kwargs["ref_labels"] is not loss.args[1]  # which would leave out the positives
+
+
+def test_sentence_transformers_gets_columns() -> None:
+    def embeddings(loss: Recorder) -> list[Tensor]:
+        return [column["sentence_embedding"] for column in loss.args[0]]
+
+    loss, batch = called("sentence_transformers", "RankingLoss", "whole_row")
+    assert all(map(torch.equal, embeddings(loss), (batch.z1, batch.z2)))
+    loss, batch = called("sentence_transformers", "BatchAllTripletLoss", "same_class")
+    assert torch.equal(embeddings(loss)[0], batch.views)
+    assert loss.args[1].tolist() == [0, 1, 0, 1, 0, 1, 0, 1]
+    loss, batch = called("sentence_transformers", "CoSENTLoss", "other_view")
+    assert torch.equal(embeddings(loss)[0][5], batch.z1[1])
+    assert torch.equal(embeddings(loss)[1][5], batch.z2[1])
+    assert loss.args[1].tolist() == torch.eye(4).flatten().tolist()
+
+
+def test_pygcl_gets_masks() -> None:
+    loss, batch = called("GCL", "Loss", "other_view")
+    assert all(map(torch.equal, loss.args[:2], (batch.z1, batch.z2)))
+    assert torch.equal(loss.args[2], torch.eye(4, dtype=torch.float64))
+    assert torch.equal(loss.args[2] + loss.args[3], torch.ones(4, 4, dtype=torch.float64))
+    loss, batch = called("GCL", "Loss", "both_views")
+    assert torch.equal(loss.args[1], batch.views)
+    assert loss.args[2].sum(dim=1).tolist() == [1] * 8
+    assert loss.args[3].sum(dim=1).tolist() == [6] * 8
+
+
+def test_lightly_gets_two_views() -> None:
+    loss, batch = called("lightly", "Loss", "both_views")
+    assert all(map(torch.equal, loss.args, (batch.z1, batch.z2)))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["infonce", "--against", "nowhere_at_all.losses:X"], "pip install nowhere-at-all"),
+        (["infonce", "--against", "torch.nn:NTXent"], "unknown loss in torch.nn 'NTXent'"),
+        (["infonce", "--against", "torch.nowhere:X"], "torch has no module torch.nowhere"),
+        (["infonce", "--against", "own.py:nt_xnt"], "did you mean 'nt_xent'?"),
+        (["infonce", "--against", "none.py:x"], "no file none.py"),
+        (["infonce", "--against", "infonc"], "unknown loss 'infonc': did you mean 'infonce'?"),
+        (["infonce", "--against", "own.py:raises"], "(IndexError: Dimension out of range)"),
+        (["infonce", "--against", "own.py:constant"], "without a gradient: return a number"),
+        (["infonce", "--against", "own.py:Module", "--set-against", "tau=1"], "make own.py:Module"),
+        (["infonce", "--against", "own.py:nt_xent", "--set-against", "t=1"], "make own.py:nt_xent"),
+        (["infonce", "--against", "own.py:made", "--set-against", "t=1"], "own.py:made is an obj"),
+        (["infonce", "--against", "adnce", "--pairing", "both_view"], "did you mean 'both_views'"),
+        (["infonce", "--against", "adnce", "--set-against", "mu=nan"], "mu must be"),
+        (["infonce", "--against", "adnce", "--grid", "mu=1,2"], "--grid is not for --against"),
+        (["infonce", "--set-against", "mu=1"], "--set-against has no loss to compare with"),
+        (["infonce", "--pairing", "both_views"], "--pairing has no loss to compare with"),
+    ],
+    ids=lambda x: " ".join(x[-2:]) if isinstance(x, list) else "",
+)
+@pytest.mark.usefixtures("own")
+def test_a_mistake_is_one_line(bench, words: list[str], message: str) -> None:
+    code, _, said = bench("check-loss", *words)
+    assert code == 2
+    assert message in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("package", ["lightly", "pytorch_metric_learning", "GCL"])
+def test_a_missing_library_names_its_pip_line(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sides.importlib.util, "find_spec", lambda _: None)
+    pip = {"pytorch_metric_learning": "pytorch-metric-learning", "GCL": "PyGCL"}
+    with pytest.raises(UserError, match=f"pip install {pip.get(package, package)}$"):
+        sides.find(f"{package}.losses:X")
+
+
+@pytest.mark.usefixtures("own")
+def test_the_table_fits_a_screen(bench) -> None:
+    code, out, _ = bench(
+        *("check-loss", "infonce", "--set", "temperature=0.2", "--against", "own.py:nt_xent"),
+        *("--set-against", "temperature=0.2"),
+    )
+    assert code == 0
+    assert out.endswith("\nequal\n")
+    assert max(map(len, out.splitlines())) <= 100
+    assert "factor" not in out
+    assert re.search(r"^time, first / other +[\d.]+x +[\d.]+x +[\d.]+x$", out, re.MULTILINE)
+    assert re.search(r"^kept for backward, first / other +[\d.]+x", out, re.MULTILINE)
+
+
+@pytest.mark.usefixtures("own")
+def test_a_different_loss_has_exit_code_1_and_rows_by_kind(bench) -> None:
+    code, out, _ = bench("check-loss", "adnce", "--against", "own.py:nt_xent")
+    assert code == 1
+    assert re.search(r"^  hard negatives +\S+ % +\S+ % +\S+ %$", out, re.MULTILINE)
+    assert out.splitlines()[-1].startswith("different: gradients by ")
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_a_library_that_lacks_another_names_both(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (own / "half_installed.py").write_text("import nowhere_at_all")
+    monkeypatch.syspath_prepend(own)
+    said = (
+        "^half_installed needs nowhere_at_all, which is not installed: pip install nowhere-at-all$"
+    )
+    with pytest.raises(UserError, match=said):
+        sides.find("half_installed:X")

@@ -1,0 +1,59 @@
+"""The page `docs/which-code.md` says what `bench check-loss --against` says."""
+
+import re
+
+import pytest
+
+from contrastbench.benchmarks.against import sides
+from contrastbench.benchmarks.cli.check import PAIRINGS
+from which_code import FILES, HEAD, PAGE, Row, released, rows
+
+
+@pytest.mark.parametrize("row", [*rows()], ids=lambda row: f"{row.package} {row.words}")
+def test_a_row_says_what_the_command_says(row: Row) -> None:
+    if not row.installed:
+        pytest.skip(f"{row.package} {row.version} is not installed: pip install it")
+    assert row.text() in PAGE.read_text(encoding="utf-8"), "run python tests/which_code.py"
+
+
+def test_the_page_has_each_row_once_and_no_other() -> None:
+    _, _, table = PAGE.read_text(encoding="utf-8").partition(HEAD)
+    lines = table.partition("\n\n")[0].split("\n")
+    assert len(lines) == len(list(rows()))
+    for line, row in zip(lines, rows(), strict=True):
+        assert line.startswith(row.key)
+        assert line.endswith(f" | {row.why} |")
+        assert re.search(r"\| (equal|different|error)", line)
+
+
+def test_a_difference_has_its_reason() -> None:
+    _, _, table = PAGE.read_text(encoding="utf-8").partition(HEAD)
+    for line in table.partition("\n\n")[0].split("\n"):
+        *_, outcome, why, _ = line.split("|")
+        assert why.strip() or outcome.strip() == "equal"
+
+
+def test_the_table_of_released_codes_is_that_of_the_golden_values() -> None:
+    assert released() in PAGE.read_text(encoding="utf-8"), "run python tests/which_code.py"
+
+
+@pytest.mark.parametrize("file", sorted(FILES.glob("*.py")), ids=lambda file: file.name)
+def test_the_page_shows_the_files_that_rows_need(file) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert f"`{file.name}`:\n\n```python\n{text}```\n" in PAGE.read_text(encoding="utf-8")
+
+
+def test_the_page_shows_a_table_as_it_is_printed(bench) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    ((command, shown),) = re.findall(
+        r"```bash\nbench ([^\n]*)\n```\n\n```\n(.*?)```", page, re.DOTALL
+    )
+    code, out, _ = bench(*command.split())
+    assert code == 1
+    measured = re.compile(r"^(time|kept).*\n", re.MULTILINE)
+    assert measured.sub("", out) == measured.sub("", shown)
+
+
+def test_the_page_names_every_pairing() -> None:
+    assert tuple(sides.PAIRINGS) == PAIRINGS
+    assert all(f"`{name}`" in PAGE.read_text(encoding="utf-8") for name in PAIRINGS)
