@@ -1,5 +1,6 @@
 """Losses of installed packages, and own losses of two whole views."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -155,6 +156,18 @@ def test_a_law_of_views_finds_its_mistake(name: str, law: str, line: str) -> Non
     last = check_loss(f"packaged_losses:{name}", seeds=range(1))[-1]
     assert (last.name, last.passed) == (law, False), last
     assert line in last.place
+
+
+def test_the_shown_spectral_loss_is_ours_for_long_embeddings(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "own-loss.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"```python\n(# spectral_cut.py\n.*?)```", page, re.DOTALL)
+    (tmp_path / "spectral_cut.py").write_text(text)
+    cut = get_loss(f"{tmp_path}/spectral_cut.py:SpectralCut", mu=2.0)
+    z1, z2 = (z.double() + 9 for z in (Z1, Z2))
+    expected = get_loss("spectral", mu=2.0)(other_view(z1, z2))
+    torch.testing.assert_close(cut(other_view(z1, z2)), expected)
+    short = 0.01 * Z1.double(), 0.01 * Z2.double()
+    assert abs(cut(other_view(*short))) < 0.01
 
 
 class Mine(ViewLoss):

@@ -23,8 +23,18 @@ FINDINGS = sorted((ROOT / "results").rglob("README.md"))
 # minutes long, and run for real by tests of their own: here their words are read alone
 READ_ALONE = {"sweep", "check", "check-loss", "check-domain", "check-device", "perf", "report"}
 READ_ALONE |= {"analyse", "suite"}
-# what a reader brings: data, a network, records
-BROUGHT = ("PATH", "FOLDER", "DATA", "DIR", "http", "download", "hub", "run more")
+# what a reader brings: data, a network, records, packages
+BROUGHT = (
+    "is not installed: pip install",
+    "PATH",
+    "FOLDER",
+    "DATA",
+    "DIR",
+    "http",
+    "download",
+    "hub",
+    "run more",
+)
 ADDED = {
     "run": ["--tiny"],
     **{name: ["--results", str(ROOT / "results")] for name in ("compare", "plan", "table")},

@@ -11,6 +11,7 @@ from contrastbench.benchmarks.cli import reproduce as command
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.running import reproduction
+from contrastbench.losses import packaged
 from made_records import add
 
 MINE = "from contrastbench.losses.infonce import InfoNCE\nclass Mine(InfoNCE):\n    pass\n"
@@ -129,6 +130,25 @@ def test_an_own_loss_is_run_from_its_record_once_it_is_trusted(bench, tmp_path: 
     changed(record, own_loss=edited)
     code, _, err = bench("reproduce", name_of(record), "--trust")
     assert (code, "this version makes another experiment of the record" in err) == (2, True)
+
+
+@pytest.mark.usefixtures("stub")
+def test_a_packaged_loss_needs_its_release(bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, release = "packaged_losses:Vicreg", "1.0"
+    monkeypatch.setattr(packaged, "packages_distributions", lambda: {"packaged_losses": ["theirs"]})
+    monkeypatch.setattr(packaged, "version", lambda _: release)
+    monkeypatch.setattr(reproduction, "version", lambda _: release)
+    record = stub_domain.cell(Path("results"), name)
+    assert record["status"] == "ok"
+    assert (record["loss"], record["params"]["weight"]) == (name, 25.0)
+    assert record["own_loss"] == {"name": name, "files": {}, "packages": {"theirs": "1.0"}}
+    code, out, err = bench("reproduce", name_of(record), "--trust")
+    assert (code, "equal to the bit" in out) == (0, True), err
+    release = "1.1"
+    code, _, err = bench("reproduce", name_of(record), "--trust")
+    assert code == 2
+    assert "of another release than the one installed here: pip install theirs==1.0" in err
+    assert stub_domain.cell(Path("results"), name)["key"] != record["key"]
 
 
 @pytest.mark.usefixtures("stub")

@@ -50,7 +50,8 @@ def test_every_protocol_scores(tmp_path: Path, bench, monkeypatch: pytest.Monkey
     assert [*protocols.PROTOCOLS, protocols.FINE_TUNED] == list(DECLARATION.protocols)
     monkeypatch.setattr("contrastbench.domains.scoring.logistic.TRANSFER_GRID", (0.01, 1.0))
     for by in DECLARATION.protocols:
-        code, out, err = bench("score", "--encoder", str(tmp_path / "encoder"), "--by", by)
+        encoder = ("--encoder", str(tmp_path / "encoder"), "--dataset", "digits")
+        code, out, err = bench("score", *encoder, "--by", by)
         assert code == 0, err
         metrics = json.loads(out)["metrics"]
         assert all(0 <= value <= 100 for value in metrics.values())
