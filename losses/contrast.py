@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 
 @dataclass(frozen=True)
