@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from contrastbench.distributed import all_sum, world
 from contrastbench.losses.contrast import widen
-from contrastbench.losses.distributed import all_sum, world
 
 
 class Shared(_BatchNorm):

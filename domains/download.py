@@ -14,7 +14,7 @@ from typing import BinaryIO
 import platformdirs
 
 from contrastbench.domains.declaration import Dataset
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 LARGEST = 8 << 30  # bytes of a download; no declared set has half of it
 

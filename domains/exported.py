@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from contrastbench.domains.reading import contents, reading
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import check_needs, declaration
-from contrastbench.losses.errors import UserError, users_code
+from contrastbench.errors import UserError, users_code
 
 if TYPE_CHECKING:
     import torch

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from contrastbench.domains import download, own
 from contrastbench.domains.declaration import Source
 from contrastbench.domains.reading import cause, check_doubles, reading
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 if TYPE_CHECKING:
     import datasets

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from contrastbench.distributed import gather, own_rows
 from contrastbench.domains.batch_norm import BatchNorm1d
-from contrastbench.losses.distributed import gather, own_rows
 
 
 def layer(inputs: int, outputs: int, batch_norm: bool) -> list[nn.Module]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from contrastbench.domains.declaration import Source
 from contrastbench.domains.reading import needing, reading
-from contrastbench.losses.errors import UserError, unknown
+from contrastbench.errors import UserError, unknown
 
 PYTHON = "FILE.py"  # the kind of a function in a file: the file is a part of what it names
 PARTS = ("train", "validation", "test")

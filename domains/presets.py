@@ -5,7 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 
 class Presets(Mapping[str, dict[str, Any]]):

@@ -7,7 +7,7 @@ from types import TracebackType
 
 from tqdm import tqdm
 
-from contrastbench.losses.errors import printable, tell
+from contrastbench.errors import printable, tell
 
 SECONDS_BETWEEN_LINES = 30
 

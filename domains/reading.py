@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 UNPACKED = 4 << 30  # bytes of an archive's member; more is no data set of ours but an accident
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from contrastbench.losses.errors import UserError, unknown
+from contrastbench.errors import UserError, unknown
 from contrastbench.losses.pairing import Pairing
 
 Width = Annotated[int, Field(ge=1)]  # of a layer

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from contrastbench.domains import download, own
 from contrastbench.domains.declaration import Dataset, Datasets, Declaration
 from contrastbench.domains.recipe import Recipe
-from contrastbench.losses.errors import UserError, unknown, users_code
+from contrastbench.errors import UserError, unknown, users_code
 
 if TYPE_CHECKING:
     from contrastbench.domains.base import Domain

@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, Va
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
-from contrastbench.losses.errors import UserError, unknown
+from contrastbench.errors import UserError, unknown
 
 T = TypeVar("T")
 Model = TypeVar("Model", bound=BaseModel)

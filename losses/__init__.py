@@ -10,7 +10,7 @@ tensor(0.4005)
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 from contrastbench.losses.registry import LOSSES, get_loss
 from contrastbench.losses.spec import LossSpec
 

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 from torch.utils.checkpoint import checkpoint
 
+from contrastbench.distributed import gather, own_rows
+from contrastbench.errors import UserError
 from contrastbench.losses import blocks
 from contrastbench.losses.contrast import Contrast, unless
-from contrastbench.losses.distributed import gather, own_rows
-from contrastbench.losses.errors import UserError
 from contrastbench.losses.expression import Title, flat, prefixes, weighted
 from contrastbench.losses.limits import reduces
 from contrastbench.losses.ranges import Number, Range, declare

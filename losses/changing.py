@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from contrastbench.errors import UserError
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import both_views
-from contrastbench.losses.errors import UserError
 from contrastbench.losses.own import make
 from contrastbench.losses.ranges import Range
 from contrastbench.losses.schedules import Course, Learned

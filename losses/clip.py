@@ -56,8 +56,8 @@ class CLIP(ExponentialLoss):
         if self.training:
             self.log_scale.data.clamp_(max=LARGEST)
         rows = super().forward(contrast)
-        if contrast.positive is None and contrast.anchor is contrast.keys:
-            return rows  # of `same_class`, whose columns are its rows
+        if contrast.mutual:
+            return rows  # of `both_views` and `same_class`, whose columns are the same terms
         with torch.autocast(contrast.anchor.device.type, enabled=False):
             columns = self.of_anchors(turned(contrast), self.terms).view(len(contrast.anchor), -1)
             pairs = Scores(columns, columns, columns, padded=contrast.padding)

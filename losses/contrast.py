@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,9 @@ class Contrast:
     padding: Tensor | None = None  # (A, P) True where a positive is none
     positive_key: Tensor | None = None  # (A, P) numbers of the keys that the positives are
     negatives: int | None = None  # of each anchor, where the pairing knows that all have as many
+    # `positive`, or else `positive_key`, where each anchor is a positive of its own positives: it
+    # is the same object, so a contrast with other positives is not taken for such a one
+    partners: Tensor | None = None
     views: tuple[Tensor, Tensor] | None = None  # (N, D) each, rows of any length
 
     def __post_init__(self) -> None:
@@ -72,6 +75,13 @@ class Contrast:
             "padding": each,
             "positive_key": each,
         }
+
+    @property
+    def mutual(self) -> bool:
+        """Whether the anchors are the keys, and each is a positive of its own positives."""
+        positives = self.positive_key if self.positive is None else self.positive
+        same = self.anchor is self.keys and self.anchor_id is self.key_id
+        return same and positives is self.partners
 
     def positives(self, rows: slice = slice(None)) -> Tensor:
         """(a, P, D) the positives of some rows of anchors."""
@@ -152,7 +162,10 @@ def both_views(
         positive = keys.roll(len(z1), 0).unsqueeze(1)
     ids, negatives = ids.repeat(2), None if labels is not None else len(keys) - 2
     whole = None if positives or labels is not None else (z1, z2)
-    return Contrast(keys, positive, keys, ids, ids, negatives=negatives, views=whole)
+    partners = None if positives else positive
+    return Contrast(
+        keys, positive, keys, ids, ids, negatives=negatives, partners=partners, views=whole
+    )
 
 
 def same_class(z1: Tensor, z2: Tensor | None, labels: Tensor) -> Contrast:
@@ -178,7 +191,16 @@ def same_class(z1: Tensor, z2: Tensor | None, labels: Tensor) -> Contrast:
     views[0], ids = labelled(z1, labels)
     keys, ids = unit(torch.cat([widen(z) for z in views])), ids.repeat(len(views))
     positive_key, padding = classmates(ids)
-    return Contrast(keys, None, keys, ids, ids, padding=padding, positive_key=positive_key)
+    return Contrast(
+        keys,
+        None,
+        keys,
+        ids,
+        ids,
+        padding=padding,
+        positive_key=positive_key,
+        partners=positive_key,
+    )
 
 
 def classmates(ids: Tensor) -> tuple[Tensor, Tensor]:

@@ -4,10 +4,10 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from contrastbench.errors import UserError
 from contrastbench.losses import blocks
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast, unless
-from contrastbench.losses.errors import UserError
 from contrastbench.losses.ranges import Choice, declare
 
 NO_DIFFERENCE = (

@@ -5,10 +5,10 @@ import math
 import torch
 from torch import Tensor
 
+from contrastbench.distributed import world
 from contrastbench.losses import blocks
 from contrastbench.losses.base import ScoreLoss, Scores, with_positives
 from contrastbench.losses.contrast import Contrast
-from contrastbench.losses.distributed import world
 from contrastbench.losses.tiles import largest, log_sums
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from contrastbench.losses.errors import UserError, unknown
+from contrastbench.errors import UserError, unknown
 
 WEIGHT = r"(\d*\.?\d+(?:e-?\d+)?)\s*\*\s*"
 NAME = r"[^\s*+]+|[^*+]+\.py:\w+"  # a file's folder may have a blank in its name

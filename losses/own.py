@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from contrastbench.losses.errors import UserError, unknown, users_code
+from contrastbench.errors import UserError, unknown, users_code
 from contrastbench.losses.expression import file_and_class, with_terms
 from contrastbench.losses.source import Sources
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from contrastbench.errors import UserError, unknown, users_code
 from contrastbench.losses.base import Loss
-from contrastbench.losses.errors import UserError, unknown, users_code
 from contrastbench.losses.settings import kept
 from contrastbench.losses.views import NOT_OF_VIEWS, ViewLoss
 

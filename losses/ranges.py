@@ -12,7 +12,7 @@ from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 from contrastbench.losses.schedules import Schedule, check_kind, course
 
 
@@ -143,7 +143,7 @@ def check(ranges: Mapping[str, Range], params: Mapping[str, Any]) -> None:
 
     >>> check({"form": Choice("chain", "star")}, {"form": "ring"})
     Traceback (most recent call last):
-    contrastbench.losses.errors.UserError: form must be one of chain, star, got 'ring'
+    contrastbench.errors.UserError: form must be one of chain, star, got 'ring'
     """
     for name in sorted(params, key=lambda name: isinstance(ranges.get(name), Given)):
         if name in ranges:
@@ -186,6 +186,6 @@ def in_range(
     0.5
     >>> in_range("temperature", float("nan"), low=0)
     Traceback (most recent call last):
-    contrastbench.losses.errors.UserError: temperature must be a finite number > 0, got nan
+    contrastbench.errors.UserError: temperature must be a finite number > 0, got nan
     """
     return Number(low, high, closed).check(name, value, {})

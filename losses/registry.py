@@ -16,8 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from contrastbench.errors import UserError, unknown, users_code
 from contrastbench.losses import limits, ranges
-from contrastbench.losses.errors import UserError, unknown, users_code
 from contrastbench.losses.expression import (
     Title,
     assign,
@@ -345,7 +345,7 @@ def check(name: str, params: Mapping[str, Any], sources: Sources | None = None) 
 
     >>> check("infonce", {"temperature": 0})
     Traceback (most recent call last):
-    contrastbench.losses.errors.UserError: temperature must be a finite number > 0, got 0
+    contrastbench.errors.UserError: temperature must be a finite number > 0, got 0
     """
     sources = sources or Sources()
     terms = read(name, sources)

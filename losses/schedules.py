@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 CALL = r"(\w+)\s*(?:\((.*)\))?"
 LEARNABLE = "temperature"

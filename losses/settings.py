@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 
 def set_default_device(device: torch.device) -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 from contrastbench.losses.own import own_code
 from contrastbench.losses.registry import check, complete, is_registered, make_loss
 from contrastbench.losses.source import Sources

@@ -5,9 +5,9 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
+from contrastbench.errors import UserError
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast, widen
-from contrastbench.losses.errors import UserError
 
 NEEDS_VIEWS = (
     "takes two whole views of each sample, which this recipe does not pair: "

@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 from torch.multiprocessing.spawn import start_processes
 
-from contrastbench.losses.distributed import sharing
+from contrastbench.distributed import sharing
 
 DOMAINS = ("graph", "image", "sentence", "tabular")
 # what all processes need is imported once

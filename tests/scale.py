@@ -12,7 +12,7 @@ from typing import NamedTuple
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.benchmarks.tables import catalogue
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 from operations import operations
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -6,8 +6,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from contrastbench.distributed import average, gather, own_rows
 from contrastbench.losses import LOSSES, get_loss
-from contrastbench.losses.distributed import average, gather, own_rows
 from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
 
 FILE = Path(__file__).parent / "losses" / "learned.py"

@@ -19,7 +19,7 @@ from pathlib import Path
 from contrastbench.benchmarks.against.compare import compare
 from contrastbench.benchmarks.against.sides import Side
 from contrastbench.benchmarks.cli.arguments import parse_pairs
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 TESTS = Path(__file__).parent
 FILES = TESTS / "peers"  # what a reader writes to run some rows

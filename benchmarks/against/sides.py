@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from contrastbench.benchmarks.against.batches import Batch
+from contrastbench.errors import UserError, unknown, users_code
 from contrastbench.losses import (
     Loss,
     both_views,
@@ -30,7 +31,6 @@ from contrastbench.losses import (
     same_class,
     whole_row,
 )
-from contrastbench.losses.errors import UserError, unknown, users_code
 from contrastbench.losses.expression import file_and_class
 from contrastbench.losses.own import no_file
 from contrastbench.losses.source import Sources

@@ -36,9 +36,9 @@ from contrastbench.benchmarks.report.plots import COLORS, MARKERS
 from contrastbench.benchmarks.running.training import Diverged
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.random import generator
+from contrastbench.errors import UserError
 from contrastbench.losses.base import Loss, Scores, block_scores
 from contrastbench.losses.contrast import Contrast
-from contrastbench.losses.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
 

@@ -16,7 +16,7 @@ from contrastbench.benchmarks.analyses.plots import figure
 from contrastbench.benchmarks.comparison.statistics import mean_std
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import Record
-from contrastbench.losses.errors import UserError, unknown
+from contrastbench.errors import UserError, unknown
 from contrastbench.losses.spec import LossSpec
 
 Grid = Mapping[str, Sequence[Any]]  # two parameters of the loss, with their values

@@ -13,8 +13,8 @@ from contrastbench.benchmarks.running.runner import open_domain, prepared
 from contrastbench.benchmarks.running.training import AnyDomain, Look, train
 from contrastbench.domains.base import HasClasses
 from contrastbench.domains.recipe import Recipe
+from contrastbench.errors import UserError
 from contrastbench.losses.base import Loss
-from contrastbench.losses.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
 

@@ -17,7 +17,7 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.report.plots import COLORS, MARKERS
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run
-from contrastbench.losses.errors import UserError, tell
+from contrastbench.errors import UserError, tell
 from contrastbench.losses.spec import LossSpec
 
 

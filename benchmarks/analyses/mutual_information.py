@@ -30,8 +30,8 @@ from contrastbench.benchmarks.report.plots import COLORS
 from contrastbench.benchmarks.running.devices import open_device
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.domains.progress import Progress
+from contrastbench.errors import UserError, tell, unknown
 from contrastbench.losses.base import Loss
-from contrastbench.losses.errors import UserError, tell, unknown
 from contrastbench.losses.registry import LOSSES, loss_class
 from contrastbench.losses.spec import LossSpec
 

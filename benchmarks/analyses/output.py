@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.records.store import file_name
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,8 +6,8 @@ from typing import cast
 import torch
 from torch import Tensor
 
+from contrastbench.errors import UserError
 from contrastbench.losses.base import Loss, ScoreLoss, Scores, summands
-from contrastbench.losses.errors import UserError
 
 
 def check(loss: Loss) -> None:

@@ -14,9 +14,9 @@ from contrastbench.benchmarks.analyses.laboratory import Laboratory, made
 from contrastbench.benchmarks.analyses.plots import figure, legend
 from contrastbench.benchmarks.report.plots import COLORS, LINES
 from contrastbench.benchmarks.running.training import Diverged
+from contrastbench.errors import tell
 from contrastbench.losses.base import Scores, block_scores
 from contrastbench.losses.contrast import Contrast
-from contrastbench.losses.errors import tell
 from contrastbench.losses.spec import LossSpec
 
 COLUMNS = ("negatives_mean", "negatives_variance", "positives_mean")

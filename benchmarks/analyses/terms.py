@@ -17,9 +17,9 @@ from contrastbench.benchmarks.analyses.laboratory import Laboratory, made
 from contrastbench.benchmarks.analyses.plots import figure, legend
 from contrastbench.benchmarks.report.plots import COLORS, LINES
 from contrastbench.benchmarks.running.training import Diverged
+from contrastbench.errors import tell
 from contrastbench.losses.base import Loss, summands
 from contrastbench.losses.contrast import Contrast
-from contrastbench.losses.errors import tell
 from contrastbench.losses.spec import LossSpec
 
 Terms = Mapping[str, Loss]  # by what tells them apart

@@ -15,7 +15,7 @@ from contrastbench.benchmarks.analyses.laboratory import Laboratory, made
 from contrastbench.benchmarks.analyses.plots import figure, legend
 from contrastbench.benchmarks.running.training import Diverged
 from contrastbench.domains.random import generator
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
 PERPLEXITY = 30  # scikit-learn's default

@@ -23,9 +23,9 @@ from contrastbench.benchmarks.analyses.plots import figure, legend
 from contrastbench.benchmarks.analyses.scores import ROWS, negatives
 from contrastbench.benchmarks.report.plots import COLORS, MARKERS
 from contrastbench.benchmarks.running.training import Diverged
+from contrastbench.errors import UserError, tell
 from contrastbench.losses.base import Loss, Scores
 from contrastbench.losses.contrast import Contrast
-from contrastbench.losses.errors import UserError, tell
 from contrastbench.losses.spec import LossSpec
 
 

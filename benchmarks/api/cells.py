@@ -12,7 +12,7 @@ from contrastbench.benchmarks.records.experiment import make_experiment
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.running.options import Options, check_data_root
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
 MOST_THREADS = 4096  # of a process; more are a slip of the hand

@@ -14,7 +14,7 @@ from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.load import load
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from contrastbench.benchmarks.tables.table import Tune
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.running.options import Options, check_data_root
 from contrastbench.domains.registry import check_needs
-from contrastbench.losses.errors import UserError, tell
+from contrastbench.errors import UserError, tell
 from contrastbench.losses.spec import LossSpec
 
 if TYPE_CHECKING:

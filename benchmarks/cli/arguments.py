@@ -8,7 +8,7 @@ from contrastbench.benchmarks.records import experiment
 from contrastbench.benchmarks.records.command import parse_value
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.tables.grid import twice
-from contrastbench.losses.errors import UserError, unknown
+from contrastbench.errors import UserError, unknown
 from contrastbench.losses.spec import LossSpec
 
 

@@ -15,7 +15,7 @@ from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.running import checked
 from contrastbench.benchmarks.running.options import check_data_root
 from contrastbench.domains.registry import make_recipe
-from contrastbench.losses.errors import UserError, unknown
+from contrastbench.errors import UserError, unknown
 from contrastbench.losses.registry import is_registered
 from contrastbench.losses.spec import LossSpec
 

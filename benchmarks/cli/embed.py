@@ -13,7 +13,7 @@ from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.records import exports
 from contrastbench.benchmarks.running.options import check_data_root
 from contrastbench.domains.reading import needing
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 if TYPE_CHECKING:
     from numpy import float32

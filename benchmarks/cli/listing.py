@@ -13,7 +13,7 @@ from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.domains import registry
 from contrastbench.domains.declaration import Declaration, Source
 from contrastbench.domains.download import whereabouts
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 from contrastbench.losses.registry import FAMILIES, OURS, aliases, describe
 from contrastbench.losses.registry import losses as registered_losses
 

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from contrastbench.losses.errors import tell
+from contrastbench.errors import tell
 
 PATIENCE = 1.0  # seconds
 

@@ -31,7 +31,7 @@ from contrastbench.benchmarks.running import launch
 from contrastbench.benchmarks.running.interruption import TERMINATED, end_on_sigterm
 from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.domains.reading import cause
-from contrastbench.losses.errors import UserError, is_out_of_memory, printable, tell
+from contrastbench.errors import UserError, is_out_of_memory, printable, tell
 
 # by its version typer carries a click of its own or uses the installed one; this is the right one's
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]

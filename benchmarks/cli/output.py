@@ -4,7 +4,7 @@ import json
 import sys
 from typing import IO
 
-from contrastbench.losses.errors import tell
+from contrastbench.errors import tell
 
 
 def say(line: object) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.output import say, show
-from contrastbench.losses.errors import UserError, unknown
+from contrastbench.errors import UserError, unknown
 
 if TYPE_CHECKING:
     import torch

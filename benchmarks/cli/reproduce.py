@@ -17,7 +17,7 @@ from contrastbench.benchmarks.running import reproduction
 from contrastbench.benchmarks.running.options import Options, check_data_root
 from contrastbench.benchmarks.running.reproduction import Difference, Outcome
 from contrastbench.domains.registry import check_needs
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 
 def reproduce(

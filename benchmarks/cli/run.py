@@ -18,7 +18,7 @@ from contrastbench.benchmarks.records.store import cell_of
 from contrastbench.benchmarks.running import channel, checked, launch
 from contrastbench.benchmarks.running.options import Options, check_data_root
 from contrastbench.domains.registry import check_needs
-from contrastbench.losses.errors import UserError, tell
+from contrastbench.errors import UserError, tell
 from contrastbench.losses.registry import is_registered
 from contrastbench.losses.spec import NONE, LossSpec
 

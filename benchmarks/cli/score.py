@@ -13,7 +13,7 @@ from contrastbench.benchmarks.records.seeds import SEEDS
 from contrastbench.benchmarks.running.options import check_data_root
 from contrastbench.domains import exported
 from contrastbench.domains.registry import check_dataset, check_needs, declaration
-from contrastbench.losses.errors import UserError, unknown
+from contrastbench.errors import UserError, unknown
 
 
 def score(

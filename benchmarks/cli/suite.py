@@ -9,7 +9,7 @@ import typer
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.output import show
 from contrastbench.benchmarks.comparison.admission import SEEDS
-from contrastbench.losses.errors import UserError, tell, unknown
+from contrastbench.errors import UserError, tell, unknown
 
 app = typer.Typer(help="Choose the data sets of a standing comparison.", no_args_is_help=True)
 FORMATS = ("md", "csv")

@@ -13,7 +13,7 @@ from contrastbench.benchmarks.cli.arguments import parse_losses, parse_pairs
 from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.records.moment import one_moment
 from contrastbench.benchmarks.running.options import Options, check_data_root
-from contrastbench.losses.errors import UserError, tell
+from contrastbench.errors import UserError, tell
 
 
 def sweep(

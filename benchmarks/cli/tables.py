@@ -11,7 +11,7 @@ from contrastbench.benchmarks.cli.arguments import parse_losses
 from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.records.moment import one_moment
 from contrastbench.benchmarks.running import checked
-from contrastbench.losses.errors import UserError, tell
+from contrastbench.errors import UserError, tell
 from contrastbench.losses.spec import LossSpec
 
 if TYPE_CHECKING:

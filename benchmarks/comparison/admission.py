@@ -18,7 +18,7 @@ from contrastbench.benchmarks.tables.entries import shown_value
 from contrastbench.benchmarks.tables.formats import cell
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.table import Row, Table
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 SEEDS = "100-104"  # no comparison uses them
 LEAST = 3.0  # percent points, of training over its floor and of the anchor over training

@@ -26,7 +26,7 @@ from contrastbench.benchmarks.records.scored import folds_of, scored, scored_dat
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.entries import shown_value
 from contrastbench.benchmarks.tables.resolved import Cell, Line, Resolved
-from contrastbench.losses.errors import UserError, unknown
+from contrastbench.errors import UserError, unknown
 
 TESTS = ("t", "wilcoxon")
 ON_SINGLE_SETS = "t"  # unless another test is asked for

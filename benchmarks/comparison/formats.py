@@ -34,7 +34,7 @@ from contrastbench.benchmarks.tables.choices import NOTHING_TO_CHOOSE, as_given
 from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.formats import as_table, cell
 from contrastbench.benchmarks.tables.resolved import Resolved
-from contrastbench.losses.errors import UserError, unknown
+from contrastbench.errors import UserError, unknown
 
 ALL = "bench compare with --all shows every test, power and ranks."
 FORMATS = ("md", "csv", "latex")

@@ -6,7 +6,7 @@ import sys
 import textwrap
 from collections.abc import Sequence
 
-from contrastbench.losses.errors import printable
+from contrastbench.errors import printable
 
 LINES = 25
 NARROWEST = 40

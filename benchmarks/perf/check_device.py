@@ -36,9 +36,9 @@ from contrastbench.domains.registry import (
     domain_class,
     make_recipe,
 )
+from contrastbench.errors import UserError, is_termination
 from contrastbench.losses import LOSSES, get_loss, same_class
 from contrastbench.losses.contrast import Contrast
-from contrastbench.losses.errors import UserError, is_termination
 from contrastbench.losses.laws.assertions import value_and_gradient
 from contrastbench.losses.laws.battery import prepared
 from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views

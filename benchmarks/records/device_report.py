@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from contrastbench.benchmarks.records import files
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 SCHEMA = 1
 

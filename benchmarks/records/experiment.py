@@ -15,7 +15,7 @@ from contrastbench.benchmarks.records.scored import copy_of
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import check_dataset, declaration, make_recipe
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
 ByData = dict[str, dict[int, Record]]  # by data hash, then seed

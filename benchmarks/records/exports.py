@@ -10,7 +10,7 @@ from contrastbench.benchmarks.records.store import Record
 from contrastbench.domains.reading import contents
 from contrastbench.domains.reading import reading as one_line
 from contrastbench.domains.registry import make_recipe
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
 CELL = "cell.json"  # in an export: what it is of

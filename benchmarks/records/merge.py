@@ -15,7 +15,7 @@ from contrastbench.benchmarks.records.packs import Pack, Row
 from contrastbench.benchmarks.records.reading import Snapshot
 from contrastbench.benchmarks.records.schema import InvalidRecord
 from contrastbench.benchmarks.records.store import Record
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 SHIPPED = Path(__file__).parents[2] / "results"  # an installed package has its records, too
 

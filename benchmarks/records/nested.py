@@ -16,7 +16,7 @@ from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import ByData, Experiment, in_order, records_of
 from contrastbench.benchmarks.records.scored import scored
 from contrastbench.benchmarks.records.store import Record
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 
 def ok_by_data(trials: Sequence[Experiment], results: Path, but: Container[int] = ()) -> ByData:

@@ -20,7 +20,7 @@ from contrastbench.benchmarks.records.packs import Pack, Row
 from contrastbench.benchmarks.records.reading import unless_gone
 from contrastbench.benchmarks.records.schema import InvalidRecord
 from contrastbench.benchmarks.records.store import Record
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 NAME = re.compile(r"([0-9a-f]{16})-seed([0-9]{1,10})\.json")  # of a finished record's file
 SAMPLES = 12  # records in a dictionary: more would hardly fit in

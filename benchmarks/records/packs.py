@@ -37,7 +37,7 @@ from contrastbench.benchmarks.records import files, schema, store
 from contrastbench.benchmarks.records.moment import remembered
 from contrastbench.benchmarks.records.schema import InvalidRecord
 from contrastbench.benchmarks.records.store import Matches, Record
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 VERSION = 1
 PATTERN = "packed-*.sqlite"

@@ -21,7 +21,7 @@ from contrastbench.benchmarks.records import packs, schema, store
 from contrastbench.benchmarks.records.packs import Pack
 from contrastbench.benchmarks.records.schema import InvalidRecord
 from contrastbench.benchmarks.records.store import Matches, MissingFile, Record
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 T = TypeVar("T")
 TRIES = 100  # listings, while somebody packs

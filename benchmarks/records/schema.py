@@ -24,7 +24,7 @@ from typing_extensions import TypedDict  # pydantic reads typing's from Python 3
 from contrastbench.benchmarks.records.seeds import SEEDS
 from contrastbench.domains.declaration import TestPart
 from contrastbench.domains.registry import DOMAINS
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 Status = Literal["ok", "diverged", "oom", "failed", "skipped"]  # the best first
 STATUSES: tuple[str, ...] = get_args(Status)

@@ -2,7 +2,7 @@
 
 import re
 
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 SEEDS = 2**32  # scikit-learn, which draws folds and splits, takes no larger one
 MOST_SEEDS = 10_000  # more are a slip of the hand

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from pydantic_core import from_json
 
 from contrastbench.benchmarks.records import files, schema
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 SCHEMA = 1
 FINAL = (

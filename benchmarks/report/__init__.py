@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from contrastbench.benchmarks.records import files
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 
 def write(names: Sequence[str], results: Path, output: Path, plots: Path | None = None) -> str:

@@ -11,7 +11,7 @@ from contrastbench.benchmarks.records import reading
 from contrastbench.benchmarks.records.failures import ORDER, best
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.table import Tune
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
 POINTS = 200  # of a curve: more cannot be told apart on a screen

@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from contrastbench.benchmarks.records import files
-from contrastbench.losses.errors import tell
+from contrastbench.errors import tell
 
 Tensors = dict[str, Tensor]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from contrastbench.losses.errors import UserError, printable
+from contrastbench.errors import UserError, printable
 
 CPUINFO = Path("/proc/cpuinfo")
 REPEATABLE = {  # read when CUDA's and the compiler's libraries start

@@ -32,8 +32,8 @@ from contrastbench.benchmarks.running.training import AnyDomain, History, Look, 
 from contrastbench.domains.base import Domain, Evaluation
 from contrastbench.domains.declaration import Declaration, TestPart
 from contrastbench.domains.registry import declaration, domain_class, domains, make_recipe
+from contrastbench.errors import UserError, is_termination, users_code
 from contrastbench.losses.contrast import Contrast
-from contrastbench.losses.errors import UserError, is_termination, users_code
 from contrastbench.losses.laws import CheckResult
 from contrastbench.losses.laws.limits import pairing_of
 from contrastbench.losses.pairing import Pairing

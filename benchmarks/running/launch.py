@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from contrastbench.losses.errors import tell
+from contrastbench.errors import tell
 
 MEETING = "CONTRASTBENCH_MEETING"  # where the processes find each other
 LOST = 75  # exit code of one that misses another

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ import torch.distributed as dist
 from contrastbench.benchmarks.running import environment
 from contrastbench.benchmarks.running.devices import choose_device, device_name
 from contrastbench.benchmarks.running.launch import LOST, MEETING, launched, started
-from contrastbench.losses.distributed import ProcessLost, process_lost
-from contrastbench.losses.errors import UserError, tell
+from contrastbench.distributed import ProcessLost, process_lost
+from contrastbench.errors import UserError, tell
 
 T = TypeVar("T")
 

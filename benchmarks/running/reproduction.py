@@ -20,7 +20,7 @@ from contrastbench.benchmarks.records import reading, schema, store
 from contrastbench.benchmarks.records.command import parse_value
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import Record
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 from contrastbench.losses.expression import file_and_class, with_terms
 from contrastbench.losses.spec import NONE, LossSpec
 

@@ -28,18 +28,18 @@ from contrastbench.benchmarks.running.learned import learned
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.benchmarks.running.training import AnyDomain, Diverged, total, train
+from contrastbench.distributed import ProcessLost
 from contrastbench.domains.base import Evaluation, Exports, PairsByClass
 from contrastbench.domains.reading import cause
 from contrastbench.domains.registry import domain_class
-from contrastbench.losses.base import Loss
-from contrastbench.losses.distributed import ProcessLost
-from contrastbench.losses.errors import (
+from contrastbench.errors import (
     UserError,
     is_out_of_memory,
     is_termination,
     printable,
     tell,
 )
+from contrastbench.losses.base import Loss
 from contrastbench.losses.own import portable, releases
 from contrastbench.losses.spec import LossSpec
 from contrastbench.losses.views import NEEDS_VIEWS

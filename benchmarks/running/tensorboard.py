@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from contrastbench.benchmarks.running.training import Log
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 
 def check() -> None:

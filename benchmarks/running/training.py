@@ -22,13 +22,13 @@ from contrastbench.benchmarks.running.draws import generators_kept, seed_generat
 from contrastbench.benchmarks.running.environment import Circumstances, circumstances
 from contrastbench.benchmarks.running.interruption import Interruption
 from contrastbench.benchmarks.running.optimizers import make_optimizer, make_schedule
+from contrastbench.distributed import average, sharing
 from contrastbench.domains.base import Domain, Evaluation, Validates
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.recipe import Recipe
+from contrastbench.errors import UserError, tell
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast, permuted
-from contrastbench.losses.distributed import average, sharing
-from contrastbench.losses.errors import UserError, tell
 from contrastbench.losses.settings import kept
 
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from contrastbench.benchmarks.tables import selections
 from contrastbench.benchmarks.tables.load import is_of, load
 from contrastbench.benchmarks.tables.selections import Choice
 from contrastbench.benchmarks.tables.table import Row, Selection, Table
-from contrastbench.losses.errors import UserError, unknown
+from contrastbench.errors import UserError, unknown
 from contrastbench.losses.spec import LossSpec
 
 

@@ -14,7 +14,7 @@ from joblib import cpu_count
 
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps.survey import Task
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 Reply = dict[str, Any]
 COMMAND = [

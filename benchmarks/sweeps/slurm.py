@@ -10,7 +10,7 @@ import sysconfig
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 SECONDS_TO_CHECKPOINT = 90  # before the time limit
 REQUEUES = 100  # of a job; each has left a checkpoint

@@ -28,7 +28,7 @@ from contrastbench.benchmarks.sweeps.process import Reply, Worker, ran_out
 from contrastbench.benchmarks.sweeps.slots import Device, slots
 from contrastbench.benchmarks.sweeps.survey import Task
 from contrastbench.domains.progress import SECONDS_BETWEEN_LINES, Progress
-from contrastbench.losses.errors import UserError, printable
+from contrastbench.errors import UserError, printable
 
 STARTS = 3  # of a worker that is killed before it is ready, as where memory is short
 

@@ -26,7 +26,7 @@ from contrastbench.benchmarks.running.interruption import end_on_sigterm
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import NoData, NoMemory, NotWritten, rehearse, run
 from contrastbench.benchmarks.sweeps.claims import claim
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
 Message = dict[str, Any]

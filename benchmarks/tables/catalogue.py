@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from contrastbench.benchmarks.records.moment import remembered
-from contrastbench.losses.errors import UserError, unknown, users_code
+from contrastbench.errors import UserError, unknown, users_code
 
 # each entry point names a package with YAML files in its folder, such as mine.tables
 ENTRY_POINTS = "contrastbench.tables"

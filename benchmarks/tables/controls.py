@@ -13,7 +13,7 @@ from typing import Any, Literal
 from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import make_recipe
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 from contrastbench.losses.registry import SUPERVISED
 from contrastbench.losses.spec import NONE
 

@@ -8,7 +8,7 @@ from statistics import fmean, stdev
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.back import Back, Centre, trimmed
 from contrastbench.benchmarks.tables.resolved import Cell, Line, Resolved
-from contrastbench.losses.errors import unknown
+from contrastbench.errors import unknown
 
 
 @dataclass(frozen=True)

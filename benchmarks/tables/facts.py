@@ -14,7 +14,7 @@ from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains import strict_yaml
 from contrastbench.domains.registry import check_domain, declaration
 from contrastbench.domains.strict_yaml import Document
-from contrastbench.losses.errors import unknown
+from contrastbench.errors import unknown
 
 FOLDER = "protocols"  # beside the tables
 

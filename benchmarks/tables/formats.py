@@ -17,7 +17,7 @@ from contrastbench.benchmarks.tables.entries import (
 from contrastbench.benchmarks.tables.load import load
 from contrastbench.benchmarks.tables.resolved import SHORT, Resolved, resolve
 from contrastbench.benchmarks.tables.table import Table
-from contrastbench.losses.errors import UserError, unknown
+from contrastbench.errors import UserError, unknown
 
 
 def render(resolved: Resolved, format_: str) -> str:

@@ -14,7 +14,7 @@ from contrastbench.benchmarks.tables.sweep_file import SMOKE, Given, SweepFile
 from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.domains import strict_yaml
 from contrastbench.domains.strict_yaml import Document
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
 Inside = frozenset[Path]

@@ -8,7 +8,7 @@ from contrastbench.benchmarks.tables import facts
 from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.domains.registry import check_domain, make_recipe
 from contrastbench.domains.strict_yaml import Document
-from contrastbench.losses.errors import UserError, unknown
+from contrastbench.errors import UserError, unknown
 
 
 def published(document: Document) -> Table:

@@ -27,7 +27,7 @@ from contrastbench.benchmarks.tables.controls import baseline
 from contrastbench.benchmarks.tables.grid import draw, grid_of, settings
 from contrastbench.benchmarks.tables.staged import Search
 from contrastbench.benchmarks.tables.table import Row, Selection, Setting, Table, Tune
-from contrastbench.losses.errors import UserError, unknown
+from contrastbench.errors import UserError, unknown
 from contrastbench.losses.reduction import simplest
 from contrastbench.losses.spec import NONE, LossSpec
 

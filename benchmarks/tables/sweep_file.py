@@ -39,7 +39,7 @@ from contrastbench.domains.registry import (
     make_recipe,
 )
 from contrastbench.domains.strict_yaml import Document, Strict
-from contrastbench.losses.errors import UserError, unknown
+from contrastbench.errors import UserError, unknown
 from contrastbench.losses.registry import SUPERVISED, losses
 from contrastbench.losses.spec import LossSpec
 

@@ -21,7 +21,7 @@ from contrastbench.domains.graph.label_pairs import label_pairs
 from contrastbench.domains.graph.motifs import motif_graphs
 from contrastbench.domains.own import unknown_dataset
 from contrastbench.domains.reading import member, names, reading
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 Array = np.ndarray[Any, np.dtype[np.int64]]
 EMBEDDED = {"label-pairs": label_pairs, "motifs": motif_graphs}

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
+from contrastbench.distributed import alone
 from contrastbench.domains import exported
 from contrastbench.domains.base import Domain, Evaluation
 from contrastbench.domains.graph import DATASETS, GraphRecipe
@@ -25,9 +26,8 @@ from contrastbench.domains.model import together
 from contrastbench.domains.random import generator
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.svm import check_folds, linear_folds, svm_folds
+from contrastbench.errors import UserError, tell
 from contrastbench.losses.contrast import Contrast, other_view, part_of, same_class
-from contrastbench.losses.distributed import alone
-from contrastbench.losses.errors import UserError, tell
 
 Model = GraphModel | InfoGraph | Counts
 # views are made for so many edges at once: small sets in one pass, large ones in bounded memory

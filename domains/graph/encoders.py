@@ -18,7 +18,7 @@ from contrastbench.domains.graph.views import add_loops
 from contrastbench.domains.reading import reading
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.svm import check_folds
-from contrastbench.losses.errors import UserError, tell
+from contrastbench.errors import UserError, tell
 
 SVMS = {"svm": "rbf", "linear-svm": "linear"}
 

@@ -26,7 +26,7 @@ from contrastbench.domains.declaration import Source
 from contrastbench.domains.graph import SOURCES, data
 from contrastbench.domains.graph.data import MAX_FEATURES, Graphs, content_hash, pointers, union
 from contrastbench.domains.reading import contents, reading
-from contrastbench.losses.errors import UserError, unknown, users_code
+from contrastbench.errors import UserError, unknown, users_code
 from contrastbench.losses.source import Sources
 
 LABELS = "labels.csv"  # beside graph files: the name of each with its class

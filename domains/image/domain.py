@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from contrastbench.distributed import world
 from contrastbench.domains.base import Domain, Evaluation
 from contrastbench.domains.image.data.decode import forget
 from contrastbench.domains.image.data.images import Croppable
@@ -42,9 +43,8 @@ from contrastbench.domains.scoring.classifiers import (
 from contrastbench.domains.scoring.logistic import regularised
 from contrastbench.domains.scoring.neighbours import neighbours
 from contrastbench.domains.scoring.retrieval import retrieval
+from contrastbench.errors import UserError, tell
 from contrastbench.losses.contrast import Contrast, both_views, query_key, same_class
-from contrastbench.losses.distributed import world
-from contrastbench.losses.errors import UserError, tell
 
 TINY_SIZE = 16  # pixels a side up to which one thread is the fastest
 BEST_ON_TEST = "accuracy_best_epoch_on_test"  # the metric that AttentionNCE's code reports

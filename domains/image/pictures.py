@@ -15,7 +15,7 @@ from contrastbench.domains.image.preprocessing import ROWS
 from contrastbench.domains.image.views.transforms import evaluation, stored_size
 from contrastbench.domains.own import files_below
 from contrastbench.domains.reading import contents
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 COLOURS = (1, 3)
 SHAPES = "(N, height, width, 3) or (N, 3, height, width); 1 in place of 3 for grey"

@@ -20,7 +20,7 @@ from contrastbench.domains.image.views.transforms import erase_some, evaluation,
 from contrastbench.domains.model import ContrastiveModel, Raw
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.scoring.classifiers import Labelled
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 Model = ContrastiveModel | Raw
 ROWS = 256  # images embedded at once

@@ -11,7 +11,7 @@ from contrastbench.domains.image.data.datasets import DATASETS, SOURCES
 from contrastbench.domains.image.probes import PROBES, Name, Probe
 from contrastbench.domains.presets import Presets
 from contrastbench.domains.recipe import Recipe, Width
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 from contrastbench.losses.pairing import BOTH_VIEWS, QUERY_KEY, SAME_CLASS, Pairing
 
 # by which any encoder is scored

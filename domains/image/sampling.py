@@ -11,7 +11,7 @@ from contrastbench.domains.image.data.images import Croppable, ImageFiles, Image
 from contrastbench.domains.image.recipe import ImageRecipe
 from contrastbench.domains.image.views.policies import Policy
 from contrastbench.domains.random import generator
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 
 class Pool:

@@ -8,8 +8,8 @@ from sklearn.linear_model import LogisticRegression
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.logistic import unconverged
+from contrastbench.errors import UserError
 from contrastbench.losses.contrast import unit
-from contrastbench.losses.errors import UserError
 
 WAYS, SHOTS, QUERIES, EPISODES = 5, (1, 5), 15, 2000
 ITERATIONS = 1000

@@ -11,7 +11,7 @@ from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler, MultiStepLR
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.random import generator
 from contrastbench.domains.scoring.classifiers import Classifier, Labelled, accuracy, standardiser
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 RATES = (1.0, 3.0, 5.0)
 EPOCHS = 100

@@ -6,8 +6,8 @@ from sklearn.metrics import normalized_mutual_info_score
 from torch import Tensor
 
 from contrastbench.domains.scoring.classifiers import Labelled
+from contrastbench.errors import UserError
 from contrastbench.losses.contrast import unit
-from contrastbench.losses.errors import UserError
 
 RECALLS = (1, 2, 4, 8, 10, 100)  # those of CUB, CAR and SOP
 ROWS = 1024  # whose neighbours are looked for at once

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

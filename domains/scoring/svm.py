@@ -13,7 +13,7 @@ import numpy as np
 from joblib import Parallel, cpu_count, delayed
 
 from contrastbench.domains.progress import Progress
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline

@@ -13,7 +13,7 @@ from contrastbench.domains.scoring.retrieval import recall_at_1, retrieval
 from contrastbench.domains.sentence.data import Corpus, corpus_rows
 from contrastbench.domains.sentence.datasets import DATASETS
 from contrastbench.domains.sentence.encoding import Embeddings
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 FILE = DATASETS["captions"].file
 CONTENT = DATASETS["captions"].content

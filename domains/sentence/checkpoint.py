@@ -18,7 +18,7 @@ from transformers.utils import logging
 
 from contrastbench.domains.download import in_place
 from contrastbench.domains.reading import cause, reading
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 TOKENIZER_FILES = (
     "tokenizer*.json",

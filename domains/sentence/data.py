@@ -13,7 +13,7 @@ from typing import NamedTuple
 from contrastbench.domains.download import fetch, sha256
 from contrastbench.domains.reading import UNPACKED, contents, first_double, reading
 from contrastbench.domains.sentence.datasets import CORPORA, DATASETS
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 STS_YEARS = {
     "STS12": ("MSRpar", "MSRvid", "SMTeuroparl", "surprise.OnWN", "surprise.SMTnews"),

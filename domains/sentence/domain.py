@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from contrastbench.distributed import gather, own_rows, world
 from contrastbench.domains import own as owned
 from contrastbench.domains.base import Domain, Evaluation
 from contrastbench.domains.random import generator
@@ -44,9 +45,8 @@ from contrastbench.domains.sentence.datasets import DATASETS, SOURCES
 from contrastbench.domains.sentence.dropout import SharedDropout
 from contrastbench.domains.sentence.encoder import Head, SentenceModel, Tokens
 from contrastbench.domains.sentence.encoding import Embeddings, check_head, encode, pad
+from contrastbench.errors import UserError
 from contrastbench.losses.contrast import Contrast, whole_row
-from contrastbench.losses.distributed import gather, own_rows, world
-from contrastbench.losses.errors import UserError
 
 HEAD_STD = 0.02  # BERT's initialisation, which SimCSE's head has too
 

@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.nn.functional import dropout, scaled_dot_product_attention
 from torch.overrides import TorchFunctionMode
 
-from contrastbench.losses.distributed import own_rows
-from contrastbench.losses.errors import UserError
+from contrastbench.distributed import own_rows
+from contrastbench.errors import UserError
 
 
 class SharedDropout(TorchFunctionMode):

@@ -19,7 +19,7 @@ from contrastbench.domains.sentence.encoder import Head, SentenceModel
 from contrastbench.domains.sentence.encoding import encode
 from contrastbench.domains.sentence.export import MEAN, POOLING_CONFIG
 from contrastbench.domains.sentence.own import text_column
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 BATCH_TOKENS = 2048
 

@@ -12,7 +12,7 @@ from contrastbench.domains.progress import Progress
 from contrastbench.domains.sentence.checkpoint import Checkpoint
 from contrastbench.domains.sentence.data import check_text
 from contrastbench.domains.sentence.encoder import SentenceModel, Tokens
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 
 def pad(rows: Iterable[list[int]], padding: int, device: torch.device) -> Tokens:

@@ -8,7 +8,7 @@ from safetensors.torch import save_file
 
 from contrastbench.domains.sentence.checkpoint import Checkpoint, quiet
 from contrastbench.domains.sentence.encoder import Head, SentenceModel
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 MODULE = "sentence_transformers.models.{}"  # the name that its old and new versions know
 POOLING_CONFIG, MEAN = "1_Pooling/config.json", "pooling_mode_mean_tokens"

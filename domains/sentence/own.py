@@ -16,7 +16,7 @@ from contrastbench.domains.declaration import Source
 from contrastbench.domains.reading import check_doubles
 from contrastbench.domains.sentence.data import Pairs, TextFiles, pairs, sentences_of
 from contrastbench.domains.sentence.datasets import SOURCES
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 if TYPE_CHECKING:
     import datasets

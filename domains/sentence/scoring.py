@@ -11,8 +11,8 @@ from contrastbench.domains.base import Evaluation
 from contrastbench.domains.scoring.spearman import spearman
 from contrastbench.domains.sentence.data import Pairs
 from contrastbench.domains.sentence.encoding import Embeddings
+from contrastbench.errors import UserError
 from contrastbench.losses.contrast import unit
-from contrastbench.losses.errors import UserError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -13,7 +13,7 @@ from contrastbench.domains.base import Evaluation
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.sentence.data import TextFiles, check_size, rejoined
 from contrastbench.domains.sentence.encoding import Embeddings
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 InnerFolds = list[tuple[Array, Array]]

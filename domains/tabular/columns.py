@@ -10,7 +10,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from contrastbench.domains.tabular.separated import MISSING
 from contrastbench.domains.tabular.table import Array, Table
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 MAX_CATEGORIES = 100  # of a column; the rarest share the last input
 TRUTH = {"True": 1.0, "False": 0.0}

@@ -15,7 +15,7 @@ from contrastbench.domains.tabular import DATASETS, SOURCES, own, pmlb
 from contrastbench.domains.tabular.hidden_clusters import hidden_clusters
 from contrastbench.domains.tabular.own import NO_TABLE
 from contrastbench.domains.tabular.table import Array, Table, from_frame, with_hash
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 EMBEDDED_TABLES = {
     "breast_cancer": "breast_cancer",

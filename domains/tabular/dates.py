@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from contrastbench.domains.tabular.separated import known
 from contrastbench.domains.tabular.table import dropping
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 if TYPE_CHECKING:
     import pandas

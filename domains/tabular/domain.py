@@ -22,8 +22,8 @@ from contrastbench.domains.tabular.data import load
 from contrastbench.domains.tabular.encoder import CHUNK, TabularModel, embed
 from contrastbench.domains.tabular.preprocessing import prepare, split
 from contrastbench.domains.tabular.views import Features, two_views
+from contrastbench.errors import UserError, tell
 from contrastbench.losses.contrast import Contrast, both_views, query_key, same_class
-from contrastbench.losses.errors import UserError, tell
 
 Model = TabularModel | Raw
 CLASSIFIERS: dict[str, Callable[[Labelled, Labelled, int], Classifier]] = {

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from contrastbench.domains.model import ContrastiveModel, head, layer
 from contrastbench.domains.tabular import TabularRecipe
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 CHUNK = 4096  # rows embedded at once
 

@@ -23,7 +23,7 @@ from contrastbench.domains.tabular.encoder import TabularModel, embed
 from contrastbench.domains.tabular.preprocessing import labelled, split
 from contrastbench.domains.tabular.separated import read_csv
 from contrastbench.domains.tabular.table import Array, as_array
-from contrastbench.losses.errors import UserError, tell
+from contrastbench.errors import UserError, tell
 
 if TYPE_CHECKING:
     import pandas

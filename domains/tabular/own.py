@@ -24,7 +24,7 @@ from contrastbench.domains.tabular.table import (
     suspicions,
     with_hash,
 )
-from contrastbench.losses.errors import UserError, unknown
+from contrastbench.errors import UserError, unknown
 
 if TYPE_CHECKING:
     import pandas

@@ -11,7 +11,7 @@ from torch import Tensor
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.tabular.columns import Columns, by_column, fit
 from contrastbench.domains.tabular.table import Array, Table
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 
 class Parts(NamedTuple):

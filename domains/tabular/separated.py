@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contrastbench.domains.reading import UNPACKED, check_doubles
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 if TYPE_CHECKING:
     import pandas

@@ -10,7 +10,7 @@ from unicodedata import normalize
 import numpy as np
 import yaml
 
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 if TYPE_CHECKING:
     import pandas

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
+from contrastbench.errors import UserError, is_termination, unknown
 from contrastbench.losses.base import Loss
-from contrastbench.losses.errors import UserError, is_termination, unknown
 from contrastbench.losses.laws import (
     derivatives,
     interface,

@@ -6,9 +6,9 @@ import re
 import torch
 from torch import Tensor
 
+from contrastbench.errors import UserError
 from contrastbench.losses.base import Loss, Scores
 from contrastbench.losses.contrast import Contrast
-from contrastbench.losses.errors import UserError
 from contrastbench.losses.laws.assertions import Wrong
 from contrastbench.losses.laws.trace import Place, Step, Trace, error_place, formula_place
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import torch
 
+from contrastbench.errors import UserError
 from contrastbench.losses.contrast import Contrast, both_views, query_key, unit
-from contrastbench.losses.errors import UserError
 from contrastbench.losses.laws.assertions import Build, close, configured, value_and_gradient
 from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views, some_pairing
 

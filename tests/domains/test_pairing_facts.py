@@ -9,7 +9,7 @@ from contrastbench.benchmarks.running.domain_laws import Subject, check_facts, f
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import admit, prepare
 from contrastbench.domains.registry import declaration, make_recipe
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 from contrastbench.losses.pairing import (
     BOTH_VIEWS,
     OTHER_VIEW,

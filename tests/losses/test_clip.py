@@ -1,6 +1,7 @@
 """The two directions of CLIP, and the limit of its temperature."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -47,6 +48,20 @@ def test_of_false_positives_no_direction_sees_the_true_ones(views: list[torch.Te
     value = get_loss("clip", temperature=0.2)(contrast)
     true = get_loss("clip", temperature=0.2)(other_view(*views[:2]))
     assert value > true + 1
+
+
+@pytest.mark.parametrize("moved", [lambda c: c, permuted], ids=["mutual", "permuted"])
+@pytest.mark.parametrize(
+    "pairing", [both_views, lambda a, b: same_class(a, b, LABELS)], ids=["both", "class"]
+)
+def test_mutual_positives_save_a_direction_and_nothing_else(
+    pairing, moved, views: list[torch.Tensor]
+) -> None:
+    contrast = moved(pairing(*views[:2]))
+    unknown = replace(contrast, partners=None)
+    assert (contrast.mutual, unknown.mutual) == (moved is not permuted, False)
+    loss = get_loss("clip", temperature=0.2)
+    assert loss(contrast).item() == pytest.approx(loss(unknown).item(), rel=1e-5)
 
 
 def test_each_step_takes_the_scale_back_to_100(views: list[torch.Tensor]) -> None:

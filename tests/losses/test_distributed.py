@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from contrastbench.losses.distributed import ProcessLost, average, gather, process_lost, sharing
+from contrastbench.distributed import ProcessLost, average, gather, process_lost, sharing
 from processes import in_processes
 from shared_losses import LIGHTLY, gradients
 

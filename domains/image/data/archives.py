@@ -10,7 +10,7 @@ from contrastbench.domains.declaration import Dataset
 from contrastbench.domains.download import fetch
 from contrastbench.domains.image.data import decode
 from contrastbench.domains.reading import UNPACKED, first_double, reading
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 WHOLE = 4 << 30  # bytes of all members of an archive; STL-10 has 2.9e9
 AGAIN = "delete it and download {} again"

@@ -11,7 +11,7 @@ from contrastbench.domains.image.data.archives import Members, again
 from contrastbench.domains.image.data.datasets import ImageDataset
 from contrastbench.domains.image.data.images import ImageSet, on_device
 from contrastbench.domains.reading import reading
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 
 def below(about: Dataset, labels: Tensor, classes: int) -> Tensor:

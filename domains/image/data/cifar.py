@@ -20,7 +20,7 @@ from contrastbench.domains.image.data.decode import ReadBytes
 from contrastbench.domains.image.data.images import ImageSet, content_of, on_device
 from contrastbench.domains.own import files_below
 from contrastbench.domains.reading import reading
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 Samples = dict[str, tuple[Tensor, Tensor]]  # (N, 3, 32, 32) uint8 and classes of each part
 

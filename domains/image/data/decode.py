@@ -18,7 +18,7 @@ from torch import Tensor
 
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.reading import contents, member, names, reading
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")  # Pillow runs a program for EPS

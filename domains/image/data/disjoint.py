@@ -17,7 +17,7 @@ from contrastbench.domains.image.data.files import Part, Parts, check_sizes, fro
 from contrastbench.domains.image.data.images import IMAGENET_MEAN, IMAGENET_STD, ImageSet
 from contrastbench.domains.own import files_below
 from contrastbench.domains.reading import reading
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 Classes = dict[str, list[str]]  # image files by class, in the order of classes
 

@@ -12,7 +12,7 @@ from contrastbench.domains.image.data.decode import Header, ReadBytes
 from contrastbench.domains.image.data.images import ImageFiles, Images, ImageSet
 from contrastbench.domains.image.views.transforms import stored_size
 from contrastbench.domains.progress import Progress
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 # A split whose pixels need more than that is read from its files batch by batch: on a CPU, whose
 # processes each hold one, and on a card as a share of the memory that is free.

@@ -10,7 +10,7 @@ from contrastbench.domains.image.data import decode
 from contrastbench.domains.image.data.files import Part, Parts, from_files
 from contrastbench.domains.image.data.images import ImageSet, held_out
 from contrastbench.domains.own import files_below
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 PART_NAMES = ("train", "test", "val")
 

@@ -15,7 +15,7 @@ from contrastbench.domains.image.data.folders import images_of, part
 from contrastbench.domains.image.data.images import IMAGENET_MEAN, IMAGENET_STD, ImageSet
 from contrastbench.domains.own import files_below
 from contrastbench.domains.reading import reading
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 
 def load_tiny(

@@ -16,7 +16,7 @@ from contrastbench.domains.image.views.policies import Policy, Runs
 from contrastbench.domains.image.views.spatial import to_float
 from contrastbench.domains.image.views.transforms import random_crop
 from contrastbench.domains.reading import reading
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 # ADNCE's code has them for all its sets

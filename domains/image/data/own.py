@@ -17,7 +17,7 @@ from contrastbench.domains.image.data.files import Part, Parts, from_files
 from contrastbench.domains.image.data.folders import fifth, load_folder
 from contrastbench.domains.image.data.images import ImageSet, divided, on_device
 from contrastbench.domains.reading import UNPACKED, contents, member, names
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 if TYPE_CHECKING:
     import datasets

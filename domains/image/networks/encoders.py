@@ -21,7 +21,7 @@ from contrastbench.domains.image.preprocessing import Model, Preprocessing
 from contrastbench.domains.image.recipe import KEPT, ImageRecipe
 from contrastbench.domains.image.views.transforms import normalise
 from contrastbench.domains.reading import reading
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 SIZE = 224  # pixels a side that those of ImageNet see
 ENCODER, PROJECTOR = "encoder.", "projector."

@@ -10,13 +10,13 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.checkpoint import checkpoint
 
+from contrastbench.distributed import own_sizes, world
 from contrastbench.domains.batch_norm import BatchNorm1d
 from contrastbench.domains.image.networks.inception import Inception
 from contrastbench.domains.image.networks.pretrained import load_weights
 from contrastbench.domains.image.networks.resnet import ResNet, start_as_shortcuts
 from contrastbench.domains.image.recipe import INCEPTION, STEM, ImageRecipe
 from contrastbench.domains.model import ContrastiveModel, head
-from contrastbench.losses.distributed import own_sizes, world
 
 
 def perceptron(inputs: int, widths: tuple[int, ...]) -> nn.Sequential:

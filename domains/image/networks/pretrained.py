@@ -9,7 +9,7 @@ from torchvision.models import get_model_weights
 
 from contrastbench.domains.download import sha256
 from contrastbench.domains.reading import cause, reading
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 VERSION = "IMAGENET1K_V1"  # those that papers start from; later ones are of other training
 # as the package pretrainedmodels has them, from Caffe's

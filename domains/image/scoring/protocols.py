@@ -18,7 +18,7 @@ from contrastbench.domains.scoring.logistic import regularised, transferred
 from contrastbench.domains.scoring.neighbours import neighbours
 from contrastbench.domains.scoring.precision import transferred_to_several
 from contrastbench.domains.scoring.retrieval import retrieval
-from contrastbench.losses.errors import UserError, tell
+from contrastbench.errors import UserError, tell
 
 NEIGHBOURS, TEMPERATURE = 200, 0.5
 FINE_TUNED = "semi-supervised"  # the one that trains the encoder too

@@ -12,7 +12,7 @@ from contrastbench.benchmarks.against.batches import Batch, random_batch
 from contrastbench.benchmarks.against.compare import Comparison, compare
 from contrastbench.benchmarks.against.pairs import kinds, pull
 from contrastbench.benchmarks.against.sides import PAIRINGS, Side, convention
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 OWN = '''
 import math

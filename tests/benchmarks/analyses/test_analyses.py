@@ -15,9 +15,9 @@ from contrastbench.benchmarks.cli.arguments import parse_grid, parse_losses, par
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.domains.registry import declaration
+from contrastbench.errors import UserError
 from contrastbench.losses import both_views, get_loss, other_view, query_key, whole_row
 from contrastbench.losses.base import block_scores
-from contrastbench.losses.errors import UserError
 from contrastbench.losses.spec import LossSpec
 from made_records import add
 

@@ -29,8 +29,8 @@ from contrastbench.benchmarks.running import checked
 from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.domains.progress import SECONDS_BETWEEN_LINES, Progress
 from contrastbench.domains.registry import DOMAINS, make_recipe
+from contrastbench.errors import tell
 from contrastbench.losses import UserError
-from contrastbench.losses.errors import tell
 from contrastbench.losses.laws import CheckResult
 from contrastbench.losses.registry import ALIASES, FAMILIES, OURS
 from warm import python

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from contrastbench.benchmarks.api.cells import run
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 
 pytest.importorskip("pandas")
 Bench = Callable[..., tuple[int, str, str]]

@@ -33,7 +33,7 @@ from contrastbench.benchmarks.sweeps.survey import Task
 from contrastbench.benchmarks.sweeps.sweep import Failure, Sweep, report, to_run
 from contrastbench.benchmarks.sweeps.sweep import run as run_plan
 from contrastbench.domains.graph.domain import GraphDomain
-from contrastbench.losses.errors import UserError
+from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 from warm import python
 

@@ -12,8 +12,8 @@ from contrastbench.domains.base import Domain, Evaluation
 from contrastbench.domains.random import generator
 from contrastbench.domains.scoring.classifiers import Labelled, accuracy
 from contrastbench.domains.scoring.neighbours import neighbours
+from contrastbench.errors import unknown
 from contrastbench.losses.contrast import Contrast, both_views
-from contrastbench.losses.errors import unknown
 from contrastbench_audio import DATASETS, AudioRecipe
 
 SPLIT = [280, 60, 60]  # clips to train on, to choose by, to test on
