@@ -5,19 +5,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 from unicodedata import category
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
-from pydantic.json_schema import SkipJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from contrastbench.errors import UserError, unknown
 
-T = TypeVar("T")
 Model = TypeVar("Model", bound=BaseModel)
-IN_FILE = "in_file"  # the context of a validation, and the kind of its errors
 Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's loader is ten times faster
 PLAIN = {
     f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null", "seq", "map")
@@ -29,17 +25,6 @@ class Strict(BaseModel):
     """Unknown keys and wrong types are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
-
-
-def refuse_in_file(value: Any, info: ValidationInfo) -> Any:
-    """Return the value, unless a file sets it."""
-    if info.context == IN_FILE:
-        raise PydanticCustomError(IN_FILE, "only the program sets it")
-    return value
-
-
-# marks a field that only the program sets: a file with its key is refused, and no hint names it
-ByProgram = Annotated[T, BeforeValidator(refuse_in_file), SkipJsonSchema()]
 
 
 class SafeLoader(Base):  # type: ignore[misc]  # of types-PyYAML, which knows no libyaml
@@ -63,11 +48,10 @@ class Document:
         """The value as a pydantic model.
 
         Raises:
-            UserError: an unknown or missing key, one that only the program sets, or a value of
-                the wrong type.
+            UserError: an unknown or missing key, or a value of the wrong type.
         """
         try:
-            return model.model_validate(self.value, context=IN_FILE)
+            return model.model_validate(self.value)
         except ValidationError as error:
             # a missing key may be one that is misspelt, which is the better thing to name
             first = min(error.errors(), key=lambda each: each["type"] == "missing")
@@ -130,8 +114,6 @@ def describe(found: Any, where: list[int | str], model: type[BaseModel]) -> str:
     """A pydantic error in words."""
     if found["type"] == "extra_forbidden":
         return str(unknown("key", str(where[-1]), keys_beside(model, where)))
-    if found["type"] == IN_FILE:
-        return f"only the program sets {where[-1]!r}, no file: remove it"
     if found["type"] == "missing":
         return f"the key {where[-1]!r} is missing"
     value = "" if isinstance(found["input"], (dict, list)) else f"={found['input']!r}"

@@ -13,7 +13,7 @@ from contrastbench.benchmarks.tables import formats as tables
 from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.load import load
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
-from contrastbench.benchmarks.tables.table import Tune
+from contrastbench.benchmarks.tables.schema import Tune
 from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 

@@ -67,8 +67,8 @@ def smoke_tests(table: "Table", results: Path) -> int:
     """Return how many results of a table's smoke test there are."""
     from contrastbench.benchmarks.sweeps.plan import places
 
-    small = table.model_copy(update={"tiny": True})
-    experiments = {place.experiment.key: place.experiment for place in places(small)}
+    small = places(table.as_smoke_test())
+    experiments = {place.experiment.key: place.experiment for place in small}
     return sum(1 for one in experiments.values() for _ in one.finished(results))
 
 

@@ -10,7 +10,7 @@ from contrastbench.benchmarks.comparison.statistics import mean_std
 from contrastbench.benchmarks.records import reading
 from contrastbench.benchmarks.records.failures import ORDER, best
 from contrastbench.benchmarks.records.store import Record
-from contrastbench.benchmarks.tables.table import Tune
+from contrastbench.benchmarks.tables.schema import Tune
 from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 

@@ -170,7 +170,8 @@ def make_plan(
     Raises:
         UserError: they are wrong.
     """
-    table = load(what, check_values, losses).model_copy(update={"tiny": tiny})
+    table = load(what, check_values, losses)
+    table = table.as_smoke_test() if tiny else table
     numbers = parse_seeds(seeds) if seeds else table.seeds
     chosen = selections.check(table, selection, numbers)
     found = places(table, only)

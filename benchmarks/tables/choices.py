@@ -32,7 +32,7 @@ def of_line(resolved: Resolved, line: Line) -> dict[str, list[str]]:
     for column, cell in sorted(line.cells.items(), key=lambda item: kind_of(item[1])):
         if text := of_cell(line, cell):
             columns.setdefault(text, []).append(column)
-    if as_given(resolved, line) and not line.row.same_as:
+    if as_given(resolved, line) and line.name not in resolved.table.same:
         columns[NOTHING_TO_CHOOSE] = list(line.cells)
     return columns
 

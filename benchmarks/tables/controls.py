@@ -6,11 +6,12 @@ baseline's loss at the baseline's own setting, but for one thing that is known t
 torch.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from contrastbench.benchmarks.tables.table import Row, Table
+from contrastbench.benchmarks.tables.schema import Column
+from contrastbench.benchmarks.tables.table import Row
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import make_recipe
 from contrastbench.errors import UserError
@@ -18,6 +19,7 @@ from contrastbench.losses.registry import SUPERVISED
 from contrastbench.losses.spec import NONE
 
 Values = dict[str, Any]
+Columns = Mapping[str, Column]
 Must = Literal["worse", "below", "better"]
 
 
@@ -53,24 +55,22 @@ CONTROLS = {  # by the name of its row
 }
 
 
-def with_controls(table: Table) -> Table:
-    """Return the sweep with its controls as last rows; a row of `none` stays where it is listed."""
-    listed = [marked(row) for row in table.rows if row.name not in CONTROLS]
+def with_controls(rows: Iterable[Row], columns: Columns) -> list[Row]:
+    """Return a sweep's rows and then its controls; a row of `none` stays where it is listed."""
+    listed = [marked(row) for row in rows if row.name not in CONTROLS]
     there = {row.control for row in listed}
     base = baseline(listed)
-    new = [row for name in CONTROLS if name not in there for row in control_rows(table, base, name)]
-    return table.model_copy(update={"rows": [*listed, *new]})
+    new = (
+        row for name in CONTROLS if name not in there for row in control_rows(columns, base, name)
+    )
+    return [*listed, *new]
 
 
-def with_supervised(table: Table) -> Table:
-    """Return the sweep with a row for each loss that needs classes, where pairs can be by class."""
-    new = []
+def supervised(columns: Columns) -> Iterator[Row]:
+    """Yield a row for each loss that needs classes, where pairs can be by class."""
     for loss in SUPERVISED:
-        control = Control("better", lambda recipe: recipe.by_class, loss)
-        values = {column: values_in(table, column, control) for column in table.columns}
-        by_column = {column: one for column, one in values.items() if one is not None}
-        new.append(Row(name=loss, control=BY_CLASS, loss=loss, recipe_by_column=by_column))
-    return table.model_copy(update={"rows": [*table.rows, *new]})
+        by_column = by_columns(columns, Control("better", lambda recipe: recipe.by_class, loss))
+        yield Row(name=loss, control=BY_CLASS, loss=loss, recipe_by_column=by_column)
 
 
 def marked(row: Row) -> Row:
@@ -84,26 +84,30 @@ def baseline(rows: Iterable[Row]) -> Row | None:
     return next((row for row in trained if row.loss == "infonce"), next(iter(trained), None))
 
 
-def control_rows(table: Table, base: Row | None, name: str) -> Iterator[Row]:
+def control_rows(columns: Columns, base: Row | None, name: str) -> Iterator[Row]:
     """Yield the row of a control, unless no column can have it."""
     control = CONTROLS[name]
     loss = control.loss or (base.loss if base else None)
     params = base.params if base and not control.loss else {}
-    values = {column: values_in(table, column, control) for column in table.columns if loss}
-    by_column = {column: one for column, one in values.items() if one is not None}
+    by_column = by_columns(columns, control) if loss else {}
     if by_column:
         yield Row(name=name, control=name, loss=loss, params=params, recipe_by_column=by_column)
 
 
-def values_in(table: Table, column: str, control: Control) -> Values | None:
+def by_columns(columns: Columns, control: Control) -> dict[str, Values]:
+    """Return a control's values over the recipe of each column that can have it."""
+    values = {name: values_in(column, control) for name, column in columns.items()}
+    return {name: one for name, one in values.items() if one is not None}
+
+
+def values_in(column: Column, control: Control) -> Values | None:
     """Return a control's values over the recipe of a column; None where it cannot be run."""
-    domain = table.domain_of(column)
-    given = {**table.recipe, **table.columns[column].recipe}
-    values = control.recipe(make_recipe(domain, given))
+    assert column.domain is not None, "columns of a sweep have a domain"
+    values = control.recipe(make_recipe(column.domain, column.recipe))
     if values is None:
         return None
     try:
-        make_recipe(domain, {**given, **values})
+        make_recipe(column.domain, {**column.recipe, **values})
     except UserError:
         return None
     return values

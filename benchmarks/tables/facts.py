@@ -9,8 +9,8 @@ from typing import Any
 
 from contrastbench.benchmarks.records.moment import remembered
 from contrastbench.benchmarks.tables import catalogue
-from contrastbench.benchmarks.tables.protocol import SharedProtocol, Statement
-from contrastbench.benchmarks.tables.table import Table
+from contrastbench.benchmarks.tables.protocol import Protocol, SharedProtocol, Statement
+from contrastbench.benchmarks.tables.schema import PublishedTable
 from contrastbench.domains import strict_yaml
 from contrastbench.domains.registry import check_domain, declaration
 from contrastbench.domains.strict_yaml import Document
@@ -19,8 +19,8 @@ from contrastbench.errors import unknown
 FOLDER = "protocols"  # beside the tables
 
 
-def gathered(table: Table, document: Document) -> Table:
-    """The table with all statements in its protocol: shared ones, marked ones, its own.
+def gathered(table: PublishedTable, document: Document) -> Protocol:
+    """Return the table's protocol with all statements: shared ones, marked ones, its own.
 
     Raises:
         UserError: a name that names nothing, with its file and line.
@@ -40,8 +40,7 @@ def gathered(table: Table, document: Document) -> Table:
         else statement
         for statement in table.protocol.facts
     ]
-    protocol = table.protocol.model_copy(update={"facts": [*shared, *marks(table), *own]})
-    return table.model_copy(update={"protocol": protocol})
+    return Protocol(use=table.protocol.use, facts=[*shared, *marks(table), *own])
 
 
 def read(name: str, document: Document, i: int) -> list[Statement]:
@@ -73,7 +72,7 @@ def files(folder: Path) -> list[Path]:
     return sorted((folder / FOLDER).glob("*.yaml"))
 
 
-def marks(table: Table) -> Iterator[Statement]:
+def marks(table: PublishedTable) -> Iterator[Statement]:
     """Yield the statements that columns and rows mark as their own values from a source."""
     for name, column in table.columns.items():
         for source, keys in column.recipe_from.items():
@@ -97,7 +96,7 @@ def only(keys: Sequence[str], values: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if key in keys}
 
 
-def check_places(table: Table, statement: Statement, document: Document, i: int) -> None:
+def check_places(table: PublishedTable, statement: Statement, document: Document, i: int) -> None:
     """Raise for a row or column that the table has not."""
     known = {"rows": [row.name for row in table.rows], "columns": list(table.columns)}
     for key, names in known.items():
@@ -107,7 +106,7 @@ def check_places(table: Table, statement: Statement, document: Document, i: int)
                 raise document.wrong_at(where, unknown(key.removesuffix("s"), name, names))
 
 
-def check_marks(table: Table, document: Document) -> None:
+def check_marks(table: PublishedTable, document: Document) -> None:
     """Raise for a mark on a key that is not beside it."""
     marked: list[tuple[list[int | str], dict[str, list[str]], Iterable[str]]] = []
     for name, column in table.columns.items():
@@ -124,7 +123,7 @@ def check_marks(table: Table, document: Document) -> None:
                     raise document.wrong_at([*where, source], error)
 
 
-def domains(table: Table, statement: Statement) -> Iterator[str]:
+def domains(table: PublishedTable, statement: Statement) -> Iterator[str]:
     """Yield the domains that a table's own statement is about."""
     for name in statement.columns or table.columns:
         yield table.domain_of(name)

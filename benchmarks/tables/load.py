@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from contrastbench.benchmarks.tables import catalogue, sweep_file
-from contrastbench.benchmarks.tables.controls import with_supervised
 from contrastbench.benchmarks.tables.published import published
 from contrastbench.benchmarks.tables.same import recognised
 from contrastbench.benchmarks.tables.sweep_file import SMOKE, Given, SweepFile
@@ -44,22 +43,22 @@ def load(
             loss.check()
         return joined(load(name, check_values), losses)
     if name in BUILT_IN:
-        table = sweep_file.to_table(BUILT_IN[name], Document())
-        return with_supervised(table).model_copy(update={"name": name})
+        return sweep_file.to_table(BUILT_IN[name], Document(), name)
     path = catalogue.find(NEWEST.get(name, name), also=[*BUILT_IN, *NEWEST])
     document = strict_yaml.read(path)
     if is_sweep(document):
         check_name(path)
         file = document.as_model(SweepFile)
         base = extended(file, document, inside | {path.resolve()})
-        table = sweep_file.to_table(file, document, base, path in catalogue.files().values())
+        ships = path in catalogue.files().values()
+        table = sweep_file.to_table(file, document, path.stem, base, ships)
         given = sweep_file.given(file, document)
     else:
-        table = published(document)
+        table = published(document, path.stem)
         given = given_by(table)
     if check_values and name.endswith(catalogue.ENDINGS):
         refuse_values(given, document)
-    return recognised(table.model_copy(update={"name": path.stem}))
+    return recognised(table)
 
 
 def joined(table: Table, losses: Sequence[LossSpec]) -> Table:
@@ -74,7 +73,7 @@ def joined(table: Table, losses: Sequence[LossSpec]) -> Table:
         )
     new = [loss for loss in losses if not any(is_of(table, row, loss) for row in table.rows)]
     file = SweepFile(extends=table.name, losses=[{loss.name: loss.params} for loss in new])
-    wider = recognised(sweep_file.to_table(file, Document(), table)) if new else table
+    wider = recognised(sweep_file.to_table(file, Document(), table.name, table)) if new else table
     rows = [row.name for row in wider.rows if any(is_of(wider, row, loss) for loss in losses)]
     return wider.model_copy(update={"joined": rows})
 

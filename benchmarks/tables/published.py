@@ -4,30 +4,40 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+from pydantic import BaseModel
+
 from contrastbench.benchmarks.tables import facts
+from contrastbench.benchmarks.tables.schema import PublishedRow, PublishedTable
 from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.domains.registry import check_domain, make_recipe
 from contrastbench.domains.strict_yaml import Document
 from contrastbench.errors import UserError, unknown
 
 
-def published(document: Document) -> Table:
+def published(document: Document, name: str) -> Table:
     """The table of a file that is not a sweep file.
 
     Raises:
         UserError: whatever is wrong, with the file and the line in it.
     """
-    table = document.as_model(Table)
-    check(table, document)
-    table = facts.gathered(table, document)
+    file = document.as_model(PublishedTable)
+    check_names(file, document)
     rows = [
-        row.model_copy(update={"printed": printed(row, i, document)})
-        for i, row in enumerate(table.rows)
+        Row(**fields(row), printed=printed(row, i, document)) for i, row in enumerate(file.rows)
     ]
-    return table.model_copy(update={"rows": rows})
+    protocol = facts.gathered(file, document)
+    table = Table(**{**fields(file), "name": name, "rows": rows, "protocol": protocol})
+    for i in range(len(rows)):
+        check_places(table, i, document)
+    return table
 
 
-def printed(row: Row, i: int, document: Document) -> dict[str, list[str]]:
+def fields(model: BaseModel) -> dict[str, Any]:
+    """Return the values of a model by field, as they are."""
+    return {name: getattr(model, name) for name in type(model).model_fields}
+
+
+def printed(row: PublishedRow, i: int, document: Document) -> dict[str, list[str]]:
     """A row's published values as they stand in the file: 71.60 is not 71.6."""
     return {
         column: [document.text(["rows", i, "paper", column, k]) for k in range(len(values))]
@@ -35,25 +45,24 @@ def printed(row: Row, i: int, document: Document) -> dict[str, list[str]]:
     }
 
 
-def check(table: Table, document: Document) -> None:
+def check_names(file: PublishedTable, document: Document) -> None:
     """Raise for names in a table's file that name nothing, or two things."""
-    for where, domain in domains(table):
+    for where, domain in domains(file):
         try:
             check_domain(domain)
         except UserError as error:
             raise document.wrong_at(where, error) from None
     seen: set[str] = set()
-    for i, row in enumerate(table.rows):
+    for i, row in enumerate(file.rows):
         if row.name in seen:
             raise document.wrong_at(
                 ["rows", i, "name"], f"two rows are named {row.name!r}: rename one"
             )
         seen.add(row.name)
-        check_places(table, i, document)
         for key, known in (
-            ("paper", [*table.columns, table.average]),
-            ("params_by_column", [*table.columns]),
-            ("grid_by_column", [*table.columns]),
+            ("paper", [*file.columns, file.average]),
+            ("params_by_column", [*file.columns]),
+            ("grid_by_column", [*file.columns]),
         ):
             for column in getattr(row, key):
                 if column not in known:
@@ -96,7 +105,7 @@ def wrong_recipe(table: Table, i: int, column: str) -> list[int | str]:
     return ["rows", i]
 
 
-def domains(table: Table) -> Iterator[tuple[list[int | str], str]]:
+def domains(table: PublishedTable) -> Iterator[tuple[list[int | str], str]]:
     """Yield each place where a table names a domain, with the name."""
     yield ["domain"], table.domain
     for name, column in table.columns.items():

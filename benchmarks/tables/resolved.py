@@ -166,7 +166,7 @@ def resolve_cell(table: Table, row: Row, column: str, selection: Selection, resu
     """Choose the settings of a place, and read its records."""
     choice = selections.choose(table, row, column, selection, results)
     work = selections.experiments(table, row, column, choice.settings)
-    cell = Cell(column, choice, work, same_as=row.same_as.get(column, ""))
+    cell = Cell(column, choice, work, same_as=table.same_as(row, column))
     if choice.why:
         return cell
     but = table.tuning_seeds

@@ -22,8 +22,7 @@ def recognised(table: Table) -> Table:
     for column in table.columns:
         for name, original in same_in(table, column).items():
             same.setdefault(name, {})[column] = original
-    rows = [row.model_copy(update={"same_as": same.get(row.name, {})}) for row in table.rows]
-    return table.model_copy(update={"rows": rows})
+    return table.model_copy(update={"same": same})
 
 
 def same_in(table: Table, column: str) -> dict[str, str]:

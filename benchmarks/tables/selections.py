@@ -25,8 +25,9 @@ from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables import hypercube, staged
 from contrastbench.benchmarks.tables.controls import baseline
 from contrastbench.benchmarks.tables.grid import draw, grid_of, settings
+from contrastbench.benchmarks.tables.schema import Tune
 from contrastbench.benchmarks.tables.staged import Search
-from contrastbench.benchmarks.tables.table import Row, Selection, Setting, Table, Tune
+from contrastbench.benchmarks.tables.table import Row, Selection, Setting, Table
 from contrastbench.errors import UserError, unknown
 from contrastbench.losses.reduction import simplest
 from contrastbench.losses.spec import NONE, LossSpec

@@ -28,9 +28,10 @@ from pydantic import Field
 
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.tables import hypercube
-from contrastbench.benchmarks.tables.controls import with_controls
+from contrastbench.benchmarks.tables.controls import supervised, with_controls
 from contrastbench.benchmarks.tables.grid import twice
-from contrastbench.benchmarks.tables.table import Column, Row, Table, Tune
+from contrastbench.benchmarks.tables.schema import Column, Tune
+from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.domains.registry import (
     DOMAINS,
     check_dataset,
@@ -120,13 +121,18 @@ SMOKE = SweepFile(
 
 
 def to_table(
-    file: SweepFile, document: Document, base: Table | None = None, released: bool = False
+    file: SweepFile,
+    document: Document,
+    name: str,
+    base: Table | None = None,
+    released: bool = False,
 ) -> Table:
     """A row for each loss and setting of the grid, a column for each dataset.
 
     Args:
-        file: what it says.
-        document: where it says it, for errors.
+        file: the keys of the file.
+        document: the file, for errors.
+        name: the table's.
         base: what it extends.
         released: whether it ships with a package, so that it keeps the search of its release.
     """
@@ -145,29 +151,33 @@ def to_table(
     with document.at("losses"):
         check_distinct([row.name for row in rows], "loss")
         check_cells([row for row in rows if not row.control])
-    own = dict(columns(file, document, base.columns if base else {}))
-    controlled = file.controls or any(row.control for row in rows)
+    taken = base.columns if base else {}
+    every = {**taken, **dict(columns(file, document, taken))}
+    if file.controls or any(row.control for row in rows):
+        rows = with_controls(rows, every)
+    if file is SMOKE:
+        rows = [*rows, *supervised(every)]
     if base:
         title = file.title or f"{base.title}, extended"
-        update = {"rows": rows, "columns": {**base.columns, **own}, "title": title}
-        wider = base.model_copy(update=update)
-        return with_controls(wider) if controlled else wider
+        return base.model_copy(
+            update={"name": name, "title": title, "columns": every, "rows": rows}
+        )
     with document.at("seeds"):
         seeds = check_seeds(file.seeds)
-    table = Table(
+    return Table(
+        name=name,
         title=file.title or "our own runs",
         source=file.source,
         sweep=True,
         notes=file.notes,
         decimals=file.decimals,
         domain=next(iter(file.domains)),
-        columns=own,
+        columns=every,
         rows=rows,
         seeds=seeds,
         grid=file.grid,
         tune=own_tune,
     )
-    return with_controls(table) if controlled else table
 
 
 def check_parts(file: SweepFile, document: Document) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from contrastbench.domains.strict_yaml import ByProgram, read
+from contrastbench.domains.strict_yaml import read
 from contrastbench.losses import UserError
 
 
@@ -21,7 +21,6 @@ class Inner(Strict):
 
 class Outer(Strict):
     title: str
-    tally: ByProgram[dict[str, int]] = {}
     rows: list[Inner] = []
     columns: dict[str, Inner] = {}
 
@@ -88,7 +87,6 @@ def test_a_mistake_has_its_line(tmp_path: Path, text: str, line: int, what: str)
             4,
             "unknown key 'sise': did you mean 'size'?",
         ),
-        ("title: x\ntally: {a: 7}\n", 2, "only the program sets 'tally', no file: remove it"),
         ("title: x\ntaly: {a: 7}\n", 2, "unknown key 'taly': known: columns, rows, title"),
         ("# none\nrows: []\n", 2, "the key 'title' is missing"),
         ("title: x\nrows:\n- size: big\n", 3, "rows.0.size='big': input should be a valid integer"),
@@ -116,10 +114,6 @@ def test_a_value_that_does_not_fit_has_its_line(
 def test_a_model_is_made(tmp_path: Path) -> None:
     made = read(written(tmp_path, "title: x\ncolumns: {A: {values: [1, 2.5]}}\n")).as_model(Outer)
     assert made.columns["A"].values == [1.0, 2.5]
-
-
-def test_the_program_sets_its_own_keys() -> None:
-    assert Outer(title="x", tally={"a": 7}).tally == {"a": 7}
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

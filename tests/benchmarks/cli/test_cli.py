@@ -271,7 +271,7 @@ rows:
         (
             "title: t",
             "name: t\ntitle: t",
-            "mine.yaml:1: only the program sets 'name', no file: remove it",
+            "mine.yaml:1: unknown key 'name': ",
         ),
         (
             "  loss: adnce",

@@ -12,7 +12,7 @@ from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps.plan import Plan
 from contrastbench.benchmarks.tables.load import load
-from contrastbench.benchmarks.tables.table import Tune
+from contrastbench.benchmarks.tables.schema import Tune
 from contrastbench.losses import UserError
 from made_records import made
 

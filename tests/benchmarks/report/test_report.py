@@ -22,7 +22,8 @@ from contrastbench.benchmarks.report import contents, plots
 from contrastbench.benchmarks.report.groups import POINTS, read_groups, thinned
 from contrastbench.benchmarks.report.page import with_minus
 from contrastbench.benchmarks.tables import catalogue
-from contrastbench.benchmarks.tables.table import Table, Tune
+from contrastbench.benchmarks.tables.schema import Tune
+from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses import UserError
 from made_records import ENVIRONMENT, add
 

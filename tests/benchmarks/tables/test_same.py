@@ -34,7 +34,7 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def marked(table: Table) -> dict[str, dict[str, str]]:
-    return {row.name: row.same_as for row in table.rows if row.same_as}
+    return table.same
 
 
 def test_a_pairing_says_which_rows_are_the_same(load) -> None:
@@ -84,7 +84,7 @@ def test_it_is_shown_and_counted_once(load, tmp_path: Path) -> None:
     table = load("domains: {tabular: {}}\nseeds: 0-2\n" + LOSSES)
     for place in plan.places(table):
         for seed in range(3):
-            if not place.row.same_as:
+            if place.row.name not in table.same:
                 scores = {"infonce": 80.0, "adnce": 85.0}
                 accuracy = scores.get(place.row.name, 70.0) + 0.1 * seed * len(place.row.name)
                 details = {"validation": accuracy}
@@ -106,7 +106,8 @@ def test_it_is_shown_and_counted_once(load, tmp_path: Path) -> None:
         None,
     )
     assert copy.difference is None
-    without = table.model_copy(update={"rows": [row for row in table.rows if not row.same_as]})
+    distinct = [row for row in table.rows if row.name not in table.same]
+    without = table.model_copy(update={"rows": distinct})
     assert found["adnce"].holm is not None
     assert (
         found["adnce"].holm

@@ -16,8 +16,9 @@ from contrastbench.benchmarks.tables.choices import in_words
 from contrastbench.benchmarks.tables.formats import render
 from contrastbench.benchmarks.tables.load import load
 from contrastbench.benchmarks.tables.resolved import resolve
+from contrastbench.benchmarks.tables.schema import Column, Tune
 from contrastbench.benchmarks.tables.selections import draw, settings
-from contrastbench.benchmarks.tables.table import Column, Row, Selection, Table, Tune
+from contrastbench.benchmarks.tables.table import Row, Selection, Table
 from contrastbench.losses import UserError
 from made_records import made
 

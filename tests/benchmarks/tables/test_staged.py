@@ -17,9 +17,10 @@ from contrastbench.benchmarks.tables import hypercube, selections, staged
 from contrastbench.benchmarks.tables.choices import in_words
 from contrastbench.benchmarks.tables.formats import render
 from contrastbench.benchmarks.tables.resolved import resolve
+from contrastbench.benchmarks.tables.schema import Tune
 from contrastbench.benchmarks.tables.selections import EVERY_TRIAL
 from contrastbench.benchmarks.tables.staged import Space, of_folds, search
-from contrastbench.benchmarks.tables.table import Row, Setting, Table, Tune
+from contrastbench.benchmarks.tables.table import Row, Setting, Table
 from contrastbench.losses import LOSSES
 from contrastbench.losses.pairing import BOTH_VIEWS, OTHER_VIEW, SAME_CLASS, WHOLE_ROW
 from contrastbench.losses.reduction import simplest

@@ -1,0 +1,85 @@
+"""The keys of a published table's YAML file.
+
+A program adds to these what no file says, see `tables.table`.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from contrastbench.benchmarks.records.seeds import SEEDS
+from contrastbench.benchmarks.tables.protocol import Printed, Protocol
+from contrastbench.domains.strict_yaml import Strict
+
+# by source: the keys beside it whose values are printed there
+Marks = dict[Printed, list[str]]
+Seed = Annotated[int, Field(ge=0, lt=SEEDS)]
+Published = Annotated[list[float], Field(min_length=1, max_length=2)]  # [mean] or [mean, std]
+
+
+class Column(Strict):
+    """One dataset with its training settings; without a dataset the column is only quoted."""
+
+    dataset: str | None = None
+    domain: str | None = None  # instead of the table's
+    metric: str | None = None  # instead of the table's
+    recipe: dict[str, Any] = Field({})
+    recipe_from: Marks = Field({})
+
+
+class PublishedRow(Strict):
+    """One method: published values, and its settings unless the row is only quoted."""
+
+    name: str
+    loss: str | None = None
+    params: dict[str, Any] = Field({})
+    params_by_column: dict[str, dict[str, Any]] = Field({})
+    grid: dict[str, list[Any]] = Field({}, description="values to choose from, instead of params")
+    grid_by_column: dict[str, dict[str, list[Any]]] = Field({})  # over grid
+    recipe: dict[str, Any] = Field({})  # over the column's
+    params_from: Marks = Field({})
+    recipe_from: Marks = Field({})
+    paper: dict[str, Published] = Field({})  # by column
+
+
+class Tune(Strict):
+    """The budget of a selection on validation data, the same for every method."""
+
+    seeds: list[Seed] = Field(
+        [1000, 1001], min_length=1, description="of trials; no shown number is of these"
+    )
+    trials: int | None = Field(
+        None,
+        ge=1,
+        description="settings for each method; default: those of the smallest grid, 4 of a "
+        "hypercube, 12 of a staged search",
+    )
+    search: Literal["hypercube", "staged"] | None = Field(
+        None, description="of a sweep without a grid, see the modules of that name"
+    )
+
+
+class PublishedTable(Strict):
+    """A published table, or one of a user's own with the same keys."""
+
+    title: str
+    source: str
+    notes: str = ""
+    decimals: int = Field(ge=0, le=10)
+    domain: str
+    metric: str | None = None  # the one that the domain calls its main one
+    recipe: dict[str, Any] = Field({})
+    protocol: Protocol = Protocol()
+    columns: dict[str, Column] = Field(min_length=1)
+    average: str | None = Field(None, description="name of a last column, the mean of all others")
+    rows: list[PublishedRow] = Field(min_length=1)
+    seeds: list[Seed] = Field([0, 1, 2, 3, 4])  # those of a sweep that names none
+    tune: Tune | None = Tune()
+
+    def domain_of(self, column: str) -> str:
+        """The column's own domain, or the table's."""
+        return self.columns[column].domain or self.domain
+
+    def metric_of(self, column: str) -> str | None:
+        """The metric that the file gives a column; None: the domain's main one."""
+        return self.columns[column].metric or self.metric
