@@ -16,6 +16,8 @@ from contrastbench.benchmarks.tables.schema import Tune
 from contrastbench.losses import UserError
 from made_records import made
 
+RESULTS = Path(__file__).parents[3] / "results"
+CANDIDATES = sorted((RESULTS / "candidates").glob("*.yaml"))
 SEEDS = (100, 101, 102)
 FILE = """\
 seeds: 100-102
@@ -174,3 +176,9 @@ def test_the_default_seeds_are_those_of_no_comparison(bench, tmp_path: Path) -> 
     out = bench("suite", "admit", str(path), "--results", str(tmp_path))[1]
     assert out.count("| 0 | open | no records yet") == 2
     assert not set(parse_seeds(SEEDS_OF_ADMISSION)) & {*range(10), *Tune().seeds}
+
+
+@pytest.mark.parametrize("path", CANDIDATES, ids=lambda path: path.stem)
+def test_the_shipped_verdicts_follow_from_the_shipped_records(bench, path: Path) -> None:
+    code, out, err = bench("suite", "admit", str(path), "--results", str(RESULTS))
+    assert (code, out) == (0, path.with_suffix(".md").read_text()), err
