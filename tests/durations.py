@@ -14,19 +14,13 @@ import pytest
 from promises import PROMISES
 
 FILE = Path(__file__).with_suffix(".json")
-RECORDED = 1.0  # seconds; shorter tests are left out
-SLOW = 1.5
+SLOW = 1.0  # seconds; shorter tests are not recorded
 
 
 def slow() -> set[str]:
-    """Return the tests that took longer than a second and a half and hold no promise."""
-    known: dict[str, float] = json.loads(FILE.read_text())
+    """Return the tests that took a second or more and hold no promise."""
     held = set(PROMISES.values())
-    return {
-        test
-        for test, seconds in known.items()
-        if seconds > SLOW and test.partition("[")[0] not in held
-    }
+    return {test for test in json.loads(FILE.read_text()) if test.partition("[")[0] not in held}
 
 
 class Recorder:
@@ -40,7 +34,7 @@ class Recorder:
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         if exitstatus == pytest.ExitCode.OK:
-            found = {k: round(v, 1) for k, v in sorted(self.seconds.items()) if v >= RECORDED}
+            found = {k: round(v, 1) for k, v in sorted(self.seconds.items()) if v >= SLOW}
             FILE.write_text(json.dumps(found, indent=0) + "\n")
 
 
