@@ -70,6 +70,21 @@ def test_a_summary_is_one_line_that_begins_with_a_verb(name: str) -> None:
     assert summary.endswith(".")
 
 
+def test_an_option_is_a_switch_in_every_command_or_takes_a_value_in_every_one() -> None:
+    switches: dict[str, set[bool]] = {}
+    for command in COMMANDS.values():
+        for param in command.params:
+            if param.param_type_name == "option":
+                switches.setdefault(param.opts[0], set()).add(param.is_flag)
+    assert [name for name, kinds in switches.items() if len(kinds) > 1] == []
+
+
+@pytest.mark.parametrize("name", ["sweep", "plan", "check"])
+def test_the_standing_comparison_is_named_where_it_can_be_given(name: str) -> None:
+    (what,) = (param for param in COMMANDS[f"bench {name}"].params if param.name == "what")
+    assert "standard" in what.help
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_of_an_option_is_one_plain_line(name: str) -> None:
     """It is at most 90 characters, begins with a capital and is no fragment such as `Of each`."""

@@ -16,12 +16,13 @@ import traceback
 from types import ModuleType
 from typing import Any, NoReturn
 
+from contrastbench.benchmarks.analyses.registry import ANALYSES
+
 ROOM = "contrastbench.benchmarks."
 WORK = (  # modules that work, and bring torch, which takes seconds
     "cli.doctor",
     *("running.runner", "running.devices", "running.ranks", "running.domain_laws"),
-    *("analyses.laboratory", "analyses.mutual_information", "analyses.learning_curve"),
-    *("analyses.weights", "analyses.consistency"),
+    *(f"analyses.{name.replace('-', '_')}" for name in ANALYSES if name != "heatmap"),
     *("perf.check_device", "sweeps.sweep", "sweeps.check", "report"),
 )
 

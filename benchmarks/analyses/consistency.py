@@ -21,6 +21,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from torch import Tensor, nn
 
 from contrastbench.benchmarks.analyses import output
+from contrastbench.benchmarks.analyses.declaration import Work
 from contrastbench.benchmarks.analyses.laboratory import made
 from contrastbench.benchmarks.analyses.plots import figure, legend
 from contrastbench.benchmarks.comparison.statistics import mean_std
@@ -75,6 +76,12 @@ class Study(NamedTuple):
 
 
 Scores = dict[tuple[str, str], float]  # by measure and cluster
+
+
+def run(work: Work) -> Iterator[Path]:
+    """Do what `bench analyse consistency` asks for."""
+    study = Study(work.values["neighbours"], work.seeds, 1 if work.tiny else EPOCHS)
+    return analyse(work.losses, study, work.options, work.folder)
 
 
 def analyse(

@@ -30,7 +30,8 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from contrastbench.benchmarks.analyses import output, score_losses
-from contrastbench.benchmarks.analyses.laboratory import Laboratory, made
+from contrastbench.benchmarks.analyses.declaration import Work
+from contrastbench.benchmarks.analyses.laboratory import Laboratory, laboratory_of, made
 from contrastbench.benchmarks.analyses.plots import figure, legend
 from contrastbench.benchmarks.report.plots import COLORS, MARKERS
 from contrastbench.benchmarks.running.training import Diverged
@@ -59,6 +60,19 @@ class Point(NamedTuple):
     uniform: float | None = None
 
 
+def run(work: Work) -> Iterator[Path]:
+    """Do what `bench analyse false-negatives` asks for.
+
+    Raises:
+        UserError: the loss has a temperature of its own.
+    """
+    (loss,) = work.losses
+    if "temperature" in loss.params:
+        raise UserError("leave the temperature out of the loss: give --with temperatures=0.2,0.5")
+    kept, temperatures = work.values["kept"], work.values["temperatures"]
+    return analyse(laboratory_of(work), loss, kept, temperatures, work.folder)
+
+
 def analyse(
     laboratory: Laboratory,
     method: LossSpec,
@@ -85,7 +99,7 @@ def analyse(
     metric = next((name for name, _ in found if name), None)
     if metric is None:
         raise UserError(
-            "every training diverged: give larger --temperatures or a smaller --recipe lr"
+            "every training diverged: give larger --with temperatures or a smaller --recipe lr"
         )
     columns = (
         "kept",

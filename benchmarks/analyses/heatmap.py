@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from contrastbench.benchmarks.analyses import output
+from contrastbench.benchmarks.analyses.declaration import Work
 from contrastbench.benchmarks.analyses.plots import figure
 from contrastbench.benchmarks.comparison.statistics import mean_std
 from contrastbench.benchmarks.records.experiment import Experiment
@@ -28,6 +29,13 @@ class Square(NamedTuple):
     values: tuple[Any, Any]
     metric: str  # empty without records
     scores: list[float]  # of the seeds that are asked for and have one
+
+
+def run(work: Work) -> Iterator[Path | str]:
+    """Do what `bench analyse heatmap` asks for."""
+    (loss,) = work.losses
+    cell = replace(work.experiment, loss=loss)
+    return analyse(cell, work.values, work.seeds, work.options.results, work.folder)
 
 
 def analyse(
@@ -72,14 +80,14 @@ def pairs(grid: Grid) -> list[tuple[Any, Any]]:
 def check(work: Experiment, grid: Grid) -> None:
     """Raise unless the grid is of two parameters of the loss that are not fixed."""
     if len(grid) != 2:
-        raise UserError(f"a heatmap needs two options --grid KEY=V1,V2,..., got {len(grid)}")
+        raise UserError(f"a heatmap needs two options --with KEY=V1,V2,..., got {len(grid)}")
     for key in grid:
         if key not in LossSpec(work.loss.name).complete.params:
             raise unknown(
                 f"parameter of {work.loss.name}", key, LossSpec(work.loss.name).complete.params
             )
         if key in work.loss.params:
-            raise UserError(f"{key} is in --grid and in --set: leave one out")
+            raise UserError(f"{key} is in --with and in --set: leave one out")
 
 
 def read(work: Experiment, grid: Grid, seeds: Sequence[int], results: Path) -> list[Square]:

@@ -6,6 +6,7 @@ import torch
 from joblib import cpu_count
 from torch import nn
 
+from contrastbench.benchmarks.analyses.declaration import Work
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.devices import open_device
 from contrastbench.benchmarks.running.options import Options
@@ -66,6 +67,12 @@ class Laboratory:
                 "this analysis needs classes, but this domain has none: use graph, image or tabular"
             )
         return self.domain
+
+
+def laboratory_of(work: Work) -> Laboratory:
+    """Open the domain in which the losses of an analysis are trained, by its one seed."""
+    (seed,) = work.seeds
+    return open_laboratory(work.experiment, seed, work.options)
 
 
 def open_laboratory(experiment: Experiment, seed: int, options: Options) -> Laboratory:

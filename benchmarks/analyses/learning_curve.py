@@ -11,12 +11,13 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 
 from contrastbench.benchmarks.analyses import output
+from contrastbench.benchmarks.analyses.declaration import Work
 from contrastbench.benchmarks.analyses.plots import figure, legend
 from contrastbench.benchmarks.comparison.statistics import mean_std
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.report.plots import COLORS, MARKERS
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import run
+from contrastbench.benchmarks.running.runner import run as run_cell
 from contrastbench.errors import UserError, tell
 from contrastbench.losses.spec import LossSpec
 
@@ -33,6 +34,12 @@ class Curve(NamedTuple):
 
     label: str
     points: list[Point]
+
+
+def run(work: Work) -> Iterator[Path]:
+    """Do what `bench analyse learning-curve` asks for."""
+    every, options = work.values["every"], work.options
+    return analyse(work.experiment, work.losses, every, work.seeds, options, work.folder)
 
 
 def analyse(
@@ -80,7 +87,7 @@ def measure(
     known = work.ok_by_seed(options.results)  # scored after these epochs, and perhaps after more
     # where a seed lacks, all are of the data that are there now: others are never mixed with them
     there = all(seed in known for seed in seeds)
-    records = [known[seed] if there else run(work, seed, options)[0] for seed in seeds]
+    records = [known[seed] if there else run_cell(work, seed, options)[0] for seed in seeds]
     for record in records:
         if record["status"] != "ok":
             seed, error = record["seed"], record["details"]["error"]

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from contrastbench.benchmarks.analyses import output, score_losses
 from contrastbench.benchmarks.analyses.critics import CRITICS, as_scores
+from contrastbench.benchmarks.analyses.declaration import Work
 from contrastbench.benchmarks.analyses.estimates import by_anchor, corrected
 from contrastbench.benchmarks.analyses.gaussians import Gaussians
 from contrastbench.benchmarks.analyses.laboratory import made
@@ -30,13 +31,13 @@ from contrastbench.benchmarks.report.plots import COLORS
 from contrastbench.benchmarks.running.devices import open_device
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.domains.progress import Progress
-from contrastbench.errors import UserError, tell, unknown
+from contrastbench.errors import UserError, tell
 from contrastbench.losses.base import Loss
 from contrastbench.losses.registry import LOSSES, loss_class
 from contrastbench.losses.spec import LossSpec
 
 BATCH, LR, DIMENSIONS = 128, 1e-3, 20  # appendix C.2
-MOST = 100  # nats, where rho is 1 - 2e-5
+SMOKE = 4  # steps with --tiny
 POINTS = 100  # of a level in the curves, each the mean of as many steps
 ESTIMATORS = ("objective", "corrected", "by_anchor")
 CURVES = ("loss", "critic", "step", "information", *ESTIMATORS, "undefined")
@@ -77,18 +78,19 @@ class Study:
     steps: int
     seed: int
 
-    def __post_init__(self) -> None:
-        """Raise unless there are such critics, and Gaussians of such information."""
-        for critic in self.critics:
-            if critic not in CRITICS:
-                raise unknown("critic", str(critic), CRITICS)
-        if max(self.levels) > MOST:
-            raise UserError(f"--information: float32 holds at most {MOST} nats of Gaussians")
-
     @property
     def gaussians(self) -> list[Gaussians]:
         """One for each level."""
         return [Gaussians(level, DIMENSIONS) for level in self.levels]
+
+
+def run(work: Work) -> Iterator[Path]:
+    """Do what `bench analyse mutual-information` asks for."""
+    critics, levels = work.values["critic"], work.values["information"]
+    steps = SMOKE if work.tiny else work.values["steps"]
+    return analyse(
+        work.losses, Study(critics, levels, steps, *work.seeds), work.options, work.folder
+    )
 
 
 def analyse(

@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from contrastbench.benchmarks.analyses import output
-from contrastbench.benchmarks.analyses.laboratory import Laboratory, made
+from contrastbench.benchmarks.analyses.declaration import Work
+from contrastbench.benchmarks.analyses.laboratory import Laboratory, laboratory_of, made
 from contrastbench.benchmarks.analyses.plots import figure, legend
 from contrastbench.benchmarks.report.plots import COLORS, LINES
 from contrastbench.benchmarks.running.training import Diverged
@@ -31,6 +32,11 @@ class Curves(NamedTuple):
     label: str
     weights: dict[str, float]  # of the terms that it is trained by
     values: Tensor  # (steps, terms)
+
+
+def run(work: Work) -> Iterator[Path]:
+    """Do what `bench analyse terms` asks for."""
+    return analyse(laboratory_of(work), work.losses, work.folder)
 
 
 def analyse(laboratory: Laboratory, methods: Sequence[LossSpec], folder: Path) -> Iterator[Path]:

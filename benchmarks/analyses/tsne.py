@@ -11,7 +11,8 @@ from sklearn.manifold import TSNE
 from torch import Tensor
 
 from contrastbench.benchmarks.analyses import output
-from contrastbench.benchmarks.analyses.laboratory import Laboratory, made
+from contrastbench.benchmarks.analyses.declaration import Work
+from contrastbench.benchmarks.analyses.laboratory import Laboratory, laboratory_of, made
 from contrastbench.benchmarks.analyses.plots import figure, legend
 from contrastbench.benchmarks.running.training import Diverged
 from contrastbench.domains.random import generator
@@ -30,6 +31,11 @@ class Panel(NamedTuple):
     rows: Tensor  # (n,) numbers of the samples
     y: Tensor  # (n,) their classes
     plane: Tensor  # (n, 2)
+
+
+def run(work: Work) -> Iterator[Path]:
+    """Do what `bench analyse tsne` asks for."""
+    return analyse(laboratory_of(work), work.losses, work.values["points"], work.folder)
 
 
 def analyse(
@@ -62,7 +68,7 @@ def plane(x: Tensor, seed: int) -> Tensor:
     """(n, 2) t-SNE of (n, d) embeddings (van der Maaten and Hinton 2008) by scikit-learn."""
     if len(x) < 5:
         raise UserError(
-            f"t-SNE needs at least 5 samples, got {len(x)}: give more --points or a larger limit"
+            f"t-SNE needs at least 5 samples, got {len(x)}: give a larger --with points= or limit"
         )
     perplexity = min(PERPLEXITY, (len(x) - 1) / 3)
     return torch.from_numpy(

@@ -22,6 +22,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from contrastbench.benchmarks.analyses import output, score_losses
+from contrastbench.benchmarks.analyses.declaration import Work
 from contrastbench.benchmarks.analyses.laboratory import made
 from contrastbench.benchmarks.analyses.plots import figure, legend
 from contrastbench.benchmarks.report.plots import COLORS, LINES
@@ -38,6 +39,11 @@ class Curve(NamedTuple):
     label: str
     negative: Tensor
     positive: Tensor
+
+
+def run(work: Work) -> Iterator[Path]:
+    """Do what `bench analyse weights` asks for."""
+    return analyse(work.losses, work.folder)
 
 
 def analyse(methods: Sequence[LossSpec], folder: Path) -> Iterator[Path]:

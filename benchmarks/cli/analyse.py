@@ -1,392 +1,265 @@
-"""Commands of `bench analyse`; torch is imported only after their options are checked."""
+"""The command `bench analyse`; torch is imported only after its options are checked."""
 
-from collections.abc import Iterable, Sequence
+import importlib
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
+from contrastbench.benchmarks.analyses.declaration import Analysis, Work
 from contrastbench.benchmarks.analyses.output import prepare
+from contrastbench.benchmarks.analyses.registry import ANALYSES
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import (
     make_experiment,
     parse_grid,
     parse_list,
     parse_losses,
-    parse_numbers,
     parse_pairs,
 )
 from contrastbench.benchmarks.cli.loading import loading
 from contrastbench.benchmarks.cli.output import say
+from contrastbench.benchmarks.records.command import parse_value
+from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.running.options import Options, check_data_root
 from contrastbench.domains.registry import check_needs
-from contrastbench.errors import UserError, tell
+from contrastbench.errors import UserError, tell, unknown
 from contrastbench.losses.spec import LossSpec
 
-if TYPE_CHECKING:
-    from contrastbench.benchmarks.analyses.laboratory import Laboratory
-
-app = typer.Typer(
-    help="Compute a paper's analysis, as a CSV file and a plot.", no_args_is_help=True
-)
-
-Losses = Annotated[list[str], typer.Option(help="Loss, or loss(KEY=VALUE, ...); may repeat.")]
-Loss = Annotated[str, typer.Option(help="Registered loss, or file.py:Class.")]
-Set = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="Parameter of every loss that has it, such as mu=0.7."),
-]
-Seed = Annotated[
-    int,
-    typer.Option(min=0, max=2**32 - 1, help="Seed of the data split, the weights and the views."),
-]
-Out = Annotated[
-    Path | None, typer.Option(help="Folder; default: results/analyses/ANALYSIS-DOMAIN-DATASET.")
-]
-
-Words = tuple[str, str | None, list[str] | None, bool]  # domain, dataset, recipe and tiny
-ESTIMATORS = [f"{name}(alpha=0.0078125)" for name in ("cpc", "mlcpc", "rmlcpc", "nwj")]
-ALIGNED = [  # DASL's, with and without its regularisation
-    "npair(similarity=distance, temperature=0.2)",
-    "npair + 0.5*dar(npair.similarity=distance, npair.temperature=0.2)",
-]
-MOST_NEIGHBOURS = 1000  # the points of a cluster
+WORDS = "contrastbench.analyse.words"
+ALL_TAKE = {"name", "loss", "set_", "with_", "out", "help"}
 
 
-@app.command()
-def scores(
-    domain: opt.Domain,
-    loss: Losses,
-    dataset: opt.Dataset = None,
-    set_: Set = None,
-    recipe: opt.Recipe = None,
-    seed: Seed = 0,
-    tiny: opt.Tiny = False,
-    data_root: opt.DataRoot = None,
-    device: opt.Device = "auto",
-    threads: opt.Threads = None,
-    out: Out = None,
-) -> None:
-    """Measure cosines during training (ADNCE, Figure 2).
+class AnalyseCommand(TyperCommand):
+    """The help lists all analyses, and that of one analysis its options and parameters."""
 
-    These are mean and variance over negatives, and mean over positives.
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Keep the words: --help ends the reading before the analysis has been read."""
+        ctx.meta[WORDS] = args[:]
+        rest: list[str] = super().parse_args(ctx, args)
+        return rest
 
-    Example: bench analyse scores --domain image --loss "infonce(temperature=0.2)" --loss
-    "infonce(temperature=0.8)"
-    """
-    methods = losses(loss, set_)
-    options = Options(Path("results"), data_root, device, threads)
-    laboratory, folder = begin("scores", (domain, dataset, recipe, tiny), seed, out, options)
-    from contrastbench.benchmarks.analyses.scores import analyse
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help of the analysis that is named, or of all."""
+        ctx.params["name"] = next((word for word in ctx.meta[WORDS] if word in ANALYSES), "")
+        super().format_help(ctx, formatter)
 
-    show(analyse(laboratory, methods, folder))
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options; when help is written for one analysis, those that it takes.
 
+        Before, when the words are read, `ctx.params` is empty and all options are known.
+        """
+        about = ANALYSES.get(ctx.params.get("name", ""))
+        found: list[Any] = super().get_params(ctx)
+        return [p for p in found if not about or p.name in {*ALL_TAKE, *about.options}]
 
-@app.command("false-negatives")
-def false_negatives(
-    domain: opt.Domain,
-    loss: Loss,
-    dataset: opt.Dataset = None,
-    kept: Annotated[
-        str, typer.Option(help="Shares of the false negatives that are kept.")
-    ] = "0,0.5,1",
-    temperatures: Annotated[
-        str, typer.Option(help="Temperatures to train with.")
-    ] = "0.2,0.4,0.6,0.8,1.0",
-    set_: Set = None,
-    recipe: opt.Recipe = None,
-    seed: Seed = 0,
-    tiny: opt.Tiny = False,
-    data_root: opt.DataRoot = None,
-    device: opt.Device = "auto",
-    threads: opt.Threads = None,
-    out: Out = None,
-) -> None:
-    """Measure weights of false negatives (ADNCE, Figure 1).
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """Write what the analysis is and its parameters, or the list of analyses."""
+        name = ctx.params.get("name", "")
+        if name not in ANALYSES:
+            super().format_help_text(ctx, formatter)
+            with formatter.section("Analyses"):
+                formatter.write_dl([(key, about.summary) for key, about in ANALYSES.items()])
+            return
+        about = ANALYSES[name]
+        for text in (about.summary, about.about):
+            formatter.write_paragraph()
+            with formatter.indentation():
+                formatter.write_text(text)
+        if rows := [*parameter_rows(about)]:
+            with formatter.section("Values of --with"):
+                formatter.write_dl(rows)
 
-    The analysis keeps a share of the false negatives, and trains once for each share and
-    temperature. It measures their scores and weights against the temperature.
-
-    Example: bench analyse false-negatives --domain graph --loss infonce
-    """
-    shares, taus = (
-        parse_numbers("--kept", kept, high=1),
-        parse_numbers("--temperatures", temperatures),
-    )
-    (method,) = losses([loss], set_)
-    if "temperature" in method.params:
-        raise UserError("the temperature is given by --temperatures: leave it out of the loss")
-    options = Options(Path("results"), data_root, device, threads)
-    laboratory, folder = begin(
-        "false-negatives", (domain, dataset, recipe, tiny), seed, out, options
-    )
-    from contrastbench.benchmarks.analyses.false_negatives import analyse
-
-    show(analyse(laboratory, method, shares, taus, folder))
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write each example of the analysis on a line of its own."""
+        if about := ANALYSES.get(ctx.params.get("name", "")):
+            self.epilog = opt.examples(about.examples)
+        super().format_epilog(ctx, formatter)
 
 
-@app.command()
-def tsne(
-    domain: opt.Domain,
-    loss: Losses,
-    dataset: opt.Dataset = None,
-    points: Annotated[int, typer.Option(min=5, help="Largest number of samples.")] = 2000,
-    set_: Set = None,
-    recipe: opt.Recipe = None,
-    seed: Seed = 0,
-    tiny: opt.Tiny = False,
-    data_root: opt.DataRoot = None,
-    device: opt.Device = "auto",
-    threads: opt.Threads = None,
-    out: Out = None,
-) -> None:
-    """Plot embeddings by class (AttentionNCE, Figure 4).
-
-    These are the embeddings of the scored samples, before and after the training.
-
-    Example: bench analyse tsne --domain image --loss infonce --loss adnce
-    """
-    methods = losses(loss, set_)
-    options = Options(Path("results"), data_root, device, threads)
-    laboratory, folder = begin("tsne", (domain, dataset, recipe, tiny), seed, out, options)
-    from contrastbench.benchmarks.analyses.tsne import analyse
-
-    show(analyse(laboratory, methods, points, folder))
+def parameter_rows(about: Analysis) -> Iterator[tuple[str, str]]:
+    """Yield each parameter of --with with its default, and its meaning with its range."""
+    for key, parameter in about.parameters.items():
+        default = parameter.default if parameter.several else (parameter.default,)
+        text = ",".join(value if isinstance(value, str) else f"{value:g}" for value in default)
+        yield f"{key}={text}", f"{parameter.help.rstrip('.')}: {parameter}."
+    if about.grid:
+        yield "KEY=V1,V2,...", "Values of a parameter of the loss; give two such parameters."
 
 
-@app.command()
-def heatmap(
-    domain: opt.Domain,
-    loss: Loss,
-    grid: Annotated[list[str], typer.Option(help="Parameter with values KEY=V1,V2,...; give two.")],
-    dataset: opt.Dataset = None,
-    seeds: Annotated[
-        str, typer.Option("--seeds", "--seed", help="Seeds to average, such as 0-4 or 0,2,5.")
-    ] = "0",
-    set_: Set = None,
-    recipe: opt.Recipe = None,
-    tiny: opt.Tiny = False,
-    results: opt.Results = Path("results"),
-    out: Out = None,
-) -> None:
-    """Plot a grid of two parameters (AttentionNCE, Figure 5).
-
-    The main metric is read from records. For missing ones the `bench sweep` line is shown.
-
-    Example: bench analyse heatmap --domain image --loss attentionnce --grid d_pos=1,4,10 --grid
-    d_neg=1,4,10
-    """
-    values, numbers = parse_grid(grid), parse_seeds(seeds)
-    (method,) = losses([loss], set_)
-    experiment = make_experiment(domain, dataset, method, recipe, tiny)
-    folder = prepare(out, "heatmap", domain, experiment.dataset, method.name)
-    from contrastbench.benchmarks.analyses.heatmap import analyse
-
-    show(analyse(experiment, values, numbers, results, folder))
+def complete_with(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the parameters of the analysis that begin so, for the shell."""
+    about = ANALYSES.get(ctx.params.get("name", ""))
+    return [f"{k}=" for k in (about.parameters if about else ()) if k.startswith(incomplete)]
 
 
-@app.command()
-def terms(
-    domain: opt.Domain,
-    loss: Losses,
-    dataset: opt.Dataset = None,
-    set_: Set = None,
-    recipe: opt.Recipe = None,
-    seed: Seed = 0,
-    tiny: opt.Tiny = False,
-    data_root: opt.DataRoot = None,
-    device: opt.Device = "auto",
-    threads: opt.Threads = None,
-    out: Out = None,
-) -> None:
-    """Plot each term of a loss by step (DASL, Figure 8).
-
-    Every term is measured in the training of every loss.
-
-    Example: bench analyse terms --domain image --loss infonce --loss "infonce + 0.5*dar"
-    """
-    methods = losses(loss, set_)
-    options = Options(Path("results"), data_root, device, threads)
-    laboratory, folder = begin("terms", (domain, dataset, recipe, tiny), seed, out, options)
-    from contrastbench.benchmarks.analyses.terms import analyse
-
-    show(analyse(laboratory, methods, folder))
-
-
-@app.command("learning-curve")
-def learning_curve(
-    domain: opt.Domain,
-    loss: Losses,
-    dataset: opt.Dataset = None,
-    every: Annotated[int, typer.Option(min=1, help="Number of epochs between two scores.")] = 1,
-    seeds: Annotated[
-        str, typer.Option("--seeds", "--seed", help="Seeds, such as 0-4 or 0,2,5.")
-    ] = "0",
-    set_: Set = None,
-    recipe: opt.Recipe = None,
-    tiny: opt.Tiny = False,
-    results: opt.Results = Path("results"),
-    data_root: opt.DataRoot = None,
-    device: opt.Device = "auto",
-    threads: opt.Threads = None,
-    out: Out = None,
-) -> None:
-    """Plot the score by epoch over seeds (ADNCE, Figure 4).
-
-    The plot shows mean and standard deviation. Cells that `bench run` has recorded are not trained
-    again.
-
-    Example: bench analyse learning-curve --domain image --loss infonce --loss adnce --every 5
-    """
-    methods, numbers = losses(loss, set_), parse_seeds(seeds)
-    check_data_root(data_root)
-    experiment = make_experiment(domain, dataset, LossSpec("none"), recipe, tiny)
-    _ = experiment.full_recipe  # mistakes are named before torch is imported
-    check_needs(domain)
-    folder = prepare(out, "learning-curve", domain, experiment.dataset)
-    with loading():
-        from contrastbench.benchmarks.analyses.learning_curve import analyse
-
-    options = Options(results, data_root, device, threads)
-    kept = f"trainings that came to their end are kept under {results}, the rest comes next time"
-    show(analyse(experiment, methods, every, numbers, options, folder), kept)
-
-
-@app.command()
-def weights(loss: Losses, set_: Set = None, out: Out = None) -> None:
-    """Plot gradient weights by score (ADNCE, Figure 3).
-
-    These are the weights that the gradient puts on negatives and on positives.
-
-    Example: bench analyse weights --loss "infonce(temperature=0.2)" --loss "adnce(mu=0.7)"
-    """
-    methods = losses(loss, set_)
-    folder = prepare(out, "weights")
-    with loading():
-        from contrastbench.benchmarks.analyses.weights import analyse
-
-    show(analyse(methods, folder))
-
-
-@app.command()
-def consistency(
-    loss: Losses = ALIGNED,
-    neighbours: Annotated[
-        str, typer.Option(help="Numbers of neighbours of the classifiers; the paper names none.")
-    ] = ("1,3,5,15"),
-    seeds: Annotated[
-        str, typer.Option("--seeds", "--seed", help="Seeds, such as 0-4 or 0,2,5.")
-    ] = "0-4",
-    set_: Set = None,
-    tiny: opt.Tiny = False,
-    device: opt.Device = "auto",
-    threads: opt.Threads = None,
-    out: Out = None,
-) -> None:
-    """Embed and classify three Gaussians (DASL, Table 7).
-
-    The differences between their means are alike or not.
-
-    Example: bench analyse consistency --loss infonce --loss "infonce + 0.5*dar"
-    """
-    methods, numbers = losses(loss, set_), parse_seeds(seeds)
-    counts = parse_list("--neighbours", neighbours)
-    if not all(type(k) is int and 1 <= k <= MOST_NEIGHBOURS for k in counts):
-        raise UserError(f"--neighbours {neighbours!r}: give numbers from 1 to {MOST_NEIGHBOURS}")
-    folder = prepare(out, "consistency")
-    with loading():
-        from contrastbench.benchmarks.analyses import consistency as clusters
-    study = clusters.Study(counts, numbers, 1 if tiny else clusters.EPOCHS)
-    show(clusters.analyse(methods, study, Options(device=device, threads=threads), folder))
-
-
-@app.command("mutual-information")
-def mutual_information(
-    loss: Annotated[
-        list[str], typer.Option(help="Loss that bounds a divergence, or loss(KEY=VALUE, ...).")
-    ] = ESTIMATORS,
-    critic: Annotated[
-        str, typer.Option(help="Critic: separable, joint (the paper's), or both.")
-    ] = ("separable"),
-    information: Annotated[str, typer.Option(help="True information in nats, in this order.")] = (
-        "2,4,6,8,10"
-    ),
-    steps: Annotated[
-        int, typer.Option(min=2, help="Number of training steps at each information.")
-    ] = 4000,
-    of_views: Annotated[
-        bool,
-        typer.Option("--of-views", help="Estimate it between the views of a domain's training."),
-    ] = False,
+def analyse(
+    context: typer.Context,
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="Analysis (bench analyse --help lists them).",
+            autocompletion=lambda incomplete: [k for k in ANALYSES if k.startswith(incomplete)],
+        ),
+    ],
     domain: Annotated[
-        str | None, typer.Option(help="Domain of the views, with --of-views.")
+        str | None, typer.Option(help="Domain: graph, image, sentence, tabular or a plugin's.")
     ] = None,
     dataset: opt.Dataset = None,
-    set_: Set = None,
+    loss: Annotated[
+        list[str] | None, typer.Option(help="Loss, or loss(KEY=VALUE, ...); may repeat.")
+    ] = None,
+    set_: opt.Set = None,
+    with_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            help="Parameter of the analysis as KEY=VALUE; may repeat.",
+            autocompletion=complete_with,
+        ),
+    ] = None,
     recipe: opt.Recipe = None,
-    seed: Seed = 0,
+    seeds: Annotated[
+        str | None, typer.Option("--seeds", "--seed", help="Seed; or several, such as 0-4 or 0,2.")
+    ] = None,
     tiny: opt.Tiny = False,
+    results: opt.Results = Path("results"),
     data_root: opt.DataRoot = None,
     device: opt.Device = "auto",
     threads: opt.Threads = None,
-    out: Out = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder; default: results/analyses/ANALYSIS-DOMAIN-DATASET."),
+    ] = None,
 ) -> None:
-    """Estimate mutual information (RényiCL, Figures 1 and 2).
+    """Compute a paper's analysis, as a CSV file and a plot.
 
-    The losses estimate it for Gaussians, where it is known; or with --of-views in the training of a
-    domain, beside the score.
+    An analysis has parameters of its own, which its help lists: bench analyse NAME --help.
 
-    Example: bench analyse mutual-information --loss "mlcpc(alpha=0.01)" --loss dv
-
-    Example: bench analyse mutual-information --of-views --domain image --loss cpc --loss rmlcpc
+    Example: bench analyse tsne --help
+    Example: bench analyse tsne --domain image --loss infonce --loss adnce --with points=500
     """
-    methods = losses(loss, set_)
-    if domain is None or not of_views:
-        if of_views or domain or dataset or recipe:
-            raise UserError(
-                "give --of-views and --domain together, and then --dataset or --recipe if you like"
-            )
-        kinds, levels = parse_list("--critic", critic), parse_numbers("--information", information)
-        folder = prepare(out, "mutual-information")
-        with loading():
-            from contrastbench.benchmarks.analyses import mutual_information as gaussians
-        study = gaussians.Study(kinds, levels, 4 if tiny else steps, seed)
-        show(gaussians.analyse(methods, study, Options(device=device, threads=threads), folder))
-        return
-    options = Options(Path("results"), data_root, device, threads)
-    laboratory, folder = begin(
-        "information-of-views", (domain, dataset, recipe, tiny), seed, out, options
-    )
-    from contrastbench.benchmarks.analyses.views import analyse
-
-    show(analyse(laboratory, methods, folder))
-
-
-def losses(texts: Sequence[str], set_: Iterable[str] | None) -> list[LossSpec]:
-    """Return the losses with their parameters; refuse `none`, which trains nothing."""
-    if "none" in texts:
-        raise UserError("--loss none trains nothing: name another loss (bench list losses)")
-    return parse_losses(texts, parse_pairs("--set", set_))
-
-
-def begin(
-    analysis: str, words: Words, seed: int, out: Path | None, options: Options
-) -> tuple["Laboratory", Path]:
-    """Open the domain in which the losses are trained, and make the folder of the results."""
-    check_data_root(options.data_root)
-    domain, dataset, recipe, tiny = words
-    experiment = make_experiment(domain, dataset, LossSpec("none"), recipe, tiny)
-    folder = prepare(out, analysis, domain, experiment.dataset)
-    _ = experiment.full_recipe  # mistakes are named before torch is imported
-    check_needs(domain)
+    if name not in ANALYSES:
+        raise unknown("analysis", name, ANALYSES)
+    about = ANALYSES[name]
+    refuse_others(context, name, about)
+    losses = read_losses(name, about, loss or [], set_)
+    values = read_values(name, about, with_ or [])
+    numbers = read_seeds(name, about, seeds)
+    options = Options(results, data_root, device, threads)
+    trained = read_experiment(name, about, losses[0], (domain, dataset, recipe, tiny), options)
+    places = [trained.domain, trained.dataset] if trained else []
+    folder = prepare(out, name, *places, *[losses[0].name] * about.grid)
     with loading():
-        from contrastbench.benchmarks.analyses.laboratory import open_laboratory
+        module = importlib.import_module(
+            f"contrastbench.benchmarks.analyses.{name.replace('-', '_')}"
+        )
+    work = Work(losses, numbers, values, options, folder, trained, tiny)
+    show(module.run(work), kept(about, results))
 
-    return open_laboratory(experiment, seed, options), folder
+
+def refuse_others(context: typer.Context, name: str, about: Analysis) -> None:
+    """Raise for an option on the command line that this analysis does not take."""
+    for param in context.command.params:
+        source = context.get_parameter_source(param.name or "")
+        typed = source is not None and source.name == "COMMANDLINE"
+        if typed and param.name not in {*ALL_TAKE, *about.options}:
+            raise UserError(f"bench analyse {name} takes no {param.opts[0]}: leave it out")
 
 
-def show(found: Iterable[Path | str], kept: str = "nothing was written") -> None:
+def read_losses(
+    name: str, about: Analysis, texts: Sequence[str], set_: Iterable[str] | None
+) -> list[LossSpec]:
+    """Return the losses with their parameters.
+
+    Raises:
+        UserError: a loss is missing, unknown, one too many, or `none`, which trains nothing.
+    """
+    if not (chosen := texts or about.losses):
+        raise UserError(f"bench analyse {name} needs a loss: give --loss (bench list losses)")
+    if "none" in chosen:
+        raise UserError("--loss none trains nothing: name another loss (bench list losses)")
+    if about.one_loss and len(chosen) > 1:
+        raise UserError(f"bench analyse {name} takes one loss, got {len(chosen)}: give one --loss")
+    return parse_losses(chosen, parse_pairs("--set", set_))
+
+
+def read_values(name: str, about: Analysis, pairs: Sequence[str]) -> dict[str, Any]:
+    """Return the values of --with by key, checked against the declared parameters.
+
+    Raises:
+        UserError: unknown key, wrong kind, or out of range.
+    """
+    if about.grid:
+        return parse_grid("--with", pairs)
+    values = {key: parameter.default for key, parameter in about.parameters.items()}
+    for key, text in parse_pairs("--with", pairs, read=str).items():
+        if key not in about.parameters:
+            raise unknown_parameter(name, key, about)
+        parameter = about.parameters[key]
+        if parameter.several:
+            parts = parse_list(f"--with {key}", text)
+            values[key] = tuple(parameter.check(key, part) for part in parts)
+        else:
+            values[key] = parameter.check(key, parse_value(text))
+    return values
+
+
+def unknown_parameter(name: str, key: str, about: Analysis) -> UserError:
+    """Return the error for an unknown key of --with: the closest, and all there are."""
+    text = str(unknown(f"parameter of bench analyse {name}", key, about.parameters))
+    return UserError(text if "known: " in text else f"{text} known: {', '.join(about.parameters)}")
+
+
+def read_seeds(name: str, about: Analysis, text: str | None) -> list[int]:
+    """Return the seeds, of which some analyses take one alone."""
+    seeds = parse_seeds(text or about.seeds)
+    if about.one_seed and len(seeds) > 1:
+        raise UserError(f"bench analyse {name} takes one seed, got --seeds {text}: give --seed N")
+    return seeds
+
+
+def read_experiment(
+    name: str,
+    about: Analysis,
+    loss: LossSpec,
+    words: tuple[str | None, str | None, list[str] | None, bool],
+    options: Options,
+) -> Experiment | None:
+    """Return what is trained, checked as far as it can be without torch.
+
+    Args:
+        name: the analysis.
+        about: its declaration.
+        loss: what an analysis of one loss reads the records of.
+        words: --domain, --dataset, --recipe and --tiny.
+        options: --data-root among others.
+    """
+    domain, dataset, recipe, tiny = words
+    if "domain" not in about.options:
+        return None
+    if domain is None:
+        raise UserError(f"bench analyse {name} needs a domain: give --domain (bench list domains)")
+    check_data_root(options.data_root)
+    spec = loss if about.grid else LossSpec("none")
+    experiment = make_experiment(domain, dataset, spec, recipe, tiny)
+    if "device" in about.options:  # it trains
+        _ = experiment.full_recipe
+        check_needs(domain)
+    return experiment
+
+
+def kept(about: Analysis, results: Path) -> str:
+    """Return what an interruption leaves."""
+    if not about.recorded:
+        return "nothing was written"
+    return f"trainings that came to their end are kept under {results}, the rest comes next time"
+
+
+def show(found: Iterable[Path | str], kept: str) -> None:
     """Print a line for each result; on Ctrl-C say what is kept."""
     try:
         for line in found:

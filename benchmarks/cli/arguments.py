@@ -43,33 +43,18 @@ def parse_list(option: str, text: str) -> list[Any]:
     return values
 
 
-def parse_numbers(option: str, text: str, high: float = float("inf")) -> list[float]:
-    """Read distinct numbers from 0 to `high` between commas.
-
-    >>> parse_numbers("--kept", "0,0.5", high=1)
-    [0.0, 0.5]
-    """
-    values = parse_list(option, text)
-    if not all(type(value) in (int, float) and 0 <= value <= high for value in values):
-        raise UserError(
-            f"{option} {text!r}: give numbers between commas, from 0"
-            + (f" to {high:g}" * (high < 1e9))
-        )
-    return [float(value) for value in values]
-
-
-def parse_grid(pairs: Iterable[str]) -> dict[str, list[Any]]:
+def parse_grid(option: str, pairs: Iterable[str]) -> dict[str, list[Any]]:
     """Return the values of each KEY=VALUE,VALUE pair by key.
 
-    >>> parse_grid(["d_pos=1,2", "d_neg=1"])
+    >>> parse_grid("--grid", ["d_pos=1,2", "d_neg=1"])
     {'d_pos': [1, 2], 'd_neg': [1]}
     """
     grid: dict[str, list[Any]] = {}
     for pair in pairs:
         key, equals, text = pair.partition("=")
         if not equals or not key.strip() or key.strip() in grid:
-            raise UserError(f"--grid {pair!r}: give KEY=V1,V2,... with another key each time")
-        grid[key.strip()] = parse_list(f"--grid {key.strip()}", text)
+            raise UserError(f"{option} {pair!r}: give KEY=V1,V2,... with another key each time")
+        grid[key.strip()] = parse_list(f"{option} {key.strip()}", text)
     return grid
 
 

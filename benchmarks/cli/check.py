@@ -68,7 +68,7 @@ def check_loss(
     if set_against or pairing:
         option = "--set-against" if set_against else "--pairing"
         raise UserError(f"{option} has no loss to compare with: add --against LOSS")
-    values, params = parse_grid(grid or []), parse_pairs("--set", set_)
+    values, params = parse_grid("--grid", grid or []), parse_pairs("--set", set_)
     settings = [dict(zip(values, some, strict=True)) for some in product(*values.values())]
     specs = [LossSpec(loss, {**params, **setting}) for setting in settings]
     if is_registered(loss):
@@ -144,9 +144,9 @@ def check_domain(
 
 def check_device(
     device: Annotated[str, typer.Argument(help="Device: cpu, cuda, cuda:1, ...")],
-    json_: Annotated[
+    output: Annotated[
         Path | None,
-        typer.Option("--json", help="File of the report; default: devices/NAME.json in --results."),
+        typer.Option(help="File of the report; default: devices/NAME.json in --results."),
     ] = None,
     results: opt.Results = Path("results"),
     tiny: Annotated[
@@ -168,7 +168,7 @@ def check_device(
     report = new_report(opened)
     versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     say(f"{report.device['name']}; {versions}")
-    path = json_ or place(results, report.name)
+    path = output or place(results, report.name)
     for line in run(Work(opened, small=tiny), report):
         say(line)
         report.write(path)  # as it stands, for who has no time to wait for the end

@@ -54,45 +54,41 @@ def list_(
 def data(
     action: Annotated[str, typer.Argument(help="Action: list, fetch or verify.")],
     name: Annotated[
-        str | None, typer.Argument(help="Data set to fetch or verify, or KIND:WHAT to fetch.")
-    ] = None,
-    all_: Annotated[
-        str | None, typer.Option("--all", help="Fetch what this table or sweep file needs.")
+        str | None,
+        typer.Argument(help="Data set; to fetch also KIND:WHAT, a table or a sweep file."),
     ] = None,
     data_root: opt.DataRoot = None,
 ) -> None:
     """List datasets, download them, or verify them.
 
-    Without a name, verify checks all datasets. Exit code 1: a file is damaged, differs from the
-    declared one, or could not be fetched.
+    Of a table or a sweep file, fetch brings all that it needs. Without a name, verify checks all
+    datasets. Exit code 1: a file is damaged, differs from the declared one, or could not be
+    fetched.
 
-    Example: bench data fetch --all my.yaml --data-root DIR
+    Example: bench data fetch MUTAG
+    Example: bench data fetch my.yaml --data-root DIR
     """
     bad = False
-    for line in lines(action, name, all_, data_root):
+    for line in lines(action, name, data_root):
         say(line)
         bad |= any(word in line for word in ("DAMAGED", "DIFFERS", "MISSING"))
     if bad:
         raise typer.Exit(1)
 
 
-def lines(
-    action: str, name: str | None, whole: str | None, data_root: Path | None
-) -> Iterator[str]:
+def lines(action: str, name: str | None, data_root: Path | None) -> Iterator[str]:
     """Yield the lines that an action prints."""
     from contrastbench.benchmarks.cli import listing
+    from contrastbench.benchmarks.tables.load import is_table
     from contrastbench.domains.download import state
     from contrastbench.domains.registry import known_data
 
     known = known_data()
     if action not in ACTIONS:
         raise unknown("action", action, ACTIONS)
-    if name is not None and name not in known and ":" not in name:
+    whole = action == "fetch" and name is not None and name not in known and is_table(name)
+    if name is not None and name not in known and ":" not in name and not whole:
         raise unknown("dataset", name, known)
-    if whole is not None and (action != "fetch" or name is not None):
-        raise UserError(
-            "--all works only with fetch and without a dataset: use bench data fetch --all SWEEP"
-        )
     if data_root is not None and action == "fetch":
         data_root.mkdir(parents=True, exist_ok=True)
     if action == "list":
@@ -103,7 +99,7 @@ def lines(
         chosen = [known[name]] if name else known.values()
         yield from (f"{dataset.name:16} {state(dataset, data_root)}" for dataset in chosen)
     else:
-        yield from fetched(whole, data_root) if whole else [fetch(name, data_root)]
+        yield from fetched(str(name), data_root) if whole else [fetch(name, data_root)]
 
 
 def fetch(name: str | None, data_root: Path | None) -> str:

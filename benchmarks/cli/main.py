@@ -5,12 +5,14 @@ Every command stands in a module of this room.
 
 import inspect
 import io
+import re
 import sys
 import warnings
 from collections.abc import Callable
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from contrastbench.benchmarks.cli import (
     analyse,
@@ -25,6 +27,8 @@ from contrastbench.benchmarks.cli import (
     sweep,
     tables,
 )
+from contrastbench.benchmarks.cli import options as opt
+from contrastbench.benchmarks.cli.analyse import AnalyseCommand
 from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.records.files import FULL
 from contrastbench.benchmarks.running import launch
@@ -36,7 +40,28 @@ from contrastbench.errors import UserError, is_out_of_memory, printable, tell
 # by its version typer carries a click of its own or uses the installed one; this is the right one's
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
+
+class Grouped(TyperGroup):
+    """The help shows commands by their groups."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write a list of commands for each group, all of one width."""
+        names = [name for name in self.commands if not self.commands[name].hidden]
+        width = max(map(len, names))
+        for title in GROUPS:
+            members = {name: self.commands[name] for name in names}
+            with formatter.section(title):
+                formatter.write_dl(
+                    [
+                        (name.ljust(width), command.short_help or "")
+                        for name, command in members.items()
+                        if command.rich_help_panel == title  # type: ignore[attr-defined]
+                    ]
+                )
+
+
 app = typer.Typer(
+    cls=Grouped,
     help="Contrastive losses, unchanged, on images, sentences, graphs and tables of numbers.",
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
@@ -45,42 +70,58 @@ app = typer.Typer(
 INTERRUPTED = 130
 STOPPED = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
 KEEPING = (["run"], ["sweep"], ["merge"], ["pack"], ["data"], ["check-device"])  # as they go
-COMMANDS: dict[str, Callable[..., None]] = {
-    "run": run.run,
-    "reproduce": reproduce.reproduce,
-    "score": score.score,
-    "embed": embed.embed,
-    "sweep": sweep.sweep,
-    "check": sweep.check,
-    "plan": sweep.plan,
-    "merge": sweep.merge,
-    "pack": sweep.pack,
-    "list": data.list_,
-    "table": tables.table,
-    "audit": tables.audit,
-    "compare": tables.compare,
-    "report": tables.report,
-    "check-loss": check.check_loss,
-    "check-domain": check.check_domain,
-    "check-device": check.check_device,
-    "perf": perf.perf,
-    "data": data.data,
-    "doctor": data.doctor,
+GROUPS: dict[str, dict[str, Callable[..., None]]] = {  # as the help shows them
+    "Run": {
+        "run": run.run,
+        "sweep": sweep.sweep,
+        "plan": sweep.plan,
+        "check": sweep.check,
+        "reproduce": reproduce.reproduce,
+        "score": score.score,
+        "embed": embed.embed,
+    },
+    "Compare": {
+        "table": tables.table,
+        "compare": tables.compare,
+        "report": tables.report,
+        "audit": tables.audit,
+        "analyse": analyse.analyse,
+    },
+    "Check": {
+        "check-loss": check.check_loss,
+        "check-domain": check.check_domain,
+        "check-device": check.check_device,
+        "perf": perf.perf,
+        "doctor": data.doctor,
+    },
+    "Data": {
+        "list": data.list_,
+        "data": data.data,
+        "merge": sweep.merge,
+        "pack": sweep.pack,
+    },
 }
+CLASSES = {"analyse": AnalyseCommand}
 
 
-def summary(command: Callable[..., None]) -> str:
-    """Return the first paragraph of a command's help on one line."""
-    return " ".join((inspect.getdoc(command) or "").partition("\n\n")[0].split())
+def add(to: typer.Typer, name: str, command: Callable[..., None], group: str) -> None:
+    """Add a command; typer would cut its summary, and wrap its examples."""
+    text, *lines = re.split(r"^Example: ", inspect.getdoc(command) or "", flags=re.MULTILINE)
+    to.command(
+        name,
+        cls=CLASSES.get(name),
+        help=text,
+        short_help=" ".join(text.partition("\n\n")[0].split()),
+        epilog=opt.examples([" ".join(line.split()) for line in lines]),
+        rich_help_panel=group,
+    )(command)
 
 
-for name, command in COMMANDS.items():  # summaries are given, as typer cuts those it finds
-    app.command(name, short_help=summary(command))(command)
-for name, group in {"analyse": analyse.app, "suite": suite.app}.items():
-    for one in group.registered_commands:
-        assert one.callback is not None, "every command is a function"
-        one.short_help = summary(one.callback)
-    app.add_typer(group, name=name, short_help=group.info.help)
+for group, commands in GROUPS.items():
+    for name, command in commands.items():
+        add(app, name, command, group)
+add(suite.app, "admit", suite.admit, "Compare")
+app.add_typer(suite.app, name="suite", short_help=suite.app.info.help, rich_help_panel="Compare")
 
 
 @app.callback(invoke_without_command=True)

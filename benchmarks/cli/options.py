@@ -1,9 +1,17 @@
 """Options that several commands share, each declared once."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+
+def examples(lines: Sequence[str]) -> str:
+    """Return the end of a help text: examples, each on a line of its own however long."""
+    title = "Examples:" if len(lines) > 1 else "Example:"
+    return "\n".join(["\b", title, *(f"  {line}" for line in lines)])
+
 
 Domain = Annotated[str, typer.Option(help="Domain: graph, image, sentence, tabular or a plugin's.")]
 Encoder = Annotated[
@@ -51,7 +59,7 @@ TF32 = Annotated[
 Table = Annotated[str, typer.Argument(help="Table (bench list tables) or YAML file.")]
 What = Annotated[
     str,
-    typer.Argument(help="Table (bench list tables), smoke, or path of a YAML file."),
+    typer.Argument(help="Table (bench list tables), standard, smoke, or path of a YAML file."),
 ]
 Only = Annotated[
     list[str] | None,
@@ -67,5 +75,5 @@ Selection = Annotated[
 ]
 Join = Annotated[
     list[str] | None,
-    typer.Option("--loss", help="Add a loss such as mine.py:Mine to the sweep; may repeat."),
+    typer.Option("--loss", help="Loss such as mine.py:Mine that joins the rows; may repeat."),
 ]

@@ -18,9 +18,9 @@ PARTS = ("losses", "graph", "image", "sentence", "tabular")  # each is a module 
 
 def perf(
     part: Annotated[str, typer.Argument(help=f"Benchmark: {', '.join(PARTS)}.")],
-    only: Annotated[
-        str | None,
-        typer.Option(help="Losses, datasets or encoders; default: all losses, or a few."),
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="Losses, data sets or encoders; default: all losses, or a few."),
     ] = None,
     data_root: opt.DataRoot = None,
     device: opt.Device = "cpu",
@@ -31,7 +31,7 @@ def perf(
 ) -> None:
     """Measure times and ratios side by side in one run.
 
-    Example: bench perf losses --only infonce,adnce
+    Example: bench perf losses infonce adnce
     """
     if part not in PARTS:
         raise unknown("benchmark", part, PARTS)
@@ -39,9 +39,8 @@ def perf(
 
     module = importlib.import_module(f"contrastbench.benchmarks.perf.{part}")
     opened = open_device(device)
-    names = only.split(",") if only else list(module.DEFAULT)
     options = {} if sizes is None else {"sizes": numbers(part, sizes)}
-    lines = module.report(names, data_root, opened, **options)
+    lines = module.report(names or list(module.DEFAULT), data_root, opened, **options)
     first = next(lines)  # wrong names are noticed before anything is printed
     show(f"{measured_on(opened)}\n\n{first}")
     for line in lines:

@@ -11,16 +11,17 @@ from contrastbench.benchmarks.cli.output import show
 from contrastbench.benchmarks.comparison.admission import SEEDS
 from contrastbench.errors import UserError, tell, unknown
 
-app = typer.Typer(help="Choose the data sets of a standing comparison.", no_args_is_help=True)
+app = typer.Typer(help="Choose the data sets of a standing comparison.")
 FORMATS = ("md", "csv")
 
 
-@app.callback()  # typer would make a single command the whole group
-def suite() -> None:
+@app.callback(invoke_without_command=True)  # typer would make a single command the whole group
+def suite(context: typer.Context) -> None:
     """Choose the data sets of a standing comparison."""
+    if context.invoked_subcommand is None:
+        show(context.get_help())
 
 
-@app.command()
 def admit(
     file: Annotated[str, typer.Argument(help="Sweep file of candidates, with controls: true.")],
     run: Annotated[

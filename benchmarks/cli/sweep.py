@@ -52,6 +52,7 @@ def sweep(
     With print=true the script is printed, not submitted. Exit code 1: some cells have no result.
 
     Example: bench sweep adnce-table5 --jobs 2 --only column=PROTEINS
+    Example: bench sweep standard --loss mine.py:Mine
     """
     from contrastbench.benchmarks.sweeps.check import check as try_first
     from contrastbench.benchmarks.sweeps.plan import make_plan, unfinished

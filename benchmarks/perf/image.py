@@ -1,7 +1,7 @@
 """Measure image training for `bench perf image`.
 
 Views against torchvision's and timm's on one Pillow image after the other, a training step, and how
-much of the decoding of files (`--only folder:PATH`) is done while a step computes.
+much of the decoding of files (`bench perf image folder:PATH`) is done while a step computes.
 """
 
 import importlib

@@ -61,6 +61,11 @@ def load(
     return recognised(table)
 
 
+def is_table(name: str) -> bool:
+    """Return whether it is the name of a table or a sweep, or of a user's own YAML file."""
+    return name.endswith(catalogue.ENDINGS) or name in {*catalogue.files(), *BUILT_IN, *NEWEST}
+
+
 def joined(table: Table, losses: Sequence[LossSpec]) -> Table:
     """The sweep with further losses, which come first in comparisons.
 

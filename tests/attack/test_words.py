@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 import words
+from contrastbench.benchmarks.analyses.registry import ANALYSES
 from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.tables.catalogue import names as tables
 from contrastbench.domains.registry import DOMAINS
@@ -45,7 +46,20 @@ ODD = (
     *("\u00e9" * 300, "a\nb", "\x1b[2J", "../..", "/dev/null", "/proc/1/x", "x/" * 200, "~", "*"),
     *("mine.py:Mine", "no.py:No", "csv:", "csv:no", "folder:.", "hf:x@y", "pyg:f(", "infonce +"),
     *("temperature=0.1", "temperature=x", "epochs=2", "epochs=-1", "epochs=1e9", "mu=0.1,0.2"),
-    *("dataset=MUTAG", "column=X", "jobs=2", "time=x", "9" * 400, "0x10", "True", "[1", "{", "!!x"),
+    *(
+        "points=9",
+        "kept=0,2",
+        "dataset=MUTAG",
+        "column=X",
+        "jobs=2",
+        "time=x",
+        "9" * 400,
+        "0x10",
+        "True",
+        "[1",
+        "{",
+        "!!x",
+    ),
 )
 
 
@@ -54,6 +68,9 @@ def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
     for name, command in group.commands.items():
         if hasattr(command, "commands"):
             yield from commands(command, (*path, name))
+        elif name == "analyse":
+            rest = [param for param in command.params if param.name != "name"]
+            yield from (((name, analysis), rest) for analysis in ANALYSES)
         else:
             yield (*path, name), command.params
 

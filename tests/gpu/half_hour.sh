@@ -42,8 +42,8 @@ else
 fi
 for set in "${sets[@]}"; do
     what=${set%%:*} names=()
-    [ "$what" = "$set" ] || names=(--only "${set#*:}")
-    part "perf-$what" 180 bench perf "$what" --device "$device" "${names[@]}"
+    [ "$what" = "$set" ] || IFS=, read -ra names <<< "${set#*:}"
+    part "perf-$what" 180 bench perf "$what" "${names[@]}" --device "$device"
 done
 resnet18=(--recipe preset=adnce --recipe encoder=resnet18 --recipe epochs="$epochs" --recipe probe=lbfgs)
 table12=(--recipe preset=adnce)

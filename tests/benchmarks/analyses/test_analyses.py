@@ -11,7 +11,7 @@ import torch
 
 from contrastbench.benchmarks.analyses import false_negatives, output, scores, tsne
 from contrastbench.benchmarks.analyses.laboratory import Laboratory, open_laboratory
-from contrastbench.benchmarks.cli.arguments import parse_grid, parse_losses, parse_numbers
+from contrastbench.benchmarks.cli.arguments import parse_grid, parse_losses
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.domains.registry import declaration
@@ -241,10 +241,10 @@ def test_false_negatives_writes_each_share_and_temperature(bench) -> None:
     words = [
         "--loss",
         "infonce",
-        "--kept",
-        "0,1",
-        "--temperatures",
-        "0.1,1",
+        "--with",
+        "kept=0,1",
+        "--with",
+        "temperatures=0.1,1",
         "--recipe",
         "epochs=2",
     ]
@@ -276,8 +276,8 @@ def test_tsne_has_a_panel_for_the_untrained_encoder_and_each_loss(bench) -> None
         "--tiny",
         "--loss",
         "infonce",
-        "--points",
-        "30",
+        "--with",
+        "points=30",
         "--out",
         "out",
     )
@@ -305,7 +305,7 @@ def test_a_heatmap_is_of_the_records_alone_and_names_what_is_missing(bench, tmp_
         add(tmp_path / "results", seed, accuracy, "adnce", params={"mu": mu})
     add(tmp_path / "results", 0, 10.0, "adnce", params={"mu": 0.3, "temperature": 0.9})
     code, found, error = bench(
-        *HEATMAP, "--grid", "mu=0.3,0.7", "--grid", "sigma=1,2", "--seeds", "0,1"
+        *HEATMAP, "--with", "mu=0.3,0.7", "--with", "sigma=1,2", "--seeds", "0,1"
     )
     assert (code, error) == (0, "")
     table, _, missing = found.splitlines()
@@ -327,7 +327,7 @@ def test_a_heatmap_is_of_one_data(bench, tmp_path: Path) -> None:
     for mu, data in ((0.3, "1"), (0.7, "2"), (0.7, "1")):
         about = {"params": {"mu": mu}, "data_hash": data * 64}
         add(tmp_path / "results", 0, 10.0 * int(data), "adnce", **about)
-    code, found, error = bench(*HEATMAP, "--grid", "mu=0.3,0.7", "--grid", "sigma=1,2")
+    code, found, error = bench(*HEATMAP, "--with", "mu=0.3,0.7", "--with", "sigma=1,2")
     assert (code, error) == (0, "")
     rows = read(Path(found.splitlines()[0]))
     assert [row["accuracy_mean"] for row in rows] == ["10.0", "", "10.0", ""]
@@ -355,11 +355,14 @@ MISTAKES = [
     (["false-negatives", *GRAPH, "--loss", "infonce + dar"], "dar does not depend on scores alone"),
     (
         ["false-negatives", *GRAPH, "--loss", "infonce(temperature=1)"],
-        "the temperature is given by --temperatures",
+        "leave the temperature out of the loss",
     ),
-    (["false-negatives", *GRAPH, "--loss", "infonce", "--kept", "2"], "--kept '2': give numbers"),
     (
-        ["false-negatives", *GRAPH, "--loss", "infonce", "--temperatures", "0,1"],
+        ["false-negatives", *GRAPH, "--loss", "infonce", "--with", "kept=2"],
+        "--with kept=2: give numbers from 0 to 1",
+    ),
+    (
+        ["false-negatives", *GRAPH, "--loss", "infonce", "--with", "temperatures=0,1"],
         "temperature must be a finite number",
     ),
     (
@@ -379,22 +382,26 @@ MISTAKES = [
         ["false-negatives", "--domain", "sentence", "--tiny", "--loss", "infonce"],
         "this analysis needs classes, but this domain has none",
     ),
-    (["tsne", *GRAPH, "--loss", "infonce", "--points", "3"], "--points"),
-    ([*HEATMAP[1:], "--grid", "mu=1,2"], "a heatmap needs two options --grid KEY=V1,V2,..., got 1"),
+    (["information-of-views", *GRAPH, "--loss", "dar"], "dar has no temperature"),
     (
-        [*HEATMAP[1:], "--grid", "mu=1,2", "--grid", "mv=1"],
+        ["tsne", *GRAPH, "--loss", "infonce", "--with", "points=3"],
+        "--with points=3: give a whole number from 5",
+    ),
+    ([*HEATMAP[1:], "--with", "mu=1,2"], "a heatmap needs two options --with KEY=V1,V2,..., got 1"),
+    (
+        [*HEATMAP[1:], "--with", "mu=1,2", "--with", "mv=1"],
         "unknown parameter of adnce 'mv': known: mu, sigma",
     ),
     (
-        [*HEATMAP[1:], "--grid", "mu=1,,2", "--grid", "sigma=1"],
-        "--grid mu '1,,2': give distinct values",
+        [*HEATMAP[1:], "--with", "mu=1,,2", "--with", "sigma=1"],
+        "--with mu '1,,2': give distinct values",
     ),
     (
-        [*HEATMAP[1:], "--grid", "mu=1", "--grid", "sigma=1", "--set", "mu=1"],
-        "mu is in --grid and in --set",
+        [*HEATMAP[1:], "--with", "mu=1", "--with", "sigma=1", "--set", "mu=1"],
+        "mu is in --with and in --set",
     ),
     (
-        [*HEATMAP[1:], "--grid", "mu=1,2", "--grid", "sigma=1"],
+        [*HEATMAP[1:], "--with", "mu=1,2", "--with", "sigma=1"],
         "no records of graph MUTAG adnce on this grid",
     ),
 ]
@@ -446,11 +453,11 @@ def test_shared_parameters_go_to_the_losses_that_have_them() -> None:
     ]
 
 
-def test_grids_and_lists() -> None:
-    assert parse_grid(["form=chain,star", "mu=1e-1"]) == {"form": ["chain", "star"], "mu": [0.1]}
+def test_a_grid_has_distinct_values() -> None:
+    assert parse_grid("--grid", ["form=chain,star", "mu=1e-1"]) == {
+        "form": ["chain", "star"],
+        "mu": [0.1],
+    }
     for words in (["mu"], ["mu="], ["=1"], ["mu=1", "mu=2"], ["mu=1,1"]):
-        with pytest.raises(UserError, match="--grid"):
-            parse_grid(words)
-    for text in ("nan", "-1", "a", "true", "", "0.5;1"):
-        with pytest.raises(UserError, match="--kept"):
-            parse_numbers("--kept", text, high=1)
+        with pytest.raises(UserError, match="--with"):
+            parse_grid("--with", words)

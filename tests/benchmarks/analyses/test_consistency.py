@@ -100,7 +100,7 @@ def test_a_network_learns_what_its_loss_asks_for() -> None:
 
 
 def test_the_command_writes_a_table_and_a_plot(bench, tmp_path: Path) -> None:
-    words = ("--loss", "infonce", "--neighbours", "1", "--seeds", "0,1", "--out", "out")
+    words = ("--loss", "infonce", "--with", "neighbours=1", "--seeds", "0,1", "--out", "out")
     code, found, error = bench("analyse", "consistency", "--tiny", *words)
     assert code == 0, error
     assert found.split() == ["out/consistency.csv", "out/consistency.svg"]
@@ -116,8 +116,14 @@ def test_the_command_writes_a_table_and_a_plot(bench, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--neighbours", "0"], "--neighbours '0': give numbers from 1 to 1000"),
-        (["--neighbours", "1.5"], "--neighbours '1.5': give numbers from 1 to 1000"),
+        (
+            ["--with", "neighbours=3,0"],
+            "--with neighbours=0: give whole numbers from 1 to 1000 between commas",
+        ),
+        (
+            ["--with", "neighbours=1.5"],
+            "--with neighbours=1.5: give whole numbers from 1 to 1000 between commas",
+        ),
         (["--loss", "none"], "--loss none trains nothing: name another loss (bench list losses)"),
     ],
 )

@@ -11,7 +11,7 @@ from torch import Tensor
 
 import frozen
 import oracles
-from contrastbench.benchmarks.analyses import estimates, views
+from contrastbench.benchmarks.analyses import estimates, information_of_views
 from contrastbench.benchmarks.analyses import mutual_information as mi
 from contrastbench.benchmarks.analyses.critics import CRITICS, as_scores
 from contrastbench.benchmarks.analyses.gaussians import Gaussians
@@ -113,7 +113,7 @@ def test_an_estimate_by_anchor_is_algorithm_2_in_which_the_skew_cancels(alpha: f
 def test_the_information_of_views_is_of_cosines_over_the_temperature(
     pairing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(views, "ROWS", 4)
+    monkeypatch.setattr(information_of_views, "ROWS", 4)
     one, two = torch.randn(2, 6, 3, generator=torch.Generator().manual_seed(0)).double()
     rows = torch.nn.functional.normalize(torch.cat([one, two]), dim=1)
     n, anchors, others = 6, range(12), range(12)
@@ -125,7 +125,7 @@ def test_the_information_of_views_is_of_cosines_over_the_temperature(
         negatives = [float(rows[i] @ rows[j]) / 0.3 for j in others if j % n != i % n]
         positive = float(rows[i] @ rows[partner]) / 0.3
         found.append(positive - math.log(mean([math.exp(s) for s in negatives])))
-    estimate = views.information(pairing(one, two), 0.3)
+    estimate = information_of_views.information(pairing(one, two), 0.3)
     assert float(estimate) == pytest.approx(mean(found), rel=1e-10)
 
 
@@ -296,7 +296,7 @@ def test_a_course_that_diverges_ends_there(capsys: pytest.CaptureFixture[str]) -
 
 def test_the_command_writes_curves_errors_and_a_plot(bench, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(OWN)
-    words = ["--loss", "mine.py:Mine", "--loss", "renyi", "--critic", "joint,separable"]
+    words = ["--loss", "mine.py:Mine", "--loss", "renyi", "--with", "critic=joint,separable"]
     code, found, error = bench("analyse", "mutual-information", "--tiny", *words, "--out", "out")
     assert (code, error) == (0, "")
     assert found.split() == [
@@ -311,9 +311,9 @@ def test_the_command_writes_curves_errors_and_a_plot(bench, tmp_path: Path) -> N
 
 
 def test_the_command_asks_the_views_of_a_domain(bench) -> None:
-    words = ["--of-views", "--domain", "graph", "--tiny", "--recipe", "epochs=2"]
+    words = ["--domain", "graph", "--tiny", "--recipe", "epochs=2"]
     losses = ["--loss", "cpc", "--loss", "cpc(temperature=0.1)"]
-    code, found, error = bench("analyse", "mutual-information", *words, *losses)
+    code, found, error = bench("analyse", "information-of-views", *words, *losses)
     assert (code, error) == (0, "")
     rows = read(Path(found.split()[0]))
     assert [(row["loss"], row["epoch"]) for row in rows] == [
@@ -341,7 +341,6 @@ class Off(Mine):
 class Ordered(Mine):
     divergence = "renyi"
 """
-VIEWS = ["--of-views", "--domain", "graph", "--tiny"]
 MISTAKES = [
     (["--loss", "infonce"], "is no bound of a divergence: take one of cpc, mlcpc, rmlcpc, renyi,"),
     (["--loss", "cpc + dv"], "minus cpc + dv is no bound of a divergence"),
@@ -350,11 +349,9 @@ MISTAKES = [
     (["--loss", "cpc(alpha=1)"], "alpha = 1 leaves no negatives to compare with"),
     (["--loss", "mine.py:Off"], "is -2 for a critic that tells no pairs apart"),
     (["--loss", "mine.py:Ordered"], "give mine a parameter gamma"),
-    (["--critic", "jont"], "unknown critic 'jont': did you mean 'joint'?"),
-    (["--information", "2,1000"], "--information: float32 holds at most 100 nats"),
-    (["--domain", "graph"], "give --of-views and --domain together"),
-    (["--of-views"], "give --of-views and --domain together"),
-    ([*VIEWS, "--loss", "dar"], "dar has no temperature"),
+    (["--with", "critic=jont"], "unknown critic 'jont': did you mean 'joint'?"),
+    (["--with", "information=2,1000"], "--with information=1000: give numbers from 0 to 100"),
+    (["--domain", "graph"], "bench analyse mutual-information takes no --domain: leave it out"),
 ]
 
 

@@ -162,7 +162,9 @@ def test_a_learning_curve_is_of_records(bench) -> None:
     records = list(Path("results/runs").rglob("*.json"))
     assert len(records) == 6
     written = {path: path.stat().st_mtime_ns for path in records}
-    again = bench("analyse", "learning-curve", *words, *losses, "--seeds", "0,1", "--every", "2")
+    again = bench(
+        "analyse", "learning-curve", *words, *losses, "--seeds", "0,1", "--with", "every=2"
+    )
     assert again[:2] == (0, found)
     assert [row["epoch"] for row in read(Path("out/learning-curve.csv"))] == ["0", "2", "3"] * 2
     assert written == {path: path.stat().st_mtime_ns for path in Path("results").rglob("*.json")}
@@ -191,7 +193,7 @@ def test_an_interrupted_learning_curve_says_that_its_trainings_are_kept(
             raise KeyboardInterrupt
         return run(work, *rest)
 
-    monkeypatch.setattr(learning_curve, "run", run_the_untrained)
+    monkeypatch.setattr(learning_curve, "run_cell", run_the_untrained)
     words = ["--domain", "tabular", "--tiny", "--loss", "infonce"]
     code, _, error = bench("analyse", "learning-curve", *words)
     assert code == 130

@@ -20,6 +20,7 @@ import torch
 from typer.main import get_command
 
 import stub_domain
+from contrastbench.benchmarks.analyses.registry import ANALYSES
 from contrastbench.benchmarks.cli import listing, loading
 from contrastbench.benchmarks.cli import main as cli
 from contrastbench.benchmarks.cli.arguments import parse_pairs
@@ -79,7 +80,7 @@ MISTAKES = [
     ([*RUN, "--device", "cuda:99"], "device 'cuda:99' is not available on this machine"),
     ([*RUN, "--device", "meta"], "device 'meta' is not available on this machine"),
     (["check-device", "meta"], "device 'meta' is not available on this machine"),
-    (["perf", "losses", "--only", "infonse"], "did you mean 'infonce'"),
+    (["perf", "losses", "infonse"], "did you mean 'infonce'"),
     (["merge"], "nothing to merge: name folders that hold runs/, or --shipped"),
     (
         ["table", "adnce-table5", "--all"],
@@ -560,7 +561,11 @@ def test_alone_it_shows_its_help(bench) -> None:
     code, alone = bench()[:2]
     assert code == 0
     assert all(bench(word)[1] == alone for word in ("-h", "--help"))
-    assert "..." not in alone.split("Commands:")[1], "no summary is cut"
+    assert "..." not in alone.split("Run:")[1], "no summary is cut"
+    titles = re.findall(r"^(\w+):$", alone, re.MULTILINE)
+    assert titles == ["Options", "Run", "Compare", "Check", "Data"]
+    shown = re.findall(r"^  ([a-z][a-z-]*)  ", alone, re.MULTILINE)
+    assert sorted(shown) == sorted(get_command(cli.app).commands), "each command is in one group"
     assert "Run every missing cell of a table or of a sweep file.\n" in alone
 
 
@@ -584,13 +589,18 @@ def test_recipes_are_listed_with_defaults_choices_and_presets(bench) -> None:
         make_recipe("tabular", parse_pairs("--recipe", [pair]))
 
 
-ANALYSES = [f"analyse {name}" for name in get_command(cli.analyse.app).commands]
+COMMANDS = [name for group in cli.GROUPS.values() for name in group]
+HELPED = [*COMMANDS, *(f"analyse {name}" for name in ANALYSES), "suite admit"]
 
 
-@pytest.mark.parametrize("name", [*cli.COMMANDS, *ANALYSES, "suite admit"])
-def test_every_help_has_an_example(bench, name: str) -> None:
+@pytest.mark.parametrize("name", HELPED)
+def test_every_help_has_examples_on_lines_of_their_own(bench, name: str) -> None:
     code, out, _ = bench(*name.split(), "--help")
-    assert (code, "Example: bench " in " ".join(out.split())) == (0, True)
+    lines = out.splitlines()
+    (start,) = (k for k, line in enumerate(lines) if line in ("  Example:", "  Examples:"))
+    examples = lines[start + 1 :]
+    assert (code, examples != []) == (0, True)
+    assert all(line.startswith(f"    bench {name}") for line in examples)
 
 
 @pytest.mark.parametrize(

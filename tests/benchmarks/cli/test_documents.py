@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
+from contrastbench.benchmarks.analyses.registry import ANALYSES
+from contrastbench.benchmarks.cli.analyse import read_values, refuse_others
 from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.tables.load import load
 from contrastbench.domains.registry import DOMAINS, declaration
@@ -96,7 +98,11 @@ def read(name: str, rest: list[str]) -> None:
     command = get_command(app).commands[name]
     while subcommands := getattr(command, "commands", {}):
         command, *rest = subcommands[rest[0]], *rest[1:]
-    command.make_context(name, rest)
+    context = command.make_context(name, rest)
+    if name == "analyse":
+        about = ANALYSES[context.params["name"]]
+        refuse_others(context, context.params["name"], about)
+        read_values(context.params["name"], about, context.params["with_"] or [])
 
 
 @pytest.mark.parametrize("key", [key for key in files() if key.endswith(".py")])

@@ -35,10 +35,10 @@ def test_seed_is_another_name_of_seeds(bench) -> None:
 
 def test_every_command_with_seeds_knows_seed() -> None:
     root = get_command(cli.app)
-    commands = {**root.commands, **root.commands["analyse"].commands}  # type: ignore[attr-defined]
-    names = {name: {o for one in c.params for o in one.opts} for name, c in commands.items()}
+    commands = root.commands.items()  # type: ignore[attr-defined]
+    names = {name: {o for one in c.params for o in one.opts} for name, c in commands}
     several = {name for name, options in names.items() if "--seeds" in options}
-    assert {"run", "sweep", "plan", "learning-curve"} <= several
+    assert {"run", "sweep", "plan", "analyse"} <= several
     assert [name for name in several if "--seed" not in names[name]] == []
 
 
@@ -64,10 +64,10 @@ def test_a_file_without_its_class(bench, text: str | None, said: str, words: lis
 @pytest.mark.usefixtures("offline")
 def test_embedded_sets_need_no_download(bench) -> None:
     Path("my.yaml").write_text(SWEEP)
-    code, out, _ = bench("data", "fetch", "--all", "my.yaml", "--data-root", "root")
+    code, out, _ = bench("data", "fetch", "my.yaml", "--data-root", "root")
     assert (code, out.splitlines()) == (0, ["motifs: embedded", "graded: embedded"])
     Path("my.yaml").write_text(SWEEP.replace("graded", "sts"))
-    code, out, _ = bench("data", "fetch", "--all", "my.yaml", "--data-root", "root")
+    code, out, _ = bench("data", "fetch", "my.yaml", "--data-root", "root")
     assert (code, "wiki1m" in out) == (1, True)
 
 

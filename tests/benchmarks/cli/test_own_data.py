@@ -137,7 +137,7 @@ def test_all_of_a_sweep_is_fetched(
         "contrastbench.domains.tabular.own.fetch", lambda what, folder: asked.append((what, folder))
     )
     root = tmp_path / "root"
-    code, out, _ = bench("data", "fetch", "--all", "my.yaml", "--data-root", str(root))
+    code, out, _ = bench("data", "fetch", "my.yaml", "--data-root", str(root))
     assert code == 0
     assert out.splitlines() == [
         "motifs: embedded",
@@ -157,8 +157,8 @@ def test_what_cannot_be_fetched_is_named_and_stops_no_other(
     bench, tmp_path: Path, offline: None
 ) -> None:
     (tmp_path / "my.yaml").write_text(SWEEP.replace(', "openml:7"', ""))
-    code, out, _ = bench("data", "fetch", "--all", "my.yaml", "--data-root", "root")
+    code, out, _ = bench("data", "fetch", "my.yaml", "--data-root", "root")
     assert code == 1
     assert "motifs: embedded" in out
     assert "MISSING cannot download" in out
-    assert bench("data", "list", "--all", "my.yaml")[0] == 2
+    assert bench("data", "list", "my.yaml")[0] == 2

@@ -93,7 +93,7 @@ def test_a_failure_is_told_and_the_next_check_follows(
         "ok    two        fine",
     ]
     assert not report.ok
-    words = ["check-device", "cpu", "--json", str(tmp_path / "it.json")]
+    words = ["check-device", "cpu", "--output", str(tmp_path / "it.json")]
     assert CliRunner().invoke(main.app, words).exit_code == 1
     assert read(tmp_path / "it.json").checks["one"]["said"] == "ValueError: wrong"
 
@@ -104,7 +104,7 @@ def test_the_report_is_written_as_it_comes(tmp_path: Path, monkeypatch: pytest.M
 
     right = lambda work: check_device.Found("fine")  # noqa: E731
     monkeypatch.setattr(check_device, "CHECKS", {"one": right, "two": stop})
-    words = ["check-device", "cpu", "--json", str(tmp_path / "it.json")]
+    words = ["check-device", "cpu", "--output", str(tmp_path / "it.json")]
     assert CliRunner().invoke(main.app, words).exit_code == 130
     assert list(read(tmp_path / "it.json").checks) == ["one"]
 

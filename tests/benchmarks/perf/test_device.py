@@ -16,10 +16,10 @@ import device_counts
 import senteval
 from contrastbench.benchmarks.analyses import (
     false_negatives,
+    information_of_views,
     mutual_information,
     scores,
     tsne,
-    views,
 )
 from contrastbench.benchmarks.analyses.laboratory import Laboratory
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
@@ -289,7 +289,7 @@ ANALYSES: dict[str, tuple[str, Callable[[Laboratory, Path], Iterable[Path]]]] = 
         lambda there, to: false_negatives.analyse(there, LossSpec("adnce"), (0.5, 1), (0.5,), to),
     ),
     "t-SNE": ("tabular", lambda there, to: tsne.analyse(there, METHODS, 40, to)),
-    "views": ("tabular", lambda there, to: views.analyse(there, METHODS, to)),
+    "views": ("tabular", lambda there, to: information_of_views.analyse(there, METHODS, to)),
 }
 METHODS = [LossSpec("infonce"), LossSpec("adnce")]
 FEW: dict[str, dict[str, Any]] = {

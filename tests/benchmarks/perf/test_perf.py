@@ -19,7 +19,7 @@ def test_a_time_is_printed_with_the_machine_and_the_versions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(perf_tabular, "STEPS", 1)
-    result = CliRunner().invoke(main.app, ["perf", "tabular", "--only", "breast_cancer"])
+    result = CliRunner().invoke(main.app, ["perf", "tabular", "breast_cancer"])
     machine, empty, head, *_ = result.output.splitlines()
     assert re.search(r"CPU, \w+, \d+ cores; .*torch \d.*; commit ", machine)
     assert (empty, head[:2]) == ("", "| ")

@@ -17,8 +17,9 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from contrastbench.benchmarks.analyses import output
+from contrastbench.benchmarks.analyses.declaration import Work
 from contrastbench.benchmarks.analyses.estimates import by_anchor
-from contrastbench.benchmarks.analyses.laboratory import Laboratory, made
+from contrastbench.benchmarks.analyses.laboratory import Laboratory, laboratory_of, made
 from contrastbench.benchmarks.analyses.plots import figure, legend
 from contrastbench.benchmarks.analyses.scores import ROWS, negatives
 from contrastbench.benchmarks.report.plots import COLORS, MARKERS
@@ -36,6 +37,11 @@ class Seen(NamedTuple):
     information: list[float]  # nats, of each epoch
     metric: str
     score: float
+
+
+def run(work: Work) -> Iterator[Path]:
+    """Do what `bench analyse information-of-views` asks for."""
+    return analyse(laboratory_of(work), work.losses, work.folder)
 
 
 def analyse(laboratory: Laboratory, methods: Sequence[LossSpec], folder: Path) -> Iterator[Path]:

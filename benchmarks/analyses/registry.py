@@ -1,0 +1,134 @@
+"""The analyses by name, as `bench analyse` lists and runs them; imports no torch."""
+
+from contrastbench.benchmarks.analyses.declaration import Analysis, Parameter
+
+DOMAIN = ("domain", "dataset", "recipe", "tiny")
+MACHINE = ("device", "threads")
+TRAINING = (*DOMAIN, "seeds", "data_root", *MACHINE)
+GENERATED = ("tiny", "seeds", *MACHINE)  # options of those that draw their own data
+
+ANALYSES = {
+    "scores": Analysis(
+        "Measure cosines during training (ADNCE, Fig. 2).",
+        "These are mean and variance over negatives, and mean over positives.",
+        (
+            "bench analyse scores --domain image "
+            '--loss "infonce(temperature=0.2)" --loss "infonce(temperature=0.8)"',
+        ),
+        TRAINING,
+    ),
+    "false-negatives": Analysis(
+        "Measure weights of false negatives (ADNCE, Fig. 1).",
+        "The analysis keeps a share of the false negatives, and trains once for each share and "
+        "temperature. It measures their scores and weights against the temperature.",
+        ("bench analyse false-negatives --domain graph --loss infonce --with kept=0,1",),
+        TRAINING,
+        {
+            "kept": Parameter(
+                float, (0.0, 0.5, 1.0), "Shares of the false negatives that are kept.", high=1
+            ),
+            "temperatures": Parameter(
+                float, (0.2, 0.4, 0.6, 0.8, 1.0), "Temperatures to train with."
+            ),
+        },
+        one_loss=True,
+    ),
+    "tsne": Analysis(
+        "Plot embeddings by class (AttentionNCE, Fig. 4).",
+        "These are the embeddings of the scored samples, before and after the training.",
+        ("bench analyse tsne --domain image --loss infonce --loss adnce",),
+        TRAINING,
+        {"points": Parameter(int, 2000, "Largest number of samples.", low=5)},
+    ),
+    "heatmap": Analysis(
+        "Plot score by two parameters (AttentionNCE, Fig. 5).",
+        "The main metric is read from records. For missing ones the `bench sweep` line is shown.",
+        (
+            "bench analyse heatmap --domain image --loss attentionnce "
+            "--with d_pos=1,4,10 --with d_neg=1,4,10",
+        ),
+        (*DOMAIN, "seeds", "results"),
+        grid=True,
+        one_loss=True,
+        one_seed=False,
+    ),
+    "terms": Analysis(
+        "Plot each term of a loss by step (DASL, Fig. 8).",
+        "Every term is measured in the training of every loss.",
+        ('bench analyse terms --domain image --loss infonce --loss "infonce + 0.5*dar"',),
+        TRAINING,
+    ),
+    "learning-curve": Analysis(
+        "Plot the score by epoch over seeds (ADNCE, Fig. 4).",
+        "The plot shows mean and standard deviation. Cells that `bench run` has recorded are not "
+        "trained again.",
+        (
+            "bench analyse learning-curve --domain image "
+            "--loss infonce --loss adnce --seeds 0-2 --with every=5",
+        ),
+        (*TRAINING, "results"),
+        {"every": Parameter(int, 1, "Number of epochs between two scores.", low=1)},
+        one_seed=False,
+        recorded=True,
+    ),
+    "weights": Analysis(
+        "Plot gradient weights by score (ADNCE, Fig. 3).",
+        "These are the weights that the gradient puts on negatives and on positives.",
+        (
+            "bench analyse weights "
+            '--loss "infonce(temperature=0.2)" --loss "adnce(mu=0.7, sigma=0.5)"',
+        ),
+    ),
+    "consistency": Analysis(
+        "Embed and classify three Gaussians (DASL, Table 7).",
+        "The differences between their means are alike or not.",
+        ('bench analyse consistency --loss infonce --loss "infonce + 0.5*dar"',),
+        GENERATED,
+        {
+            "neighbours": Parameter(
+                int,
+                (1, 3, 5, 15),
+                "Numbers of neighbours of the classifiers; the paper names none.",
+                low=1,
+                high=1000,  # the points of a cluster
+            )
+        },
+        losses=(  # DASL's, with and without its regularisation
+            "npair(similarity=distance, temperature=0.2)",
+            "npair + 0.5*dar(npair.similarity=distance, npair.temperature=0.2)",
+        ),
+        seeds="0-4",
+        one_seed=False,
+    ),
+    "mutual-information": Analysis(
+        "Estimate information of Gaussians (RényiCL, Fig. 2).",
+        "Losses that bound a divergence estimate it by a critic, where the truth is known.",
+        (
+            'bench analyse mutual-information --loss "mlcpc(alpha=0.01)" --loss dv '
+            "--with critic=joint",
+        ),
+        GENERATED,
+        {
+            "critic": Parameter(
+                str,
+                ("separable",),
+                "Critic; joint is the paper's.",
+                choices=("separable", "joint"),
+            ),
+            "information": Parameter(
+                float,
+                (2.0, 4.0, 6.0, 8.0, 10.0),
+                "True information in nats, in this order.",
+                high=100,  # of more, float32 holds no Gaussians: rho is 1 - 2e-5 there
+            ),
+            "steps": Parameter(int, 4000, "Number of training steps at each information.", low=2),
+        },
+        losses=tuple(f"{name}(alpha=0.0078125)" for name in ("cpc", "mlcpc", "rmlcpc", "nwj")),
+    ),
+    "information-of-views": Analysis(
+        "Estimate information between views (RényiCL, Fig. 1).",
+        "It is estimated at each epoch of a domain's training, beside the score at the end.",
+        ("bench analyse information-of-views --domain image --loss cpc --loss rmlcpc",),
+        TRAINING,
+    ),
+}
