@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, Literal, TypeVar
 
 from contrastbench.domains.recipe import Recipe
@@ -23,10 +24,8 @@ class Dataset:
     file: str = ""  # its name, where the address does not end in it
     citation: str = ""
     licence: str = "none stated by its distributor"
-    # checked where known; graphs, nodes, directed edges; or rows and columns of a table; or
-    # classes, training and test images
+    # checked where known: counts of the domain, such as graphs, nodes and directed edges
     sizes: tuple[int, ...] = ()
-    node_labels: bool = False
     # what is known to go round under this name with other content, by its data hash
     copies: Mapping[str, str] = field(default_factory=dict)
     # what scored trainings on a known corpus, by their data hash: early records do not say it
@@ -37,6 +36,7 @@ class Dataset:
     content: str = ""  # sha256 of its samples as the domain orders them, however they are kept
     folder: str = ""  # of its collection; a data root may hold the file in it
     places: tuple[str, ...] = ()  # where else a data root may hold its content
+    reader: str = ""  # "module:function" in the domain's folder; empty: the format of its domain
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,12 @@ class Source:
         'csv:FILE'
         """
         return f"{self.kind}:{self.what}"
+
+
+def reader_of(package: str, dataset: Dataset) -> Any:
+    """Import the function that reads a declared set, from a package of its domain."""
+    module, _, function = dataset.reader.partition(":")
+    return getattr(import_module(f"{package}.{module}"), function)
 
 
 Datasets = Mapping[str, Dataset]
@@ -94,3 +100,7 @@ class Declaration:
     protocols: tuple[str, ...] = ()  # by which `bench score` scores any encoder
     scorer: str = ""  # "module:function" of encoder, dataset, protocol, seed, data root and device
     opener: str = ""  # "module:function" of an encoder's name, data root and device
+    names: bool = False  # the opener also takes names of published encoders
+    mark: str = ""  # a key of config.json that its exports alone have
+    samples: str = "data"  # a few samples as Python takes them, for the page of an export
+    perf: str = ""  # the module whose report `bench perf` prints

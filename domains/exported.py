@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from contrastbench.domains.reading import contents, reading
 from contrastbench.domains.recipe import Recipe
-from contrastbench.domains.registry import check_needs, declaration
+from contrastbench.domains.registry import check_needs, declaration, loaded
 from contrastbench.errors import UserError, users_code
 
 if TYPE_CHECKING:
@@ -73,18 +73,20 @@ def read(folder: Path, domain: str) -> "tuple[dict[str, Tensor], dict[str, Any]]
         return load_file(folder / WEIGHTS), config
 
 
-def domain_of(name: str, default: str = "image") -> str:
-    """Return the domain of an exported encoder; the default where there is no such folder."""
+def domain_of(name: str) -> str:
+    """Return the domain of an exported encoder, or the one that knows encoders by name."""
     path = Path(name) / CONFIG
     if not path.is_file():
-        return default
+        return next(domain for domain, about in loaded().items() if about.names)
     with reading(path.parent, AGAIN):
         return domain_in(json.loads(contents(path)))
 
 
 def domain_in(config: Mapping[str, Any]) -> str:
-    """Return the domain that a configuration names; that of transformers is of sentences."""
-    return "sentence" if "model_type" in config else str(config["domain"])
+    """Return the domain that a configuration names, or whose mark it has."""
+    marks = {about.mark: domain for domain, about in loaded().items() if about.mark}
+    found = next((marks[key] for key in config if key in marks), None)
+    return found or str(config["domain"])
 
 
 def seed_of(name: str) -> int:

@@ -26,6 +26,7 @@ import pandas as pd
 from scipy.io import savemat
 
 import senteval
+from contrastbench.domains.declaration import reader_of
 from contrastbench.domains.graph import data as graphs
 from contrastbench.domains.graph import own as own_graphs
 from contrastbench.domains.image.data import (
@@ -398,17 +399,24 @@ RAW: dict[str, Raw] = {
     ),
 }
 NO_FILES = {  # readers of something else
-    digits.load_embedded: "is embedded",
+    **dict.fromkeys((digits.load_embedded, digits.load_shifted), "is embedded"),
+    **dict.fromkeys((tables.embedded, tables.generated), "is embedded"),
     own_graphs.read_pyg: "is torch-geometric's, which reads as it likes",
     own_graphs.read_function: "is the user's code",
 }
+
+
+def declared_readers() -> Iterator[dict[str, Any]]:
+    """Yield the readers of declared images and tables by name."""
+    for package, sets in ((images.__package__, DATASETS), (tables.__package__, tables.DATASETS)):
+        yield {name: reader_of(str(package), about) for name, about in sets.items()}
 
 
 def readers() -> set[object]:
     """All that there are."""
     listed: list[dict[str, Any]] = [
         *(own_graphs.READERS, own_images.READERS, own_sentences.READERS, own_tables.READERS),
-        *({name: images.reader(DATASETS[name]) for name in DATASETS}, tables.DECLARED),
+        *declared_readers(),
     ]
     known = {reader for table in listed for reader in table.values()}
     return known | {
@@ -450,6 +458,10 @@ def small() -> Iterator[None]:
     }
     few_images["FC100"] = replace(DATASETS["FC100"], classes=("w3", "w70"))
     declared = {"CoverType": (15_200, 55), "Higgs-100K": (200, 29), "churn": (12, 3)}
+    few_tables = {
+        name: replace(tables.DATASETS[name], sizes=size) for name, size in declared.items()
+    }
+    few_tables["Higgs-100K"] = replace(few_tables["Higgs-100K"], parts=(40, 10, 20))
 
     def no_network(*_: object, **__: object) -> Any:
         raise urllib.error.URLError("no route")
@@ -461,11 +473,7 @@ def small() -> Iterator[None]:
         patch.object(binaries, "exactly", few),
         patch.object(matlab, "annotations", in_a_fork),
         patch.object(sentences, "SIZES", {}),
-        patch.multiple(tables, HIGGS_TRAIN=50, HIGGS_TEST=20),
         patch.dict(DATASETS, few_images),
-        patch.dict(
-            tables.DATASETS,
-            {name: replace(tables.DATASETS[name], sizes=size) for name, size in declared.items()},
-        ),
+        patch.dict(tables.DATASETS, few_tables),
     ):
         yield

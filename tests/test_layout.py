@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from contrastbench.domains.registry import DOMAINS
 from contrastbench.losses.registry import OURS
 
 ROOT = Path(__file__).parents[1]
@@ -190,6 +191,23 @@ def test_losses_need_torch_alone(path: Path) -> None:
             "pydantic",
             "torchvision",
         }
+
+
+NAMES_DOMAINS = {  # modules that may: what a domain's declaration names, and an extra of pip
+    *(f"benchmarks/perf/{name}.py" for name in DOMAINS),
+    *("benchmarks/perf/check_device.py", "benchmarks/cli/embed.py"),
+}
+
+
+def test_the_benchmarks_ask_declarations_and_name_no_domain() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in files_of("benchmarks")
+        if path.relative_to(ROOT).as_posix() not in NAMES_DOMAINS
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and node.value in DOMAINS
+    ]
+    assert found == []
 
 
 def test_nothing_prints_a_name_raw() -> None:

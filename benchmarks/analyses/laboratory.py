@@ -14,6 +14,7 @@ from contrastbench.benchmarks.running.runner import open_domain, prepared
 from contrastbench.benchmarks.running.training import AnyDomain, Look, train
 from contrastbench.domains.base import HasClasses
 from contrastbench.domains.recipe import Recipe
+from contrastbench.domains.registry import loaded
 from contrastbench.errors import UserError
 from contrastbench.losses.base import Loss
 from contrastbench.losses.spec import LossSpec
@@ -64,7 +65,8 @@ class Laboratory:
         """
         if not isinstance(self.domain, HasClasses):
             raise UserError(
-                "this analysis needs classes, but this domain has none: use graph, image or tabular"
+                "this analysis needs classes, but this domain has none: "
+                f"use {' or '.join(domains_with_classes())}"
             )
         return self.domain
 
@@ -95,6 +97,11 @@ def open_laboratory(experiment: Experiment, seed: int, options: Options) -> Labo
         )
     torch.set_num_threads(options.threads or min(domain.threads, cpu_count()))
     return Laboratory(domain, seed, f"{experiment.domain} {experiment.dataset}, seed {seed}")
+
+
+def domains_with_classes() -> list[str]:
+    """Return the domains that can pair samples of one class."""
+    return [name for name, about in loaded().items() if about.recipe.by_class]
 
 
 def made(loss: LossSpec) -> Loss:

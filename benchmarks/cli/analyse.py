@@ -105,9 +105,7 @@ def analyse(
             autocompletion=lambda incomplete: [k for k in ANALYSES if k.startswith(incomplete)],
         ),
     ],
-    domain: Annotated[
-        str | None, typer.Option(help="Domain: graph, image, sentence, tabular or a plugin's.")
-    ] = None,
+    domain: Annotated[str | None, typer.Option(help=opt.DOMAIN)] = None,
     dataset: opt.Dataset = None,
     loss: Annotated[
         list[str] | None, typer.Option(help="Loss, or loss(KEY=VALUE, ...); may repeat.")

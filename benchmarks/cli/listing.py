@@ -47,12 +47,13 @@ def families() -> Iterator[str]:
 
 
 def domains() -> Iterator[str]:
-    """Name, summary, embedded dataset; of a package that cannot be loaded, why."""
+    """Yield name, summary, embedded dataset and protocols; or why a package cannot be loaded."""
     for name, about in registry.declarations().items():
         if isinstance(about, UserError):
             yield f"{name:10} BROKEN: {about}"
         else:
-            yield f"{name:10} {about.summary}; embedded: {about.default}"
+            protocols = f"; protocols: {', '.join(about.protocols)}" if about.protocols else ""
+            yield f"{name:10} {about.summary}; embedded: {about.default}{protocols}"
 
 
 def datasets(domain: str | None = None) -> Iterator[str]:

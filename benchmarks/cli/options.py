@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from contrastbench.domains.registry import DOMAINS
+
 
 def examples(lines: Sequence[str]) -> str:
     """Return the end of a help text: examples, each on a line of its own however long."""
@@ -13,7 +15,8 @@ def examples(lines: Sequence[str]) -> str:
     return "\n".join(["\b", title, *(f"  {line}" for line in lines)])
 
 
-Domain = Annotated[str, typer.Option(help="Domain: graph, image, sentence, tabular or a plugin's.")]
+DOMAIN = f"Domain: {', '.join(DOMAINS)} or a plugin's."
+Domain = Annotated[str, typer.Option(help=DOMAIN)]
 Encoder = Annotated[
     str,
     typer.Option(

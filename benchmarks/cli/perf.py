@@ -8,16 +8,19 @@ import typer
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.output import say, show
+from contrastbench.domains.registry import loaded
 from contrastbench.errors import UserError, unknown
 
 if TYPE_CHECKING:
     import torch
 
-PARTS = ("losses", "graph", "image", "sentence", "tabular")  # each is a module of benchmarks.perf
+LOSSES = {"losses": "contrastbench.benchmarks.perf.losses"}
 
 
 def perf(
-    part: Annotated[str, typer.Argument(help=f"Benchmark: {', '.join(PARTS)}.")],
+    part: Annotated[
+        str, typer.Argument(help="Benchmark: losses, or a domain (bench list domains).")
+    ],
     names: Annotated[
         list[str] | None,
         typer.Argument(help="Losses, data sets or encoders; default: all losses, or a few."),
@@ -33,11 +36,12 @@ def perf(
 
     Example: bench perf losses infonce adnce
     """
-    if part not in PARTS:
-        raise unknown("benchmark", part, PARTS)
+    parts = LOSSES | {name: about.perf for name, about in loaded().items() if about.perf}
+    if part not in parts:
+        raise unknown("benchmark", part, parts)
     from contrastbench.benchmarks.running.devices import open_device
 
-    module = importlib.import_module(f"contrastbench.benchmarks.perf.{part}")
+    module = importlib.import_module(parts[part])
     opened = open_device(device)
     options = {} if sizes is None else {"sizes": numbers(part, sizes)}
     lines = module.report(names or list(module.DEFAULT), data_root, opened, **options)
@@ -56,7 +60,7 @@ def numbers(part: str, sizes: str) -> tuple[int, ...]:
     >>> numbers("losses", "512,8192")
     (512, 8192)
     """
-    if part != "losses":
+    if part not in LOSSES:
         raise UserError(f"bench perf {part} has no sizes: leave --sizes out")
     found = sizes.split(",")
     if not all(

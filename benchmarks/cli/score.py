@@ -19,17 +19,14 @@ from contrastbench.errors import UserError, unknown
 def score(
     encoder: opt.Encoder,
     by: Annotated[str, typer.Option(help="Protocol of the domain, such as transfer for images.")],
-    domain: Annotated[
-        str | None, typer.Option(help="Domain; default: the encoder's, image for a name.")
-    ] = None,
+    domain: Annotated[str | None, typer.Option(help="Domain; default: the encoder's.")] = None,
     dataset: opt.OwnDataset = None,
     seed: Annotated[
         int | None,
         typer.Option(
             min=0,
             max=SEEDS - 1,
-            help="Seed of drawn parts, folds and episodes; default: the seed of the "
-            "training; 0 for images.",
+            help="Seed of drawn parts, folds and episodes; default: the training's.",
         ),
     ] = None,
     target: opt.Target = None,
@@ -42,8 +39,7 @@ def score(
     the seed of its training, whose test part it has not seen. Every protocol needs classes; rows
     without a class are left out.
 
-    Images: linear, knn, transfer, few-shot, few-shot-all, retrieval, semi-supervised.
-    Graphs: svm, linear-svm. Tables: linear, plain, pseudo_inverse, logistic, boosting.
+    The protocols of a domain: bench list domains.
 
     Example: bench score --encoder torchvision:resnet50 --dataset CUB --by retrieval
     """

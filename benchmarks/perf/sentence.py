@@ -55,7 +55,7 @@ class Way:
         embeddings = Embeddings(
             {sentence: i for i, sentence in enumerate(order)}, torch.cat(self.parts), {}
         )
-        return scoring.evaluate(embeddings, domain.sets, whiten=False).metrics
+        return scoring.evaluate(embeddings, domain.scored.sets, whiten=False).metrics
 
 
 def report(
@@ -81,7 +81,7 @@ def table(name: str, domain: SentenceDomain) -> Iterator[str]:
 
     Rates count every sentence of the suite, encoded or found to be encoded already.
     """
-    pairs = [part for parts in domain.sets.values() for part in parts]
+    pairs = [part for parts in domain.scored.sets.values() for part in parts]
     suite = [sentence for part in pairs for sentence in part.first + part.second]
     ways = [*peer(domain, suite), ours(domain, suite, "float32"), ours(domain, suite, "bf16")]
     take_turns(ways)

@@ -9,7 +9,7 @@ from contrastbench.benchmarks.records import reading, store
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.domains.reading import contents
 from contrastbench.domains.reading import reading as one_line
-from contrastbench.domains.registry import make_recipe
+from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
@@ -34,19 +34,13 @@ def describe(folder: Path, record: Record) -> None:
         **{key: record[key] for key in ("domain", "dataset", "loss", "seed", "protocol")},
         metrics="\n".join(rows),
         command=command(record, Path(folder.name)),
-        data=SAMPLES.get(record["domain"], "data"),
+        data=declaration(record["domain"]).samples,
         name=folder.name,
         key=record["key"][:16],
     )
     (folder / CARD).write_text(text, encoding="utf-8")
 
 
-SAMPLES = {  # as a reader of the page has them
-    "graph": "graphs",
-    "image": '"pictures"',
-    "sentence": '["a sentence", "another one"]',
-    "tabular": '"rows.csv"',
-}
 PAGE = """\
 # {domain} encoder: {loss} on {dataset}
 

@@ -17,7 +17,7 @@ from joblib import cpu_count
 from torch import nn
 
 from contrastbench.benchmarks.records import exports, files, reading, store
-from contrastbench.benchmarks.records.command import command
+from contrastbench.benchmarks.records.command import command, written
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.running import ranks, tensorboard
@@ -31,6 +31,7 @@ from contrastbench.benchmarks.running.training import AnyDomain, Diverged, total
 from contrastbench.distributed import ProcessLost
 from contrastbench.domains.base import Evaluation, Exports, PairsByClass
 from contrastbench.domains.reading import cause
+from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import domain_class
 from contrastbench.errors import (
     UserError,
@@ -215,15 +216,25 @@ def prepared(loss: Loss, domain: AnyDomain) -> Loss:
     """
     if loss.needs_classes:
         if not (domain.recipe.pairs_by_class and isinstance(domain, PairsByClass)):
-            raise UserError(
-                f"{loss.name} needs class labels: give "
-                "--recipe pairing=supervised, or for images also pairing=balanced"
-            )
+            raise UserError(f"{loss.name} needs class labels: {how_by_class(domain.recipe)}")
         loss.prepare(domain.class_count, domain.dim)
     facts = domain.recipe.pairing_facts
     if loss.needs_views and facts is not None and not facts.two_views:
         raise UserError(f"{loss.name} {NEEDS_VIEWS}")
     return loss.to(domain.device)
+
+
+def how_by_class(recipe: Recipe) -> str:
+    """Return how this recipe pairs by class, if it can.
+
+    >>> from contrastbench.domains.graph import GraphRecipe
+    >>> how_by_class(GraphRecipe())
+    'give --recipe pairing=supervised'
+    """
+    if recipe.by_class is None:
+        return "this domain has none: train in another domain (bench list domains)"
+    pairs = (f"--recipe {key}={written(value)}" for key, value in recipe.by_class.items())
+    return f"give {' '.join(pairs)}"
 
 
 def check(options: Options, name: str, domain: AnyDomain, path: Path, finished: bool) -> None:

@@ -14,17 +14,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from contrastbench.domains.declaration import Dataset
+from contrastbench.domains.declaration import reader_of
 from contrastbench.domains.download import fetch
-from contrastbench.domains.graph import DATASETS, SOURCES, TU_URL
-from contrastbench.domains.graph.label_pairs import label_pairs
-from contrastbench.domains.graph.motifs import motif_graphs
+from contrastbench.domains.graph import DATASETS, SOURCES, TU_URL, GraphDataset
 from contrastbench.domains.own import unknown_dataset
 from contrastbench.domains.reading import member, names, reading
 from contrastbench.errors import UserError
 
 Array = np.ndarray[Any, np.dtype[np.int64]]
-EMBEDDED = {"label-pairs": label_pairs, "motifs": motif_graphs}
 SUFFIXES = ("A", "graph_indicator", "graph_labels", "node_labels")
 BESIDE = {  # files that are not used, and of which they have a line for each line
     "edge_labels": "A",
@@ -153,8 +150,9 @@ def load(name: str, data_root: Path | None = None) -> tuple[Graphs, str]:
         UserError: unknown name, no file and no network, or a file that is missing, truncated or
             inconsistent.
     """
-    if name in EMBEDDED:
-        graphs = union(*(torch.from_numpy(a) for a in EMBEDDED[name]()))
+    about = DATASETS.get(name)
+    if about and about.reader:
+        graphs = union(*map(torch.from_numpy, reader_of(__package__, about)()))
         return graphs, content_hash(graphs)
     return load_tu(name, data_root)
 
@@ -237,7 +235,7 @@ def zip_reader(path: Path, name: str) -> RawReader:
     return read
 
 
-def parse_tu(name: str, read: RawReader, declared: Dataset | None) -> Graphs:
+def parse_tu(name: str, read: RawReader, declared: GraphDataset | None) -> Graphs:
     """Graphs of the TU text format; every inconsistency is an error that names the file."""
     read = {suffix: read(suffix) for suffix in (*SUFFIXES, *BESIDE)}.get
     indicator = column(name, "graph_indicator", read)
@@ -375,7 +373,7 @@ def check_content(name: str, digest: str) -> None:
         raise UserError(f"the files of {name} differ from the collection's: {again}")
 
 
-def check_sizes(name: str, graphs: Graphs, declared: Dataset | None) -> None:
+def check_sizes(name: str, graphs: Graphs, declared: GraphDataset | None) -> None:
     """A known dataset has its known size."""
     counts = {
         "graph_labels": (len(graphs), "graphs"),

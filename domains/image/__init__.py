@@ -23,4 +23,7 @@ DECLARATION = Declaration(
     protocols=PROTOCOLS,
     scorer="contrastbench.domains.image.scoring.protocols:score",
     opener="contrastbench.domains.image.networks.encoders:open_encoder",
+    names=True,
+    samples='"pictures"',
+    perf="contrastbench.benchmarks.perf.image",
 )

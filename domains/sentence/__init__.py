@@ -14,9 +14,6 @@ from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.sentence.datasets import CORPORA, DATASETS, SOURCES
 from contrastbench.losses.pairing import WHOLE_ROW, Pairing
 
-NAMED = ("wiki1m", "captions")  # corpora that are no file of the user's
-OWN_CORPUS = ("graded", "captions")  # datasets that have their own training sentences
-
 
 class SentenceRecipe(Recipe):
     """Unsupervised SimCSE, which ADNCE's sentence code shares.
@@ -114,6 +111,11 @@ class SentenceRecipe(Recipe):
         return WHOLE_ROW
 
     @property
+    def names_corpus(self) -> bool:
+        """Return whether another corpus than the default one is named."""
+        return bool(self.corpus != type(self).model_fields["corpus"].default)
+
+    @property
     def max_grad_norm(self) -> float | None:
         """Return the largest gradient norm, the one of SimCSE's trainer."""
         return 1.0
@@ -150,7 +152,7 @@ class SentenceRecipe(Recipe):
                 f"{kind}{colon}sha256:{files_hash(Path(source), weights=not kind)[:16]}"
             )
         source = self.corpus.removeprefix("pairs:")
-        if trained and self.corpus not in NAMED and is_path(source, data_root):
+        if trained and self.corpus not in CORPORA and is_path(source, data_root):
             from contrastbench.domains.sentence.data import read_corpus
 
             digest = read_corpus(self.corpus, data_root).sha256
@@ -161,7 +163,8 @@ class SentenceRecipe(Recipe):
         """Bring the corpus that is trained on, and the checkpoint; some sets have their corpus."""
         from contrastbench.domains.registry import fetch
 
-        corpora = [self.corpus] if trained and dataset not in OWN_CORPUS else []
+        own = dataset in DATASETS and DATASETS[dataset].own_corpus
+        corpora = [self.corpus] if trained and not own else []
         brought = {corpus: fetch("sentence", corpus, folder) for corpus in corpora}
         source = self.encoder.rpartition(":")[2]
         if source == "tiny":
@@ -189,4 +192,7 @@ DECLARATION = Declaration(
     corpora=CORPORA,
     sources=SOURCES,
     opener="contrastbench.domains.sentence.encoders:open_encoder",
+    mark="model_type",  # as transformers writes it
+    samples='["a sentence", "another one"]',
+    perf="contrastbench.benchmarks.perf.sentence",
 )

@@ -7,18 +7,16 @@ from typing import NamedTuple
 import torch
 
 from contrastbench.domains.base import Evaluation
+from contrastbench.domains.declaration import Dataset
 from contrastbench.domains.download import kept
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.retrieval import recall_at_1, retrieval
 from contrastbench.domains.sentence.data import Corpus, corpus_rows
-from contrastbench.domains.sentence.datasets import DATASETS
 from contrastbench.domains.sentence.encoding import Embeddings
 from contrastbench.errors import UserError
 
-FILE = DATASETS["captions"].file
-CONTENT = DATASETS["captions"].content
 HELD_OUT = 1_000  # rows at the end that are reported, and as many before them that choose
-FIX = f"paste the unpacked train.1.en to train.5.en of {{}} | gzip > {FILE}"
+FIX = "paste the unpacked train.1.en to train.5.en of {} | gzip > {}"
 Rows = list[list[str]]
 
 
@@ -34,20 +32,19 @@ class Captions(NamedTuple):
         return self._replace(dev=self.dev[:limit], test=self.test[:limit])
 
 
-def load(data_root: Path | None) -> Captions:
+def load(declared: Dataset, data_root: Path | None) -> Captions:
     """Read Multi30k's captions from the data root.
 
     Raises:
         UserError: they are not there, or are others.
     """
-    declared = DATASETS["captions"]
-    fix = FIX.format(declared.url)
+    fix = FIX.format(declared.url, declared.file)
     path = kept(declared, data_root)
     if path is None:
         place = f"in a folder that --data-root (or CONTRASTBENCH_DATA) names: {fix}"
-        raise UserError(f"captions are not downloaded: make {FILE} {place}")
+        raise UserError(f"captions are not downloaded: make {declared.file} {place}")
     every = corpus_rows(path)
-    if every.sha256 != CONTENT:
+    if every.sha256 != declared.content:
         raise UserError(f"{path} is not Multi30k's captions (its content is another): {fix}")
     rows, last = every.rows, len(every.rows) - HELD_OUT
     first = last - HELD_OUT

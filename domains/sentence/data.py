@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from contrastbench.domains.download import fetch, sha256
+from contrastbench.domains.declaration import Dataset
+from contrastbench.domains.download import cached_file, fetch, sha256
 from contrastbench.domains.reading import UNPACKED, contents, first_double, reading
-from contrastbench.domains.sentence.datasets import CORPORA, DATASETS
+from contrastbench.domains.sentence.datasets import CORPORA, DATASETS, SENTEVAL_URL
 from contrastbench.errors import UserError
 
 STS_YEARS = {
@@ -22,23 +23,8 @@ STS_YEARS = {
     "STS15": ("answers-forums", "answers-students", "belief", "headlines", "images"),
     "STS16": ("answer-answer", "headlines", "plagiarism", "postediting", "question-question"),
 }
-# pairs with a score, and sentences or pairs of the transfer tasks; a smaller set is truncated
-SIZES = {
-    **{"STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186},
-    **{"STSB dev": 1500, "STSB": 1379, "SICKR": 4927},
-    **{
-        "MR": 10662,
-        "CR": 3775,
-        "SUBJ": 10000,
-        "MPQA": 10606,
-        "SST2": 70042,
-        "TREC": 5952,
-        "MRPC": 5801,
-    },
-}
-WIKIPEDIA = ("wiki1m_for_simcse.txt", "wikipedia/wiki1m_for_simcse.txt")
+SIZES = {name: rows for about in DATASETS.values() for name, rows in about.rows.items()}
 OTHER = "delete it, or train on it by its name: --recipe corpus={}"
-SENTEVAL_URL = DATASETS["sts"].url
 AGAIN = f"delete it and get {SENTEVAL_URL} again"
 
 
@@ -143,8 +129,8 @@ def unpacked(data: bytes) -> bytes:
     return content
 
 
-def senteval(data_root: Path | None) -> Path:
-    """SentEval's files: its folder or its archive in the data root, or else the downloaded archive.
+def senteval(about: Dataset, data_root: Path | None) -> Path:
+    """Return the folder or the archive of a SentEval set: in the data root, or downloaded.
 
     Raises:
         UserError: it is not there and cannot be downloaded.
@@ -158,7 +144,7 @@ def senteval(data_root: Path | None) -> Path:
         if (folder / "STS").is_dir():
             return folder
     archive = data_root / "senteval.tar" if data_root else None
-    return archive if archive and archive.is_file() else fetch(DATASETS["sts"])
+    return archive if archive and archive.is_file() else fetch(about)
 
 
 def sts_sets(read: TextFiles) -> dict[str, list[Pairs]]:
@@ -247,12 +233,12 @@ def corpus_file(name: str, data_root: Path | None) -> Path:
     """
     for path in candidates(name, data_root):
         if path.is_file():
-            if name == "wiki1m" and sha256(path) != CORPORA[name].sha256:
+            if name in CORPORA and sha256(path) != CORPORA[name].sha256:
                 raise UserError(
                     f"{path} is not SimCSE's file (its sha256 is another): {OTHER.format(path)}"
                 )
             return path
-    if name == "wiki1m":
+    if name in CORPORA:
         try:
             return fetch(CORPORA[name])
         except UserError as error:
@@ -267,10 +253,12 @@ def corpus_file(name: str, data_root: Path | None) -> Path:
 
 def candidates(name: str, data_root: Path | None) -> Iterator[Path]:
     """Return where the corpus may be."""
-    names = WIKIPEDIA if name == "wiki1m" else (name,)
-    yield from (data_root / n for n in names if data_root)
-    if name != "wiki1m":
-        yield Path(name)
+    roots = [data_root] if data_root else []
+    if name not in CORPORA:
+        yield from (*(root / name for root in roots), Path(name))
+        return
+    file, folder = cached_file(CORPORA[name]).name, CORPORA[name].folder
+    yield from (path for root in roots for path in (root / file, root / folder / file))
 
 
 def corpus_sentences(path: Path) -> tuple[list[str], int, str]:

@@ -21,7 +21,6 @@ from contrastbench.domains import own as owned
 from contrastbench.domains.base import Domain, Evaluation
 from contrastbench.domains.random import generator
 from contrastbench.domains.sentence import (
-    OWN_CORPUS,
     SentenceRecipe,
     captions,
     export,
@@ -31,20 +30,12 @@ from contrastbench.domains.sentence import (
     transfer,
 )
 from contrastbench.domains.sentence.checkpoint import load_checkpoint
-from contrastbench.domains.sentence.data import (
-    Corpus,
-    TextFiles,
-    check_size,
-    read_corpus,
-    senteval,
-    single,
-    sts_sets,
-    stsb_pairs,
-)
-from contrastbench.domains.sentence.datasets import DATASETS, SOURCES
+from contrastbench.domains.sentence.data import Corpus, read_corpus, single
+from contrastbench.domains.sentence.datasets import CORPORA, DATASETS, SOURCES
 from contrastbench.domains.sentence.dropout import SharedDropout
 from contrastbench.domains.sentence.encoder import Head, SentenceModel, Tokens
 from contrastbench.domains.sentence.encoding import Embeddings, check_head, encode, pad
+from contrastbench.domains.sentence.scored import Scored, read
 from contrastbench.errors import UserError
 from contrastbench.losses.contrast import Contrast, whole_row
 
@@ -80,8 +71,8 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         device: torch.device,
     ) -> None:
         super().__init__(dataset, recipe, seed, data_root, device)
-        self.own = self.read_own()
-        self.read_sets()
+        self.about = DATASETS.get(dataset)  # None: the set is the user's own
+        self.scored = self.read_scored()
         if recipe.encoder == "tiny":
             self.checkpoint, self.threads = graded.tiny_checkpoint(seed), 1
         else:
@@ -95,12 +86,12 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
     def check_recipe(self) -> None:
         """Raise for what would be ignored, or would fail at the first long sentence."""
         recipe, positions = self.recipe, self.checkpoint.max_length
-        if self.dataset in OWN_CORPUS and recipe.corpus != "wiki1m":
+        if self.about and self.about.own_corpus and recipe.names_corpus:
             raise UserError(
                 f"the dataset {self.dataset} has its own training sentences: "
                 "leave corpus out, or give --dataset sts"
             )
-        if self.dataset in ("transfer", "captions") and recipe.whiten:
+        if self.about and not self.about.pairs and recipe.whiten:
             raise UserError(
                 f"whitening needs scored pairs, but {self.dataset} has none: leave whiten out"
             )
@@ -114,76 +105,38 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         """Raise if the model as it is cannot be scored."""
         check_head(self.model())
 
-    def read_own(self) -> own.Scored | None:
-        """The user's pairs; None: the dataset is a declared one."""
-        parsed = owned.parse(self.dataset, SOURCES)
-        if parsed is None and self.dataset not in DATASETS:
+    def read_scored(self) -> Scored:
+        """Read the pairs that choose the model, and those or the tasks that are reported.
+
+        A smoke test is scored on few, too, unless they are generated or the user's own.
+        """
+        if parsed := owned.parse(self.dataset, SOURCES):
+            return own.load(*parsed, self.data_root)
+        if self.about is None:
             raise owned.unknown_dataset("sentence", self.dataset, DATASETS, SOURCES, self.data_root)
-        return own.load(*parsed, self.data_root) if parsed else None
-
-    def read_sets(self) -> None:
-        """The pairs that choose the model, and those or the tasks that are reported."""
-        self.tasks: list[transfer.Task] = []
-        self.captions: captions.Captions | None = None
-        if self.dataset == "graded":
-            self.dev, self.sets = (
-                graded.graded_pairs("dev"),
-                {"graded": [graded.graded_pairs("test")]},
-            )
-            self.sets_hash = hashlib.sha256(repr((self.dev, self.sets)).encode()).hexdigest()
-            return
-        if self.own:
-            self.dev, self.sets = self.own.dev, {"pairs": [self.own.test]}
-            self.sets_hash = self.own.sha256
-            return
-        if self.dataset == "captions":
-            self.captions, self.sets = captions.load(self.data_root), {}
-            self.sets_hash = self.captions.train.sha256
-            if self.recipe.limit is not None:
-                self.shorten(self.recipe.limit)
-            return
-        read = TextFiles(senteval(self.data_root))
-        self.dev, self.sets = stsb_pairs(read, "dev"), {}
-        check_size(read.root, "STSB dev", len(self.dev))
-        if self.dataset == "sts":
-            self.sets = sts_sets(read)
-        else:
-            self.tasks = transfer.tasks(read)
-        self.sets_hash = read.sha256.hexdigest()
-        if self.recipe.limit is not None:
-            self.shorten(self.recipe.limit)
-
-    def shorten(self, limit: int) -> None:
-        """Score on few, too, in a smoke test: what is scored is other data then."""
-        if self.captions:
-            self.captions = self.captions.few(limit)
-        else:
-            self.dev = self.dev.few(limit)
-        self.sets = {name: [part.few(limit) for part in some] for name, some in self.sets.items()}
-        self.tasks = [task.few(limit) for task in self.tasks]
-        self.sets_hash = hashlib.sha256(f"{self.sets_hash} few {limit}".encode()).hexdigest()
+        found, limit = read(self.about, self.data_root), self.recipe.limit
+        return found.few(limit) if limit is not None and self.about.url else found
 
     @cached_property
     def corpus(self) -> Corpus:
         """Rows of training sentences; read only by a run that trains."""
-        if self.dataset == "graded":
-            sentences = graded.training_sentences()
-            return single(sentences, 0, hashlib.sha256("\n".join(sentences).encode()).hexdigest())
-        if self.captions:
-            return self.captions.train
-        if self.recipe.corpus == "captions":
-            return captions.load(self.data_root).train
-        if self.recipe.corpus.startswith("hf:"):
-            return single(*own.corpus(self.recipe.corpus.removeprefix("hf:"), self.data_root))
-        return read_corpus(self.recipe.corpus, self.data_root)
+        name = self.recipe.corpus
+        if self.scored.corpus:
+            return self.scored.corpus()
+        if name in DATASETS and name in CORPORA:
+            corpus = read(DATASETS[name], self.data_root).corpus
+            assert corpus, "it is declared as a corpus"
+            return corpus()
+        if name.startswith("hf:"):
+            return single(*own.corpus(name.removeprefix("hf:"), self.data_root))
+        return read_corpus(name, self.data_root)
 
     @property
     def corpus_name(self) -> str:
         """Return the name of the training sentences; of a file without the folders it lies in."""
-        if self.dataset == "graded":
-            return "graded: its own training sentences"
-        if self.captions:
-            return "captions"
+        if self.scored.corpus:
+            others = self.dataset in CORPORA  # that may be trained on them as well
+            return self.dataset if others else f"{self.dataset}: its own training sentences"
         name = self.recipe.corpus
         return name if name.startswith("hf:") else Path(name).name
 
@@ -191,14 +144,15 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         """Over the scored sets, the checkpoint, and the corpus of a run that trains."""
         corpus = self.corpus.sha256 if trained else ""
         return hashlib.sha256(
-            "\n".join((self.sets_hash, self.checkpoint.sha256, corpus)).encode()
+            "\n".join((self.scored.sha256, self.checkpoint.sha256, corpus)).encode()
         ).hexdigest()
 
     def notes(self, trained: bool) -> dict[str, Any]:
         """The corpus of a run that trains, and the checkpoint unless the seed makes it."""
         notes: dict[str, Any] = {}
-        if self.own:
-            unscored = self.own.dev.unscored + self.own.test.unscored
+        if self.about is None:
+            (test,) = self.scored.sets["pairs"]
+            unscored = (self.scored.dev.unscored if self.scored.dev else 0) + test.unscored
             notes["data"] = {"pairs without a score": unscored} if unscored else {}
         if trained:
             notes["corpus"] = {
@@ -276,25 +230,28 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
 
     def validate(self, model: SentenceModel) -> float:
         """Spearman correlation in percent on the development pairs, or the captions' recall."""
-        if self.captions:
-            rows = self.captions.dev
+        if self.scored.captions:
+            rows = self.scored.captions.dev
             return captions.validate(self.encode(model, captions.sentences(rows)), rows)
-        embeddings = self.encode(model, self.dev.first + self.dev.second)
-        return scoring.correlation(embeddings, [self.dev], self.recipe.whiten)
+        dev = self.scored.dev
+        assert dev, "all sets but captions have such pairs"
+        embeddings = self.encode(model, dev.first + dev.second)
+        return scoring.correlation(embeddings, [dev], self.recipe.whiten)
 
     def evaluate(self, model: SentenceModel) -> Evaluation:
         """Score the pairs by Spearman, the captions by retrieval, or the transfer tasks."""
-        if self.captions:
-            rows = self.captions.test
+        if self.scored.captions:
+            rows = self.scored.captions.test
             embeddings = self.encode(model, captions.sentences(rows))
             result = captions.evaluate(embeddings, rows)
-        elif self.tasks:
-            embeddings = self.encode(model, [s for task in self.tasks for s in task.sentences])
-            result = transfer.evaluate(embeddings, self.tasks, self.seed)
+        elif self.scored.tasks:
+            tasks = self.scored.tasks
+            embeddings = self.encode(model, [s for task in tasks for s in task.sentences])
+            result = transfer.evaluate(embeddings, tasks, self.seed)
         else:
-            pairs = [part for parts in self.sets.values() for part in parts]
+            pairs = [part for parts in self.scored.sets.values() for part in parts]
             embeddings = self.encode(model, [s for part in pairs for s in part.first + part.second])
-            result = scoring.evaluate(embeddings, self.sets, self.recipe.whiten)
+            result = scoring.evaluate(embeddings, self.scored.sets, self.recipe.whiten)
         result.details.update(embeddings.odd, pooler=self.recipe.pooler)
         return result
 

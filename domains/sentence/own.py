@@ -7,15 +7,16 @@ seeded fifth, the same for every run, chooses. The hub's splits stand for two fi
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from contrastbench.domains import hub, own
 from contrastbench.domains.declaration import Source
 from contrastbench.domains.reading import check_doubles
-from contrastbench.domains.sentence.data import Pairs, TextFiles, pairs, sentences_of
+from contrastbench.domains.sentence.data import TextFiles, pairs, sentences_of
 from contrastbench.domains.sentence.datasets import SOURCES
+from contrastbench.domains.sentence.scored import Scored
 from contrastbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -25,14 +26,6 @@ COLUMNS = ("sentence1", "sentence2", "score")
 CHOOSING = 0.2  # of the pairs of one file
 TEXTS = ("text", "sentence")  # names of a column of sentences to train on
 Rows = list[list[str]]
-
-
-class Scored(NamedTuple):
-    """Pairs that choose the model and those that are reported, and their hash."""
-
-    dev: Pairs
-    test: Pairs
-    sha256: str
 
 
 def load(source: Source, what: str, data_root: Path | None) -> Scored:
@@ -55,7 +48,8 @@ def load(source: Source, what: str, data_root: Path | None) -> Scored:
             raise UserError(
                 f"{name}: all scores of a part are {part.gold[0]:g}: give different ones"
             )
-    return Scored(dev, test, hashlib.sha256(repr((dev, test)).encode()).hexdigest())
+    digest = hashlib.sha256(repr((dev, test)).encode()).hexdigest()
+    return Scored(digest, dev, {"pairs": [test]})
 
 
 def divided(rows: Rows) -> list[Rows]:

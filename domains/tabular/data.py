@@ -8,23 +8,16 @@ import numpy as np
 from sklearn import datasets as sklearn_datasets
 
 from contrastbench.domains import own as owned
-from contrastbench.domains.declaration import Dataset
+from contrastbench.domains.declaration import reader_of
 from contrastbench.domains.download import cached_file, fetch
 from contrastbench.domains.reading import needing, reading
-from contrastbench.domains.tabular import DATASETS, SOURCES, own, pmlb
+from contrastbench.domains.tabular import DATASETS, SOURCES, own
+from contrastbench.domains.tabular.dataset import TabularDataset
 from contrastbench.domains.tabular.hidden_clusters import hidden_clusters
 from contrastbench.domains.tabular.own import NO_TABLE
 from contrastbench.domains.tabular.table import Array, Table, from_frame, with_hash
 from contrastbench.errors import UserError
 
-EMBEDDED_TABLES = {
-    "breast_cancer": "breast_cancer",
-    "digits-table": "digits",
-    "iris": "iris",
-    "wine": "wine",
-}
-# i-Mix's: the last rows, and a seeded draw from all others
-HIGGS_TEST, HIGGS_TRAIN = (500_000, 100_000)
 # the class and the 21 low-level features; the other 7 are computed from them
 HIGGS_COLUMNS = range(22)
 
@@ -56,23 +49,19 @@ def load(
     for option, value in (("--target", target), ("split", split), ("drop", drop or None)):
         if value is not None:
             raise UserError(f"{option} is for data of your own: {name} has its classes and parts")
-    if name == "hidden-clusters":
-        return with_hash(generated())
-    if name in EMBEDDED_TABLES:
-        return with_hash(embedded(EMBEDDED_TABLES[name]))
     return load_declared(name, data_root)
 
 
-def embedded(name: str) -> Table:
+def embedded(dataset: TabularDataset) -> Table:
     """A table that scikit-learn carries."""
-    data = getattr(sklearn_datasets, f"load_{name}")()
+    data = getattr(sklearn_datasets, f"load_{dataset.layout}")()
     names, classes = (tuple(map(str, data[key])) for key in ("feature_names", "target_names"))
     return Table(
         data.data.astype(np.float64), no_columns(len(data.target)), names, data.target, classes
     )
 
 
-def generated() -> Table:
+def generated(dataset: TabularDataset) -> Table:
     """Return the table of hidden clusters."""
     numbers, classes = hidden_clusters()
     names = tuple(f"column {column}" for column in range(numbers.shape[1]))
@@ -87,13 +76,16 @@ def no_columns(rows: int) -> Array:
 
 @lru_cache(maxsize=1)
 def load_declared(name: str, data_root: Path | None) -> tuple[Table, str]:
-    """A declared table, from the data root or the network."""
-    dataset, read = DATASETS[name], DECLARED[name]
+    """A declared table: an embedded one, or from the data root or the network."""
+    dataset = DATASETS[name]
+    read = reader_of(__package__, dataset)
+    if not dataset.url:
+        return with_hash(read(dataset))
     path = next(in_data_root(dataset, data_root), None) or fetch(dataset)
     return with_hash(read_strictly(lambda file: read(file, dataset), path))
 
 
-def in_data_root(dataset: Dataset, data_root: Path | None) -> Iterator[Path]:
+def in_data_root(dataset: TabularDataset, data_root: Path | None) -> Iterator[Path]:
     """Its files in the data root or in its collection's folder there, unpacked first."""
     name = cached_file(dataset).name
     for folder in (data_root, data_root / dataset.folder) if data_root else ():
@@ -108,16 +100,16 @@ def read_strictly(read: Callable[[Path], Table], path: Path) -> Table:
         return read(path)
 
 
-def read_covertype(path: Path, dataset: Dataset) -> Table:
+def read_covertype(path: Path, dataset: TabularDataset) -> Table:
     """Forest CoverType in UCI's split, whose first two parts are i-Mix's training rows."""
     import pandas as pd
 
     frame = pd.read_csv(path, header=None)
     check_shape(path, frame.shape, dataset.sizes)
-    return from_frame(path, frame, 54, starts=(11_340, 15_120))
+    return from_frame(path, frame, dataset.target, starts=dataset.starts)
 
 
-def read_higgs(path: Path, dataset: Dataset) -> Table:
+def read_higgs(path: Path, dataset: TabularDataset) -> Table:
     """Higgs-100K: rows drawn by numpy's seed 1, a fifth for validation; the last are the test.
 
     The 100,000 rows are those of i-Mix's code (tabular.py), which draws `choice(10500000, 100000,
@@ -126,9 +118,11 @@ def read_higgs(path: Path, dataset: Dataset) -> Table:
     import pandas as pd
 
     rows, columns = dataset.sizes
+    assert dataset.parts, "they are declared"
+    train, validation, test = dataset.parts
     keep = np.zeros(rows, dtype=bool)
-    keep[np.random.RandomState(1).permutation(rows - HIGGS_TEST)[:HIGGS_TRAIN]] = True
-    keep[-HIGGS_TEST:] = True
+    keep[np.random.RandomState(1).permutation(rows - test)[: train + validation]] = True
+    keep[-test:] = True
     parts, read = [], 0
     with pd.read_csv(path, header=None, dtype=np.float32, chunksize=500_000) as chunks:
         for chunk in chunks:
@@ -138,23 +132,16 @@ def read_higgs(path: Path, dataset: Dataset) -> Table:
             parts.append(chunk.loc[keep[read : read + len(chunk)], HIGGS_COLUMNS])
             read += len(chunk)
     check_shape(path, (read, columns), dataset.sizes)
-    return from_frame(path, pd.concat(parts), 0, starts=(HIGGS_TRAIN * 4 // 5, HIGGS_TRAIN))
+    return from_frame(path, pd.concat(parts), dataset.target, starts=dataset.starts)
 
 
-def read_pmlb(path: Path, dataset: Dataset) -> Table:
+def read_pmlb(path: Path, dataset: TabularDataset) -> Table:
     """A table of the Penn Machine Learning Benchmarks."""
     import pandas as pd
 
     frame = pd.read_csv(path, sep="\t")
     check_shape(path, frame.shape, dataset.sizes)
-    return from_frame(path, frame, "target")
-
-
-DECLARED: dict[str, Callable[[Path, Dataset], Table]] = {
-    "CoverType": read_covertype,
-    "Higgs-100K": read_higgs,
-    **dict.fromkeys(pmlb.DATASETS, read_pmlb),
-}
+    return from_frame(path, frame, dataset.target)
 
 
 def check_shape(path: Path, shape: tuple[int, ...], expected: tuple[int, ...]) -> None:

@@ -1,6 +1,7 @@
 """Tables of the Penn Machine Learning Benchmarks, pinned by commit and sha256."""
 
-from contrastbench.domains.declaration import Dataset, Datasets, by_name
+from contrastbench.domains.declaration import by_name
+from contrastbench.domains.tabular.dataset import TabularDataset
 
 URL = "https://github.com/EpistasisLab/pmlb/raw/aeb924dcdc2b74c31fb87c2013c839e9ad3e77db/datasets/classification/{0}/{0}.tsv.gz"
 CITATION = (
@@ -66,9 +67,9 @@ TABLES = {  # rows, features, classes, sha256 of the file
 }
 
 
-def pmlb(name: str, rows: int, features: int, classes: int, sha256: str) -> Dataset:
+def pmlb(name: str, rows: int, features: int, classes: int, sha256: str) -> TabularDataset:
     """A table of the collection; categories are numbers there."""
-    return Dataset(
+    return TabularDataset(
         name,
         f"{rows:,} rows, {features} features, {classes} classes (PMLB)",
         URL.format(name),
@@ -77,7 +78,9 @@ def pmlb(name: str, rows: int, features: int, classes: int, sha256: str) -> Data
         licence="MIT",
         sizes=(rows, features + 1),
         folder="pmlb",
+        reader="data:read_pmlb",
+        target="target",
     )
 
 
-DATASETS: Datasets = by_name(*(pmlb(name, *about) for name, about in TABLES.items()))
+DATASETS = by_name(*(pmlb(name, *about) for name, about in TABLES.items()))

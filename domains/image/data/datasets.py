@@ -26,7 +26,6 @@ class ImageDataset(Dataset):
     Its `sizes` are classes, training and test images.
     """
 
-    reader: str = ""  # "module:function" in this folder
     layout: str = ""  # of its files, in the reader's words
     # those that are taken of the classes of its files, or that FC100 tests; none: all
     classes: tuple[str, ...] = ()
@@ -139,7 +138,7 @@ DATASETS = by_name(
         "embedded: the same digits, each moved by up to two pixels, so that no pixel tells much",
         citation="scikit-learn, UCI repository",
         licence="CC BY 4.0",
-        reader="digits:load_embedded",
+        reader="digits:load_shifted",
     ),
     ImageDataset(
         "CIFAR-10",

@@ -13,7 +13,6 @@ from contrastbench.domains.image.data.images import ImageFiles, Images, ImageSet
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-SHIFTED = "shifted-digits"
 SEED = 20262  # of the shifts
 FAR = 2  # pixels of the farthest shift
 
@@ -21,13 +20,31 @@ FAR = 2  # pixels of the farthest shift
 def load_embedded(
     about: ImageDataset, size: int, data_root: Path | None, device: torch.device, whole: bool
 ) -> tuple[ImageSet, str]:
-    """scikit-learn's digits, enlarged to the size of views; the hash is of 8 x 8 pixels."""
+    """Read scikit-learn's digits as they are."""
+    return enlarged(grey_digits(), size, device)
+
+
+def load_shifted(
+    about: ImageDataset, size: int, data_root: Path | None, device: torch.device, whole: bool
+) -> tuple[ImageSet, str]:
+    """Read scikit-learn's digits, each moved by up to two pixels."""
+    return enlarged(shifted(grey_digits()), size, device)
+
+
+def grey_digits() -> Array:
+    """Return the digits (N, 8, 8) in 256 levels."""
+    grey: Array = (load_digits().images * (255 / 16)).round().astype(np.uint8)
+    return grey
+
+
+def enlarged(grey: Array, size: int, device: torch.device) -> tuple[ImageSet, str]:
+    """Enlarge the digits to the size of views; the hash is of 8 x 8 pixels."""
     data = load_digits()
-    grey = (data.images * (255 / 16)).round().astype(np.uint8)
-    pixels = torch.from_numpy(shifted(grey) if about.name == SHIFTED else grey)[:, None]
     labels = torch.from_numpy(data.target.astype(np.int64))
     small, digest = on_device(
-        divided(pixels, labels), map(str, data.target_names), torch.device("cpu")
+        divided(torch.from_numpy(grey)[:, None], labels),
+        map(str, data.target_names),
+        torch.device("cpu"),
     )
     train, test_images = (enlarge(part, size, device) for part in (small.train, small.test))
     return ImageSet(train, test_images, None, small.classes, drawn=True), digest

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from functools import lru_cache
-from importlib import import_module
 from pathlib import Path
 
 import torch
 
 from contrastbench.domains import own as owned
+from contrastbench.domains.declaration import reader_of
 from contrastbench.domains.image.data import own
 from contrastbench.domains.image.data.datasets import DATASETS, SOURCES, ImageDataset
 from contrastbench.domains.image.data.images import ImageSet
@@ -51,11 +51,5 @@ def load_declared(
 ) -> tuple[ImageSet, str]:
     """A declared set; the last one stays in memory for the next seed."""
     about = DATASETS[dataset]
-    return reader(about)(about, size, data_root, device, whole)
-
-
-def reader(about: ImageDataset) -> Reader:
-    """Import the function that reads a declared set."""
-    module, _, function = about.reader.partition(":")
-    found: Reader = getattr(import_module(f"{__package__}.{module}"), function)
-    return found
+    read: Reader = reader_of(__package__, about)
+    return read(about, size, data_root, device, whole)

@@ -434,13 +434,15 @@ RESULTS = Path(__file__).parents[3] / "results"
 
 
 def test_the_committed_results_are_what_the_committed_records_give(tmp_path: Path) -> None:
+    """A table that is newer than `bench table --all` need not be there."""
     for path in (RESULTS / "runs", *RESULTS.glob("*.yaml")):
         (tmp_path / path.name).symlink_to(path)
     made = [path.name for path in formats.write_all(tmp_path)]
     tables = {path.name for path in RESULTS.iterdir() if path.suffix in (".md", ".csv")}
-    assert sorted(made) == sorted(tables - {"README.md"})
+    there = tables - {"README.md"}
+    assert there <= set(made)
     changed = [
-        name for name in made if (tmp_path / name).read_bytes() != (RESULTS / name).read_bytes()
+        name for name in there if (tmp_path / name).read_bytes() != (RESULTS / name).read_bytes()
     ]
     assert changed == [], "bench table --all writes them anew"
 

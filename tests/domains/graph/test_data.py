@@ -13,7 +13,6 @@ import torch
 from contrastbench.domains.download import sha256
 from contrastbench.domains.graph import DATASETS, data
 from contrastbench.domains.graph.data import (
-    EMBEDDED,
     Graphs,
     content_hash,
     load,
@@ -267,7 +266,7 @@ EMBEDDED_CONTENT = {
 }
 
 
-@pytest.mark.parametrize("name", EMBEDDED)
+@pytest.mark.parametrize("name", EMBEDDED_CONTENT)
 def test_an_embedded_set_is_the_same_everywhere(name: str) -> None:
     assert load(name)[1] == EMBEDDED_CONTENT[name]
 

@@ -380,7 +380,7 @@ def test_equal_checkpoints_are_equal_wherever_they_lie(folder: Path, tmp_path: P
     )
     d = domain(encoder=str(folder), pooler="avg")
     tiny = domain()
-    sentences = d.dev.first[:5]
+    sentences = d.scored.dev.first[:5]
     assert torch.equal(*(x.encode(x.model(), sentences).z for x in (d, tiny)))
     assert d.data_hash(trained=True) != tiny.data_hash(trained=True)
 

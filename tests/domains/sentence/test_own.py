@@ -1,5 +1,6 @@
 """Sentences that users bring: pairs with scores, and texts to train on."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,8 +32,8 @@ def test_every_kind_has_a_reader() -> None:
 
 def test_a_fifth_of_one_file_chooses(tmp_path: Path) -> None:
     scored = read(f"pairs:{write(tmp_path / 'a.tsv', ROWS)}")
-    assert (len(scored.dev), len(scored.test)) == (4, 16)
-    assert sorted(scored.dev.first + scored.test.first) == sorted(
+    assert (len(scored.dev), len(scored.sets["pairs"][0])) == (4, 16)
+    assert sorted(scored.dev.first + scored.sets["pairs"][0].first) == sorted(
         f"sentence {k}" for k in range(20)
     )
     assert read(f"pairs:{tmp_path / 'a.tsv'}").sha256 == scored.sha256, "for every run"
@@ -43,13 +44,14 @@ def test_the_second_of_two_files_is_reported(tmp_path: Path) -> None:
     named = [f"x\t{b}\t{c}\t{a}" for a, b, c in (row.split("\t") for row in ROWS[8:])]
     write(tmp_path / "test.tsv", [*named, "x\ta\t\tb"], "id\tsentence2\tscore\tsentence1")
     scored = read("pairs:dev.tsv,test.tsv", tmp_path)
-    assert (len(scored.dev), len(scored.test)) == (8, 12)
-    assert (scored.test.first[0], scored.test.second[0], scored.test.gold[0]) == (
+    assert (len(scored.dev), len(scored.sets["pairs"][0])) == (8, 12)
+    (test,) = scored.sets["pairs"]
+    assert (test.first[0], test.second[0], test.gold[0]) == (
         "sentence 8",
         "sentence 10",
         2.0,
     )
-    assert (scored.dev.unscored, scored.test.unscored) == (0, 1)
+    assert (scored.dev.unscored, scored.sets["pairs"][0].unscored) == (0, 1)
 
 
 def test_bad_pairs_are_one_line(tmp_path: Path) -> None:
@@ -92,14 +94,14 @@ def test_pairs_of_the_datasets_library(tmp_path: Path) -> None:
         tmp_path / "holes"
     )
     scored = read("hf:holes", tmp_path)
-    assert scored.dev.unscored + scored.test.unscored == 1
+    assert scored.dev.unscored + scored.sets["pairs"][0].unscored == 1
     datasets.Dataset.from_dict({"text": ["one", "", "two"]}).save_to_disk(tmp_path / "texts")
     (tmp_path / "lines.txt").write_text("one\n\ntwo\n")
     sentences, empty, digest = own.corpus("texts", tmp_path)
     assert (sentences, empty) == (["one", "two"], 1)
     recipe = SentenceRecipe(corpus="text:lines.txt")
     domain = SentenceDomain("graded", SentenceRecipe(), 0, tmp_path, torch.device("cpu"))
-    domain.dataset, domain.recipe = "sts", recipe
+    domain.scored, domain.recipe = replace(domain.scored, corpus=None), recipe
     assert domain.corpus[2] == digest, "the hub's texts are those of a file"
     with pytest.raises(UserError, match="hf:texts has no column sentence1"):
         read("hf:texts", tmp_path)

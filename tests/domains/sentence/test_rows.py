@@ -1,6 +1,7 @@
 """Corpora of rows whose sentences belong together, and the captions that are retrieved."""
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,10 +9,12 @@ import torch
 
 from contrastbench.domains.registry import make_recipe
 from contrastbench.domains.sentence import captions, data, graded
+from contrastbench.domains.sentence.datasets import DATASETS
 from contrastbench.domains.sentence.domain import SentenceDomain
 from contrastbench.losses import UserError
 
 CPU = torch.device("cpu")
+CAPTIONS = DATASETS["captions"]
 ROWS = [
     [f"{graded.spell(k + 1)} {word}" for word in ("kaba", "gugu", "dile")[: 2 + k % 2]]
     for k in range(40)
@@ -113,11 +116,10 @@ def test_a_record_holds_the_content_of_the_rows(tmp_path: Path, monkeypatch) -> 
 def few_captions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Forty rows under the name of the captions, five of which are held out twice."""
     (tmp_path / "text").mkdir()
-    (tmp_path / "text" / captions.FILE).write_bytes(gzip.compress(TEXT.encode()))
+    (tmp_path / "text" / CAPTIONS.file).write_bytes(gzip.compress(TEXT.encode()))
     monkeypatch.setattr(captions, "HELD_OUT", 5)
-    monkeypatch.setattr(
-        captions, "CONTENT", data.corpus_rows(tmp_path / "text" / captions.FILE).sha256
-    )
+    found = data.corpus_rows(tmp_path / "text" / CAPTIONS.file).sha256
+    monkeypatch.setitem(DATASETS, CAPTIONS.name, replace(CAPTIONS, content=found))
     return tmp_path
 
 
@@ -141,11 +143,11 @@ def test_captions_train_for_other_sets_by_their_name(few_captions: Path) -> None
 
 
 def test_other_captions_are_refused(few_captions: Path, monkeypatch) -> None:
-    monkeypatch.setattr(captions, "CONTENT", "0" * 64)
+    monkeypatch.setitem(DATASETS, CAPTIONS.name, replace(CAPTIONS, content="0" * 64))
     with pytest.raises(UserError, match="is not Multi30k's"):
         domain(few_captions, dataset="captions", corpus="wiki1m")
 
 
 def test_without_the_file_one_line_says_how_to_make_it(tmp_path: Path, offline: None) -> None:
-    with pytest.raises(UserError, match=rf"paste .* {captions.FILE}"):
+    with pytest.raises(UserError, match=rf"paste .* {CAPTIONS.file}"):
         domain(tmp_path, dataset="captions", corpus="wiki1m")

@@ -129,15 +129,16 @@ def test_a_limit_scores_few_too_and_is_other_data(tmp_path: Path, small_sets: No
         return SentenceDomain(dataset, SentenceRecipe(**recipe), 0, tmp_path, torch.device("cpu"))
 
     whole, few = opened("sts"), opened("sts", limit=4)
-    assert (len(whole.dev.gold), len(few.dev.gold)) == (12, 4)
-    assert few.dev.first == whole.dev.first[::3]
-    assert {len(part.gold) for some in few.sets.values() for part in some} == {4}
+    assert (len(whole.scored.dev.gold), len(few.scored.dev.gold)) == (12, 4)
+    assert few.scored.dev.first == whole.scored.dev.first[::3]
+    assert {len(part.gold) for some in few.scored.sets.values() for part in some} == {4}
     assert (
         len({whole.data_hash(False), few.data_hash(False), opened("sts", limit=5).data_hash(False)})
         == 3
     )
-    trec = opened("transfer", limit=8).tasks[5].train
-    assert trec.y == opened("transfer").tasks[5].train.y, "folds within folds need more of each"
+    trec = opened("transfer", limit=8).scored.tasks[5].train
+    whole = opened("transfer").scored.tasks[5].train
+    assert trec.y == whole.y, "folds within folds need more of each"
 
 
 def test_few_of_a_task_are_as_many_of_each_class() -> None:

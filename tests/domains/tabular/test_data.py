@@ -185,16 +185,13 @@ def test_covertype_has_the_repositorys_split(tmp_path: Path) -> None:
         load("CoverType", data_root=tmp_path)
 
 
-def test_higgs_keeps_a_seeded_draw_and_the_last_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(data, "HIGGS_TEST", 20)
-    monkeypatch.setattr(data, "HIGGS_TRAIN", 50)
+def test_higgs_keeps_a_seeded_draw_and_the_last_rows(tmp_path: Path) -> None:
+    small = replace(DATASETS["Higgs-100K"], sizes=(200, 29), parts=(40, 10, 20))
     values = np.arange(200.0)[:, None] + np.zeros(29)
     values[:, 0] = np.arange(200) % 2
     path = tmp_path / "HIGGS.csv"
     pd.DataFrame(values).to_csv(path, header=False, index=False)
-    table = read_higgs(path, replace(DATASETS["Higgs-100K"], sizes=(200, 29)))
+    table = read_higgs(path, small)
     kept = table.numeric[:, 0].astype(int)
     drawn = np.random.RandomState(1).choice(180, 50, replace=False)  # i-Mix's tabular.py
     assert kept[:50].tolist() == sorted(drawn)
@@ -202,7 +199,7 @@ def test_higgs_keeps_a_seeded_draw_and_the_last_rows(
     assert (table.numeric.shape, table.starts) == ((70, 21), (40, 50))
     for sizes in ((201, 29), (199, 29), (200, 28)):
         with pytest.raises(UserError, match="is damaged"):
-            read_higgs(path, replace(DATASETS["Higgs-100K"], sizes=sizes))
+            read_higgs(path, replace(small, sizes=sizes))
 
 
 def test_higgs_is_not_downloaded_unhashed() -> None:

@@ -1,0 +1,96 @@
+"""Read what a declared set of sentences scores: pairs, transfer tasks or captions."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from contrastbench.domains.declaration import reader_of
+from contrastbench.domains.sentence import captions, graded, transfer
+from contrastbench.domains.sentence.captions import Captions
+from contrastbench.domains.sentence.data import (
+    Corpus,
+    Pairs,
+    TextFiles,
+    check_size,
+    senteval,
+    single,
+    sts_sets,
+    stsb_pairs,
+)
+from contrastbench.domains.sentence.datasets import SentenceDataset
+from contrastbench.domains.sentence.transfer import Task
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The sets of a dataset, their hash, and the dataset's own training sentences."""
+
+    sha256: str
+    dev: Pairs | None = None  # pairs that choose the model
+    sets: dict[str, list[Pairs]] = field(default_factory=dict)
+    tasks: list[Task] = field(default_factory=list)
+    captions: Captions | None = None
+    corpus: Callable[[], Corpus] | None = None
+
+    def few(self, limit: int) -> "Scored":
+        """Return few of each set, for a smoke test: they are other data."""
+        return replace(
+            self,
+            sha256=hashlib.sha256(f"{self.sha256} few {limit}".encode()).hexdigest(),
+            dev=self.dev and self.dev.few(limit),
+            sets={name: [part.few(limit) for part in some] for name, some in self.sets.items()},
+            tasks=[task.few(limit) for task in self.tasks],
+            captions=self.captions and self.captions.few(limit),
+        )
+
+
+def read(about: SentenceDataset, data_root: Path | None) -> Scored:
+    """Read a declared set.
+
+    Raises:
+        UserError: its files are not there, or are damaged.
+    """
+    reader: Callable[[SentenceDataset, Path | None], Scored] = reader_of(str(__package__), about)
+    return reader(about, data_root)
+
+
+def read_graded(about: SentenceDataset, data_root: Path | None) -> Scored:
+    """Make the embedded pairs, and sentences of the same kind to train on."""
+    dev, sets = graded.graded_pairs("dev"), {about.name: [graded.graded_pairs("test")]}
+    digest = hashlib.sha256(repr((dev, sets)).encode()).hexdigest()
+    return Scored(digest, dev, sets, corpus=graded_corpus)
+
+
+def graded_corpus() -> Corpus:
+    """Make the sentences to train on, which take longer than the pairs."""
+    sentences = graded.training_sentences()
+    return single(sentences, 0, hashlib.sha256("\n".join(sentences).encode()).hexdigest())
+
+
+def read_sts(about: SentenceDataset, data_root: Path | None) -> Scored:
+    """Read SentEval's pairs with scores."""
+    files, dev = choosing(about, data_root)
+    sets = sts_sets(files)
+    return Scored(files.sha256.hexdigest(), dev, sets)
+
+
+def read_transfer(about: SentenceDataset, data_root: Path | None) -> Scored:
+    """Read SentEval's transfer tasks."""
+    files, dev = choosing(about, data_root)
+    tasks = transfer.tasks(files)
+    return Scored(files.sha256.hexdigest(), dev, tasks=tasks)
+
+
+def choosing(about: SentenceDataset, data_root: Path | None) -> tuple[TextFiles, Pairs]:
+    """Open SentEval's files, and read the pairs that choose the model first."""
+    files = TextFiles(senteval(about, data_root))
+    dev = stsb_pairs(files, "dev")
+    check_size(files.root, "STSB dev", len(dev))
+    return files, dev
+
+
+def read_captions(about: SentenceDataset, data_root: Path | None) -> Scored:
+    """Read captions of photographs, most of them to train on."""
+    found = captions.load(about, data_root)
+    return Scored(found.train.sha256, captions=found, corpus=lambda: found.train)
