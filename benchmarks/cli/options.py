@@ -69,3 +69,6 @@ Join = Annotated[
     list[str] | None,
     typer.Option("--loss", help="Add a loss such as mine.py:Mine to the sweep; may repeat."),
 ]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="Take the quick part that a suite declares, in minutes.")
+]
