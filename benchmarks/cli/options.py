@@ -80,3 +80,6 @@ Join = Annotated[
     list[str] | None,
     typer.Option("--loss", help="Loss such as mine.py:Mine that joins the rows; may repeat."),
 ]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="Take the quick part that a suite declares, in minutes.")
+]

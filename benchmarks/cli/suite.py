@@ -1,4 +1,4 @@
-"""Commands of `bench suite`: how a standing comparison comes to its data sets."""
+"""Commands of `bench suite`: which data sets a standing comparison has, and whether it can see."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -11,15 +11,12 @@ from contrastbench.benchmarks.cli.output import show
 from contrastbench.benchmarks.comparison.admission import SEEDS
 from contrastbench.errors import UserError, tell, unknown
 
-app = typer.Typer(help="Choose the data sets of a standing comparison.")
+app = typer.Typer(
+    help="Choose the data sets of a standing comparison, or check it.",
+    no_args_is_help=True,
+)
 FORMATS = ("md", "csv")
-
-
-@app.callback(invoke_without_command=True)  # typer would make a single command the whole group
-def suite(context: typer.Context) -> None:
-    """Choose the data sets of a standing comparison."""
-    if context.invoked_subcommand is None:
-        show(context.get_help())
+Format = Annotated[str, typer.Option("--format", help="Format: md or csv.")]
 
 
 def admit(
@@ -30,7 +27,7 @@ def admit(
     jobs: Annotated[int, typer.Option(min=1, help="Number of processes of --run.")] = 1,
     only: opt.Only = None,
     seeds: Annotated[str, typer.Option(help="Seeds that no comparison uses.")] = SEEDS,
-    format_: Annotated[str, typer.Option("--format", help="Format: md or csv.")] = "md",
+    format_: Format = "md",
     results: opt.Results = Path("results"),
     data_root: opt.DataRoot = None,
     device: opt.Device = "auto",
@@ -46,8 +43,7 @@ def admit(
     from contrastbench.benchmarks.records.moment import one_moment
     from contrastbench.benchmarks.sweeps.plan import make_plan
 
-    if format_ not in FORMATS:
-        raise unknown("format", format_, FORMATS)
+    check_format(format_)
     if any(pair.partition("=")[0].strip() in ("row", "loss") for pair in only or []):
         raise UserError("--only of admit takes dataset, column or domain: every row is judged")
     plan = make_plan(file, only or [], seeds, False, None, results, run, [])
@@ -65,3 +61,32 @@ def admit(
     with one_moment():
         chosen = plan.table.model_copy(update={"columns": columns})
         show(report([*candidates(chosen, plan.seeds, results)], format_))
+
+
+@app.command()
+def gate(name: opt.Table, format_: Format = "md", results: opt.Results = Path("results")) -> None:
+    """Check by its controls whether a suite can tell losses apart.
+
+    Raw input, untrained encoder, permuted positives and temperature 5 must be worse than InfoNCE on
+    90 % of the sets, and half the epochs below it on 80 %. Exit code 1: the gate is closed.
+
+    Example: bench suite gate standard
+    """
+    from contrastbench.benchmarks.comparison.gate import conditions, is_open, report
+    from contrastbench.benchmarks.records.moment import one_moment
+    from contrastbench.benchmarks.tables.load import load
+    from contrastbench.benchmarks.tables.resolved import resolve
+
+    check_format(format_)
+    with one_moment():
+        table = load(name)
+        found = conditions(resolve(table, None, results))
+    show(report(table.name, found, format_))
+    if not is_open(found):
+        raise typer.Exit(1)
+
+
+def check_format(name: str) -> None:
+    """Raise unless there is such a format."""
+    if name not in FORMATS:
+        raise unknown("format", name, FORMATS)

@@ -26,6 +26,7 @@ def sweep(
         int | None, typer.Option(min=1, help="Number of processes on each device instead.")
     ] = None,
     loss: opt.Join = None,
+    quick: opt.Quick = False,
     only: opt.Only = None,
     seeds: opt.Seeds = None,
     tiny: opt.Tiny = False,
@@ -45,7 +46,8 @@ def sweep(
 ) -> None:
     """Run every missing cell of a table or of a sweep file.
 
-    You may interrupt and repeat the command. With --loss it runs only the cells of these losses.
+    You may interrupt and repeat the command. With --loss it runs only the cells of these losses,
+    after a forecast of the core time in each domain.
 
     With --slurm, Slurm jobs share the cells; each has --jobs processes and tries the first steps.
     A job near its time limit (time=600 is in minutes) writes checkpoints and is queued again.
@@ -55,6 +57,8 @@ def sweep(
     Example: bench sweep standard --loss mine.py:Mine
     """
     from contrastbench.benchmarks.sweeps.check import check as try_first
+    from contrastbench.benchmarks.sweeps.costs import Costs
+    from contrastbench.benchmarks.sweeps.forecast import lines
     from contrastbench.benchmarks.sweeps.plan import make_plan, unfinished
     from contrastbench.benchmarks.sweeps.sweep import run
 
@@ -63,14 +67,19 @@ def sweep(
     check_data_root(data_root)
     workers, per_device = jobs_per_device or jobs or 1, jobs_per_device is not None
     joining = parse_losses(loss or [], {})
-    plan = make_plan(what, only or [], seeds, tiny, selection, results, True, joining)
+    plan = make_plan(what, only or [], seeds, tiny, selection, results, True, joining, quick)
     options = Options(results, data_root, device, deterministic=deterministic, tf32=tf32)
     if slurm:
         settings = parse_pairs("--slurm", slurm, read=str)
         for line in on_slurm(plan.table.name, results, workers, per_device, settings):
             say(line)
         return
+    if not plan.tasks():
+        reasons = "; ".join(plan.reasons())
+        raise UserError(f"{plan.table.name} has nothing to run: {reasons}")
     failed, refused = False, None
+    for line in lines(plan, Costs(results), workers):
+        tell(f"forecast: {line}")
     if check and len(unfinished(plan.tasks())) > workers:  # others are tried at once anyway
         checked = try_first(plan, options, workers, per_device)
         refused = checked.refused
@@ -128,6 +137,7 @@ def check(
     what: opt.What,
     jobs: Annotated[int, typer.Option(min=1, help="Number of processes at a time.")] = 1,
     loss: opt.Join = None,
+    quick: opt.Quick = False,
     only: opt.Only = None,
     seeds: opt.Seeds = None,
     tiny: opt.Tiny = False,
@@ -149,7 +159,7 @@ def check(
 
     check_data_root(data_root)
     joining = parse_losses(loss or [], {})
-    plan = make_plan(what, only or [], seeds, tiny, selection, results, True, joining)
+    plan = make_plan(what, only or [], seeds, tiny, selection, results, True, joining, quick)
     checked = check(plan, Options(results, data_root, device), jobs)
     for line in checked.lines():
         say(line)
@@ -161,6 +171,7 @@ def check(
 def plan(
     what: opt.What,
     loss: opt.Join = None,
+    quick: opt.Quick = False,
     only: opt.Only = None,
     seeds: opt.Seeds = None,
     tiny: opt.Tiny = False,
@@ -179,7 +190,7 @@ def plan(
     from contrastbench.benchmarks.sweeps.plan import lines, make_plan
 
     joining = parse_losses(loss or [], {})
-    made = make_plan(what, only or [], seeds, tiny, selection, results, losses=joining)
+    made = make_plan(what, only or [], seeds, tiny, selection, results, False, joining, quick)
     for line in lines(made, Costs(results)):
         say(line)
     if (results / slurm.LOGS).is_dir():

@@ -32,6 +32,7 @@ def table(
         ),
     ] = False,
     loss: opt.Join = None,
+    quick: opt.Quick = False,
     selection: opt.Selection = None,
     results: opt.Results = Path("results"),
 ) -> None:
@@ -43,8 +44,8 @@ def table(
     from contrastbench.benchmarks.tables.load import load
     from contrastbench.benchmarks.tables.resolved import resolve
 
-    if all_ and (name or loss or selection or format_ != "md"):
-        given = name or "--selection, --format and --loss"
+    if all_ and (name or loss or quick or selection or format_ != "md"):
+        given = name or "--selection, --format, --quick and --loss"
         raise UserError(f"--all writes every table as it is: leave out {given} or --all")
     if all_:
         for path in formats.write_all(results):
@@ -52,7 +53,7 @@ def table(
     elif name is None:
         raise UserError("name a table (bench list tables) or give --all")
     else:
-        joined = load(name, losses=parse_losses(loss or [], {}))
+        joined = load(name, losses=parse_losses(loss or [], {}), quick=quick)
         show(formats.render(resolve(joined, selection, results), format_))
         tell_of_smoke_tests(joined, results)
 
@@ -93,6 +94,7 @@ def audit(
 def compare(
     name: opt.Table,
     loss: opt.Join = None,
+    quick: opt.Quick = False,
     baseline: Annotated[
         str | None, typer.Option(help="Row to compare with; default: the first with InfoNCE.")
     ] = None,
@@ -114,7 +116,7 @@ def compare(
 ) -> None:
     """Compare a table's rows with a baseline row.
 
-    The output begins with controls, the effect of each row over data sets, and its verdict. A
+    The output begins with the verdict on each --loss, then controls, and each row over data sets. A
     terminal shows at most 25 lines of its width; a file gets Markdown with all rows.
 
     Example: bench compare adnce-table5 --baseline ADNCE
@@ -123,7 +125,7 @@ def compare(
     from contrastbench.benchmarks.tables.load import load
     from contrastbench.benchmarks.tables.resolved import resolve
 
-    joined = load(name, losses=parse_losses(loss or [], {}))
+    joined = load(name, losses=parse_losses(loss or [], {}), quick=quick)
     tell_of_smoke_tests(joined, results)  # first, since without other records the rest is an error
     chosen = resolve(joined, selection, results)
     show(formats.render(chosen, format_, baseline, test, alpha, all_, screen.width()))
@@ -147,6 +149,8 @@ def report(
     plots: Annotated[
         Path | None, typer.Option(help="Folder for the page's plots, as SVG and PDF.")
     ] = None,
+    loss: opt.Join = None,
+    quick: opt.Quick = False,
     results: opt.Results = Path("results"),
 ) -> None:
     """Write tables, comparisons and plots into one HTML page.
@@ -157,4 +161,5 @@ def report(
     """
     from contrastbench.benchmarks import report
 
-    say(report.write(names or [], results, output, plots))
+    joining = parse_losses(loss or [], {})
+    say(report.write(names or [], results, output, plots, joining, quick))

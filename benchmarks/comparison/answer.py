@@ -1,21 +1,29 @@
 """A comparison in a few sentences: controls, the verdicts over data sets, and set by set."""
 
 from collections.abc import Iterator, Sequence
+from math import isfinite
 
-from contrastbench.benchmarks.comparison.compare import NO_BASE, Comparison, counts
+from contrastbench.benchmarks.comparison.compare import INCOMPLETE, NO_BASE, Comparison, counts
 from contrastbench.benchmarks.comparison.effects import COPY, FEW, Effect, OverSets, least_seen
+from contrastbench.benchmarks.comparison.numbers import signed
+from contrastbench.benchmarks.tables.table import Table
 
 MOST = 4  # names in one list of the answer
 WORDS = {"win": "better", "loss": "worse", "tie": "undecided", "failed": "failed"}  # of one set
 
 
-def answer(
-    base: str, comparisons: list[Comparison], over: OverSets, joined: Sequence[str] = ()
-) -> str:
-    """Return the answer: rows that joined first, then controls, all sets, and each set."""
-    own = [of_row(row, base, comparisons, over) for row in joined if row != base]
-    parts = [*own, controls_text(base, over, comparisons), over_sets_text(base, over)]
+def answer(base: str, comparisons: list[Comparison], over: OverSets) -> str:
+    """Return the answer: controls, the verdicts over all sets, and each set."""
+    parts = [controls_text(base, over, comparisons), over_sets_text(base, over)]
     return " ".join(filter(None, [*parts, by_set(base, comparisons, over)]))
+
+
+def opening(
+    table: Table, base: str, comparisons: Sequence[Comparison], over: OverSets
+) -> list[str]:
+    """Return what comes first: the verdicts on rows that joined, a quick part, a draft."""
+    own = [of_row(row, base, comparisons, over) for row in table.joined if row != base]
+    return [*["Quick:"] * (table.is_quick and bool(own)), *own, *table.remarks]
 
 
 def some(names: Sequence[str]) -> str:
@@ -34,15 +42,60 @@ def of_row(row: str, base: str, comparisons: Sequence[Comparison], over: OverSet
     mine = [one for one in comparisons if one.row == row]
     if not mine:
         return f"{row} has no seed in common with {base} yet: bench sweep runs its cells."
-    own = [one for one in over.contestants if one.row == row and over.decides]
-    found = [f"{one.verdict} over them ({amount(one, over)})" for one in own]
+    run = [one for one in mine if not one.why.startswith(INCOMPLETE)]
+    found = next((one for one in over.contestants if one.row == row), None)
+    parts = [verdict_text(found, base, over)] if found and over.decides else []
+    if run:
+        first = "It has run" if parts else row
+        parts.append(f"{first} on {len(run)} of {sets_text(comparisons)}: {on_sets(run)}.")
+    return " ".join([*parts, *incomplete_text(row, mine)])
+
+
+def verdict_text(one: Effect, base: str, over: OverSets) -> str:
+    """Return the verdict on a row over data sets, with its effect, interval and domains."""
+    count = f"{len(one.by_set)} data set{'s' * (len(one.by_set) != 1)}"
+    if one.verdict == COPY:
+        return f"{one.row} is the same loss as {base}."
+    words = {
+        "better": f"is better than {base}",
+        "worse": f"is worse than {base}",
+        "equal": f"is equal to {base} within {over.margin:g} {over.unit}",
+    }
+    said = words.get(one.verdict, f"is undecided against {base}")
+    if over.test.smallest_p(one.by_set) > over.alpha:
+        said, count = f"has no verdict against {base}", f"{count}, too few for any"
+    return f"{one.row} {said} over {count}: effect {effect_text(one, over)}."
+
+
+def effect_text(one: Effect, over: OverSets) -> str:
+    """Return an effect with its interval and the mean of each domain."""
+    digits = 0 if over.gains else 1
+    domains = [f"{name} {signed(mean, digits)}" for name, mean in one.by_domain.items()]
+    unit = "of the training gain " * bool(over.gains)
+    level = f"no {100 * (1 - over.alpha):g} % interval"
+    if all(map(isfinite, one.interval)):
+        level = f"{level[3:]} {' to '.join(signed(end, digits) for end in one.interval)}"
+    return f"{amount(one, over)} {unit}({level}; {', '.join(domains)})"
+
+
+def on_sets(mine: Sequence[Comparison]) -> str:
+    """Return on which single sets a row is better, worse or failed."""
+    found = []
     for verdict in ("win", "loss", "failed"):
-        there = [one for one in mine if one.verdict == verdict]
-        if there:
+        if there := [one for one in mine if one.verdict == verdict]:
             found.append(f"{WORDS[verdict]} on {some(list(map(column_text, there)))}")
-    if not found:
-        found.append(f"no difference from {base} is decided")
-    return f"{row} on {len(mine)} of {sets_text(comparisons)}: {', '.join(found)}."
+    return ", ".join(found) or "no difference is decided"
+
+
+def incomplete_text(row: str, mine: Sequence[Comparison]) -> Iterator[str]:
+    """Name the sets that do not count for a row, as some of its seeds have not run."""
+    short = [one for one in mine if one.why.startswith(INCOMPLETE)]
+    if short:
+        names = [f"{one.column} ({one.why.removeprefix(f'{INCOMPLETE}: ')})" for one in short]
+        yield (
+            f"{row} does not count on {some(names)}: bench sweep runs the rest, and --quick "
+            "compares a quick part alone."
+        )
 
 
 def controls_text(base: str, over: OverSets, comparisons: Sequence[Comparison]) -> str:
@@ -103,7 +156,9 @@ def over_sets_text(base: str, over: OverSets) -> str:
     """Return the verdicts over data sets; nothing where there are too few sets for any."""
     if not (over.contestants and over.decides):
         return ""
-    rows = over.contestants
+    rows = over.listed
+    if not rows:
+        return " ".join(filter(None, (seen_text(over), left_out_text(over))))
     better, worse, equal = (
         [f"{one.row} ({amount(one, over)})" for one in rows if one.verdict == verdict]
         for verdict in ("better", "worse", "equal")
@@ -129,12 +184,13 @@ def left_out_text(over: OverSets) -> str:
 
 def seen_text(over: OverSets) -> str:
     """Say which effect over data sets would have been seen, at the level of the verdicts."""
-    tested = [one for one in over.contestants if one.verdict != COPY]
+    tested = [one for one in over.listed or over.contestants if one.verdict != COPY]
     least, level = least_seen(tested), over.alpha / max(1, len(tested))
     if not tested:
         return ""
     if least is None:
-        return f"No effect would have been seen: {over.sets} sets cannot give a p of {level:.2g}."
+        sets = max(len(one.by_set) for one in tested)
+        return f"No effect would have been seen: {sets} sets cannot give a p of {level:.2g}."
     shown = f"{least:.0f} %" if over.gains else f"{least:.1f} points"
     return (
         f"An effect of {shown}{' of the training gain' * bool(over.gains)} would have been seen "
@@ -159,13 +215,16 @@ def column_text(one: Comparison) -> str:
 def by_set(base: str, comparisons: list[Comparison], over: OverSets | None = None) -> str:
     """Return which rows differ from the baseline on how many single data sets."""
     controls = {one.row for one in over.effects if one.control} if over else set()
-    rows = [one for one in comparisons if one.row not in controls] or comparisons
+    own = [one for one in comparisons if one.row not in controls] or comparisons
+    rows = [one for one in own if not one.joined] or own  # the answer begins with those that joined
     found = {
         words: list(rows_with(rows, verdict))
         for words, verdict in ((f"better than {base}", "win"), (f"worse than {base}", "loss"))
     }
     parts = [f"{words}: {some(those)}" for words, those in found.items() if those]
-    tested = sum(one.holm is not None for one in comparisons if not one.control)
+    alone = all(one.joined for one in rows)
+    family = [one for one in comparisons if not one.control and one.joined == alone]
+    tested = sum(one.holm is not None for one in family)
     basis = f"({tested} test{'s' * (tested != 1)}, Holm)"
     if parts:
         text = f"On single data sets {'; '.join(parts)} {basis}."

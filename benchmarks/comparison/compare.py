@@ -26,6 +26,7 @@ from contrastbench.benchmarks.records.scored import folds_of, scored, scored_dat
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.entries import shown_value
 from contrastbench.benchmarks.tables.resolved import Cell, Line, Resolved
+from contrastbench.benchmarks.tables.table import Table
 from contrastbench.errors import UserError, unknown
 
 TESTS = ("t", "wilcoxon")
@@ -34,6 +35,7 @@ UNTESTED = PValue(None)
 SAME = 10.0**-DIGITS  # points: what quotients of equal counts may differ by
 SAME_RUNS = "the same runs"
 NO_BASE = "the baseline"  # before how that failed
+INCOMPLETE = "incomplete"  # before how many seeds have run
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class Comparison:
     failure: str = ""  # how seeds of the row failed; failed: all of them
     control: str = ""  # the name of the control that the row is
     same_as: str = ""  # the row whose loss this is by algebra, so that both have the same cells
+    joined: bool = False  # the row joined by `--loss`
 
     @property
     def same(self) -> bool:
@@ -107,7 +110,8 @@ def compare(
 ) -> list[Comparison]:
     """Every runnable row but the baseline, in every column where both have a shared seed.
 
-    Also where a row has failed, or the baseline has. Rows that joined come first.
+    Also where a row has failed, or the baseline has. Rows that joined come first; they, the other
+    losses and the controls are three families of tests.
 
     Raises:
         UserError: no such row or test, alpha out of range, or nothing in the table can be run.
@@ -126,9 +130,15 @@ def compare(
         if line is not base and column in line.cells
     ]
     comparisons = [one for one in comparisons if one.seeds or one.failure or one.why]
-    contestants = [one for one in comparisons if not one.control]
-    others = [one for one in comparisons if one.control]
-    return [one for family in (contestants, others) for one in decided(family, test, alpha)]
+    families: dict[str, list[Comparison]] = {"joined": [], "listed": [], "controls": []}
+    for one in comparisons:
+        families[family_of(one)].append(one)
+    return [one for family in families.values() for one in decided(family, test, alpha)]
+
+
+def family_of(one: Comparison) -> str:
+    """Return the family of tests that a comparison is corrected in: a join changes no other."""
+    return "controls" if one.control else "joined" if one.joined else "listed"
 
 
 def decided(family: list[Comparison], test: str | None, alpha: float) -> list[Comparison]:
@@ -170,7 +180,10 @@ def compare_cell(
         failure=ours.failure,
         control=line.control,
         same_as=base.name if same_loss else ours.same_as,
+        joined=line.name in resolved.table.joined,
     )
+    if missing := unfinished(resolved.table, comparison, ours):
+        return replace(comparison, why=f"{INCOMPLETE}: {missing}")
     if not seeds:
         return without_pairs(comparison, their, ours)
     if same_loss:
@@ -188,6 +201,17 @@ def compare_cell(
         return replace(comparison, why="other data or starting weights")
     metric = resolved.metric_of(column) or pairs[0][0]["main"]
     return with_tests(comparison, pairs, metric, alpha)
+
+
+def unfinished(table: Table, comparison: Comparison, ours: Cell) -> str:
+    """Return how many seeds a row that joined has, where a whole suite asks for more.
+
+    Some seeds may be those of its quick part, which is never mixed with the whole.
+    """
+    run = {*ours.records, *next(iter(ours.failed.values()), ())} & set(table.seeds)
+    if not (table.quick and comparison.joined and run) or table.is_quick:
+        return ""
+    return f"{len(run)} of {len(table.seeds)} seeds" if len(run) < len(table.seeds) else ""
 
 
 def without_pairs(comparison: Comparison, base: Cell, ours: Cell) -> Comparison:

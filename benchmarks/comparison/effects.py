@@ -43,6 +43,7 @@ class Effect:
     detectable: float | None = None  # the effect found four times in five at the verdict's level
     verdict: str = "undecided"
     must: str = ""  # of a control, which is no contestant: how it has to come out
+    joined: bool = False  # the row joined by `--loss`
 
     @property
     def control(self) -> bool:
@@ -91,6 +92,11 @@ class OverSets:
         """The rows that are no controls, best first, and then copies of the baseline."""
         return [one for one in self.effects if not one.control]
 
+    @property
+    def listed(self) -> list[Effect]:
+        """The contestants that did not join."""
+        return [one for one in self.contestants if not one.joined]
+
 
 def over_sets(
     comparisons: Sequence[Comparison],
@@ -123,7 +129,8 @@ def over_sets(
     some = [one for one in found if one is not None]
     copies = {row for row, mine in rows.items() if all(one.same for one in mine)}
     tested = [one for one in some if one.row not in {*controls, *copies}]
-    contestants = decided(tested, alpha, test)
+    contestants = decided([one for one in tested if one.joined], alpha, test)
+    contestants += decided([one for one in tested if not one.joined], alpha, test)
     contestants += [replace(one, verdict=COPY) for one in some if one.row in copies]
     others = [
         control(one, rows[one.row], controls[one.row], alpha, test)
@@ -171,7 +178,7 @@ def standard_error(one: Comparison) -> float:
 
 def effect(
     row: str,
-    mine: Iterable[Comparison],
+    mine: Sequence[Comparison],
     gains: Gains,
     margin: float,
     alpha: float,
@@ -189,6 +196,7 @@ def effect(
         test.interval(by_set, alpha),
         test.p_value(by_set),
         test.p_equal(by_set, margin),
+        joined=any(one.joined for one in mine),
     )
 
 

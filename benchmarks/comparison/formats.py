@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from contrastbench.benchmarks.comparison import screen
-from contrastbench.benchmarks.comparison.answer import answer, some
+from contrastbench.benchmarks.comparison.answer import answer, opening, some
 from contrastbench.benchmarks.comparison.compare import (
     ON_SINGLE_SETS,
     Comparison,
@@ -126,23 +126,25 @@ def against(
     if comparisons:
         return base, comparisons
     raise UserError(
-        f"{resolved.table.name}: no row has a seed in common with {base} under "
+        " ".join([*resolved.table.remarks, resolved.table.name])
+        + f": no row has a seed in common with {base} under "
         f"{resolved.results}: run more, "
         "bench merge --shipped (records that come with contrastbench), or --baseline"
     )
 
 
 def sentences(resolved: Resolved, base: str, comparisons: list[Comparison], over: OverSets) -> str:
-    """Return the settings that differ, and the answer."""
-    return " ".join(
-        [*settings(resolved, base), answer(base, comparisons, over, resolved.table.joined)]
-    )
+    """Return the verdicts on rows that joined, the settings that differ, and the answer."""
+    first = opening(resolved.table, base, comparisons, over)
+    return " ".join([*first, *settings(resolved, base), answer(base, comparisons, over)])
 
 
 def settings(resolved: Resolved, base: str) -> Iterator[str]:
     """Say which rows were not tuned as others were, or that temperatures differ untuned."""
     table = resolved.table
     for line in resolved.lines:
+        if line.row.beside and not line.repeats:
+            yield f"{line.name} is not searched: it has the temperature and rate that {base} chose."
         if line.name in table.joined and as_given(resolved, line):
             yield f"{line.name} is run {NOTHING_TO_CHOOSE}."
     if table.sweep and not table.tune:
@@ -177,12 +179,7 @@ def for_papers(
     caption = latex.text(
         f"{table.title}. Differences from {base} in percent points {interval}; p of the "
         f"{test or ON_SINGLE_SETS} test after Holm's correction. "
-        + " ".join(
-            [
-                *settings(resolved, base),
-                answer(base, comparisons, over_sets_of(resolved, comparisons, alpha, test)),
-            ]
-        )
+        + sentences(resolved, base, comparisons, over_sets_of(resolved, comparisons, alpha, test))
     )
     header = ["Method", "Column", "Seeds", "Difference", "$p$", "Verdict"]
     body = [list(latex_cells(one, table.decimals)) for one in comparisons]

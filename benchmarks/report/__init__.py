@@ -5,9 +5,17 @@ from pathlib import Path
 
 from contrastbench.benchmarks.records import files
 from contrastbench.errors import UserError
+from contrastbench.losses.spec import LossSpec
 
 
-def write(names: Sequence[str], results: Path, output: Path, plots: Path | None = None) -> str:
+def write(
+    names: Sequence[str],
+    results: Path,
+    output: Path,
+    plots: Path | None = None,
+    losses: Sequence[LossSpec] = (),
+    quick: bool = False,
+) -> str:
     """Write the page for these tables, or for all that have records; what was written, in one line.
 
     Args:
@@ -15,11 +23,17 @@ def write(names: Sequence[str], results: Path, output: Path, plots: Path | None 
         results: the folder that holds runs/.
         output: the page.
         plots: a folder for its plots as SVG and PDF; None: they are on the page alone.
+        losses: they join the named sweeps.
+        quick: whether the quick parts of the named suites are shown.
 
     Raises:
-        UserError: a library is missing, there are no records, one was edited, or the file cannot be
-            written.
+        UserError: losses or a quick part are asked for without a name, a library is missing, there
+            are no records, one was edited, or the file cannot be written.
     """
+    if (losses or quick) and not names:
+        raise UserError(
+            "--loss and --quick are for a suite: name it, such as bench report standard"
+        )
     try:
         from contrastbench.benchmarks.report.page import render
     except ModuleNotFoundError as error:
@@ -28,7 +42,7 @@ def write(names: Sequence[str], results: Path, output: Path, plots: Path | None 
     try:
         if plots:
             plots.mkdir(parents=True, exist_ok=True)
-        page, summary = render(names, results, plots)
+        page, summary = render(names, results, plots, losses, quick)
         files.replace(output, page)
     except OSError as error:
         raise UserError(

@@ -8,7 +8,13 @@ from pathlib import Path
 from statistics import fmean
 
 from contrastbench.benchmarks.comparison import markdown
-from contrastbench.benchmarks.comparison.answer import by_set, controls_text, over_sets_text
+from contrastbench.benchmarks.comparison.answer import (
+    answer,
+    by_set,
+    controls_text,
+    opening,
+    over_sets_text,
+)
 from contrastbench.benchmarks.comparison.compare import (
     Comparison,
     baseline_row,
@@ -34,6 +40,7 @@ from contrastbench.benchmarks.tables.formats import back_of
 from contrastbench.benchmarks.tables.load import load
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from contrastbench.benchmarks.tables.table import Selection, Table
+from contrastbench.losses.spec import LossSpec
 
 
 @dataclass(frozen=True)
@@ -86,8 +93,15 @@ class Shown:
         base = self.baseline or ""
         if self.compared:
             found = over_sets_text(base, self.over) or by_set(base, self.compared, self.over)
-            return " ".join(filter(None, [controls_text(base, self.over, self.compared), found]))
-        return "Nothing to compare yet."
+            controls = controls_text(base, self.over, self.compared)
+            return " ".join(filter(None, [*self.table.remarks, controls, found]))
+        return " ".join([*self.table.remarks, "Nothing to compare yet."])
+
+    @property
+    def answer(self) -> str:
+        """Return the answer of the comparison, which begins with the verdicts on what joined."""
+        first = opening(self.table, self.baseline or "", self.compared, self.over)
+        return " ".join([*first, answer(self.baseline or "", self.compared, self.over)])
 
     @property
     def back(self) -> str:
@@ -129,7 +143,7 @@ def show(name: str, resolved: Resolved, groups: Sequence[Group]) -> Shown:
         sight=sight_text(sights(found)),
         standings=standings(resolved, ranked),
         costs=list(costs_of(lines, groups)),
-        made=made(name, resolved.selection, lines, groups),
+        made=made(name + " --quick" * table.is_quick, resolved.selection, lines, groups),
         unseen=unseen,
     )
 
@@ -209,16 +223,22 @@ def place(
     return Filled(entry, numbers, best=is_best(entry, best, decimals))
 
 
-def choose(names: Sequence[str], results: Path, groups: Sequence[Group]) -> list[Shown]:
+def choose(
+    names: Sequence[str],
+    results: Path,
+    groups: Sequence[Group],
+    losses: Sequence[LossSpec] = (),
+    quick: bool = False,
+) -> list[Shown]:
     """The named tables; or a user's own sweeps, the standing comparison, and tables with records.
 
-    Under both selections where both have records.
+    Losses join the named ones, or their quick parts. Under both selections where both have records.
     """
     ours = sorted(catalogue.names(), key=lambda name: not name.startswith("standard-"))
     shown = [
         (show(name, resolved, groups), first)
         for name in names or [*catalogue.own(results), *ours]
-        for resolved, first in variants(load(name), results)
+        for resolved, first in variants(load(name, losses=losses, quick=quick), results)
     ]
     kept = [
         one

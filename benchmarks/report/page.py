@@ -7,7 +7,6 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from contrastbench.benchmarks.comparison.answer import answer
 from contrastbench.benchmarks.comparison.markdown import VERDICTS, ranks_text, seeds_text
 from contrastbench.benchmarks.comparison.numbers import p_text, signed
 from contrastbench.benchmarks.comparison.statistics import ALPHA
@@ -15,14 +14,21 @@ from contrastbench.benchmarks.report import contents, plots
 from contrastbench.benchmarks.report.differences import differences_plot
 from contrastbench.benchmarks.report.groups import data, failures, read_groups
 from contrastbench.benchmarks.running.provenance import provenance
+from contrastbench.losses.spec import LossSpec
 
 HERE = Path(__file__).parent
 
 
-def render(names: Sequence[str], results: Path, folder: Path | None = None) -> tuple[str, str]:
+def render(
+    names: Sequence[str],
+    results: Path,
+    folder: Path | None = None,
+    losses: Sequence[LossSpec] = (),
+    quick: bool = False,
+) -> tuple[str, str]:
     """Return the page and a summary of it, and write its plots into the folder."""
     groups = read_groups(results)
-    shown = contents.choose(names, results, groups)
+    shown = contents.choose(names, results, groups, losses, quick)
     numbers = contents.related(shown, groups) if names else {group.number for group in groups}
     chosen = [group for group in groups if group.number in numbers]
     statuses = Counter(record["status"] for group in chosen for record in group.records)
@@ -72,7 +78,6 @@ def environment(folder: Path | None) -> Environment:
             f"{one.name} costs", plots.cost_plot(one.costs, one.table.metric or "score")
         ),
         "ranks_text": ranks_text,
-        "answer": answer,
         "VERDICTS": VERDICTS,
         "differences_plot": lambda one: shown(
             f"{one.name} differences",

@@ -134,14 +134,21 @@ class Plan:
             for path in nested.outdated(self.tried(place), self.results, self.seeds)
         ]
 
-    def undecided(self) -> int:
-        """Return the number of cells whose parameters are still to be chosen."""
-        return sum(self.choice(place).is_open for place in self.places) * len(self.seeds)
+    def undecided(self) -> list[tuple[Experiment, int]]:
+        """Return how many cells follow from choices, each with an experiment like them."""
+        return [
+            (one.experiment, len(self.seeds)) for one in self.places if self.choice(one).is_open
+        ]
 
     def later_trials(self) -> list[tuple[Experiment, int]]:
         """Return how many cells of later stages follow at most, with an experiment like them."""
-        seeds = len(selections.tune(self.table).seeds)
-        found = ((one.experiment, seeds * self.choice(one).tried.more) for one in self.places)
+        found = (
+            (
+                one.experiment,
+                len(selections.tune(self.table, one.column).seeds) * self.choice(one).tried.more,
+            )
+            for one in self.places
+        )
         return [(experiment, count) for experiment, count in found if count]
 
     def reasons(self) -> list[str]:
@@ -164,15 +171,18 @@ def make_plan(
     results: Path,
     check_values: bool = False,
     losses: Sequence[LossSpec] = (),
+    quick: bool = False,
 ) -> Plan:
     """The plan that the words of a command line ask for; of some losses alone if they are named.
 
     Raises:
         UserError: they are wrong.
     """
-    table = load(what, check_values, losses)
+    table = load(what, check_values, losses, quick=quick)
     table = table.as_smoke_test() if tiny else table
     numbers = parse_seeds(seeds) if seeds else table.seeds
+    if table.is_quick and (others := sorted(set(numbers) - set(table.seeds))):
+        raise UserError(f"seeds {others} are not in the quick part: give some of {table.seeds}")
     chosen = selections.check(table, selection, numbers)
     found = places(table, only)
     if losses:
@@ -193,16 +203,19 @@ def lines(plan: Plan, costs: Costs) -> Iterator[str]:
     for some in by_experiment.values():
         yield f"{some[0].label:{width}}  {counts(some)}{forecast(some, costs)}"
     yield f"{'all':{width}}  {counts(work)}{forecast(work, costs)}"
-    if later := plan.later_trials():
-        cells = [
-            Task(experiment, 0, "missing") for experiment, count in later for _ in range(count)
-        ]
+    if cells := to_come(plan.later_trials()):
         text = f"and then up to {len(cells)} cells of later stages{forecast(cells, costs)}"
         yield f"{'':{width}}  {text}"
-    if plan.undecided():
-        yield f"{'':{width}}  and then {plan.undecided()} cells with what these choose"
+    if cells := to_come(plan.undecided()):
+        text = f"and then {len(cells)} cells with what these choose{forecast(cells, costs)}"
+        yield f"{'':{width}}  {text}"
     if old := plan.outdated():
         yield nested.advice(old)
+
+
+def to_come(work: Sequence[tuple[Experiment, int]]) -> list[Task]:
+    """Return tasks in place of cells that are not known yet, each like an experiment."""
+    return [Task(experiment, 0, "missing") for experiment, count in work for _ in range(count)]
 
 
 def counts(work: Sequence[Task]) -> str:

@@ -71,7 +71,7 @@ def as_given(resolved: Resolved, line: Line) -> bool:
     table, row = resolved.table, line.row
     choices = [cell.choice for cell in line.cells.values()]
     chosen = any(one.folds or one.why or one.best_of for one in choices)
-    searched = row.loss != NONE and not row.control
+    searched = row.loss != NONE and not row.control and not row.beside
     return bool(table.sweep and table.tune and searched and not chosen)
 
 

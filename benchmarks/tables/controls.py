@@ -1,22 +1,22 @@
 """Controls: rows that every reader can place, beside the losses that a sweep compares.
 
 A comparison that cannot tell the controls from its baseline cannot tell losses from each other. A
-sweep file that says `controls: true` gets a row for each of `CONTROLS`. These rows have the
-baseline's loss at the baseline's own setting, but for one thing that is known to matter. Brings no
-torch.
+sweep file that says `controls: true` gets a row for each of the usual `CONTROLS`, or it lists
+controls by name. These rows have the baseline's loss at the baseline's own setting, but for one
+thing that is known to matter. Brings no torch.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from contrastbench.benchmarks.tables.schema import Column
 from contrastbench.benchmarks.tables.table import Row
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import make_recipe
-from contrastbench.errors import UserError
+from contrastbench.errors import UserError, unknown
 from contrastbench.losses.registry import SUPERVISED
-from contrastbench.losses.spec import NONE
+from contrastbench.losses.spec import NONE, LossSpec
 
 Values = dict[str, Any]
 Columns = Mapping[str, Column]
@@ -32,11 +32,15 @@ class Control:
             `better` are verdicts; `below` asks for the sign alone.
         recipe: gives the values over the baseline's recipe; None: it allows no such control.
         loss: the name of its loss; None: the baseline's.
+        params: values over the parameters of its loss.
+        usual: whether `controls: true` has it; others are listed by name.
     """
 
     must: Must
     recipe: Callable[[Recipe], Values | None]
     loss: str | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    usual: bool = True
 
 
 def half(recipe: Recipe) -> Values | None:
@@ -49,20 +53,34 @@ CONTROLS = {  # by the name of its row
     "raw input": Control("worse", lambda recipe: recipe.raw, NONE),
     "untrained": Control("worse", lambda recipe: {}, NONE),
     "permuted positives": Control("worse", lambda recipe: {"permuted": True}),
+    "temperature 5": Control("worse", lambda recipe: {}, params={"temperature": 5.0}, usual=False),
     "half the epochs": Control("below", half),
     BY_CLASS: Control("better", lambda recipe: recipe.by_class),
     "cross entropy": Control("better", lambda recipe: recipe.by_class, "cross_entropy"),
 }
 
 
-def with_controls(rows: Iterable[Row], columns: Columns) -> list[Row]:
+def named(asked: bool | Iterable[str]) -> list[str]:
+    """Return the controls that a sweep file asks for, in the order of `CONTROLS`.
+
+    Raises:
+        UserError: there is no such control.
+    """
+    if isinstance(asked, bool):
+        return [name for name, control in CONTROLS.items() if asked and control.usual]
+    asked = list(asked)
+    for name in asked:
+        if name not in CONTROLS:
+            raise unknown("control", name, CONTROLS)
+    return [name for name in CONTROLS if name in asked]
+
+
+def with_controls(rows: Iterable[Row], columns: Columns, names: Iterable[str]) -> list[Row]:
     """Return a sweep's rows and then its controls; a row of `none` stays where it is listed."""
     listed = [marked(row) for row in rows if row.name not in CONTROLS]
     there = {row.control for row in listed}
     base = baseline(listed)
-    new = (
-        row for name in CONTROLS if name not in there for row in control_rows(columns, base, name)
-    )
+    new = (row for name in names if name not in there for row in control_rows(columns, base, name))
     return [*listed, *new]
 
 
@@ -88,8 +106,10 @@ def control_rows(columns: Columns, base: Row | None, name: str) -> Iterator[Row]
     """Yield the row of a control, unless no column can have it."""
     control = CONTROLS[name]
     loss = control.loss or (base.loss if base else None)
-    params = base.params if base and not control.loss else {}
-    by_column = by_columns(columns, control) if loss else {}
+    params = {**(base.params if base and not control.loss else {}), **control.params}
+    if not loss or not params.keys() <= LossSpec(loss).complete.params.keys():
+        return
+    by_column = by_columns(columns, control)
     if by_column:
         yield Row(name=name, control=name, loss=loss, params=params, recipe_by_column=by_column)
 

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from contrastbench.benchmarks.tables import catalogue, sweep_file
+from contrastbench.benchmarks.tables.controls import baseline
 from contrastbench.benchmarks.tables.published import published
 from contrastbench.benchmarks.tables.same import recognised
 from contrastbench.benchmarks.tables.sweep_file import SMOKE, Given, SweepFile
-from contrastbench.benchmarks.tables.table import Row, Table
+from contrastbench.benchmarks.tables.table import QUICK, Row, Table
 from contrastbench.domains import strict_yaml
 from contrastbench.domains.strict_yaml import Document
 from contrastbench.errors import UserError
@@ -26,6 +27,7 @@ def load(
     check_values: bool = False,
     losses: Sequence[LossSpec] = (),
     inside: Inside = frozenset(),
+    quick: bool = False,
 ) -> Table:
     """A published table or a sweep, by name or by a user's own file, which is read once.
 
@@ -34,14 +36,17 @@ def load(
         check_values: whether losses are made with the values of a user's file, which brings torch.
         losses: they join a sweep that does not have them, as if its file listed them.
         inside: the files that extend this one.
+        quick: whether only the quick part is asked for, which the sweep declares.
 
     Raises:
         UserError: whatever is wrong, in one line with the file and the line in it.
     """
-    if losses:
+    if losses or quick:
         for loss in losses:
             loss.check()
-        return joined(load(name, check_values), losses)
+        table = load(name, check_values)
+        table = quick_part(table) if quick else table
+        return joined(table, losses) if losses else table
     if name in BUILT_IN:
         return sweep_file.to_table(BUILT_IN[name], Document(), name)
     path = catalogue.find(NEWEST.get(name, name), also=[*BUILT_IN, *NEWEST])
@@ -66,6 +71,39 @@ def is_table(name: str) -> bool:
     return name.endswith(catalogue.ENDINGS) or name in {*catalogue.files(), *BUILT_IN, *NEWEST}
 
 
+def quick_part(table: Table) -> Table:
+    """Return the quick part of a suite: a table of its own, with a name and a title of its own.
+
+    Raises:
+        UserError: the table declares none.
+    """
+    if not table.quick:
+        raise UserError(f"{table.name} declares no quick part: leave --quick out")
+    columns = {name: table.columns[name] for name in table.quick.datasets}
+    sets = f"{len(columns)} of {len(table.columns)} data sets"
+    seeds = f"{len(table.quick.seeds)} of {len(table.seeds)} seeds"
+    return table.model_copy(
+        update={
+            "name": f"{table.name}{QUICK}",
+            "title": f"Quick part of {table.name}, {sets} with {seeds}",
+            "columns": columns,
+            "seeds": table.quick.seeds,
+            "is_quick": True,
+        }
+    )
+
+
+def alone(table: Table, losses: Sequence[LossSpec]) -> Table:
+    """Return a quick part with the baseline, the controls and the losses that join, no others."""
+    base = baseline(table.rows)
+    rows = [
+        row
+        for row in table.rows
+        if row.control or row == base or any(is_of(table, row, loss) for loss in losses)
+    ]
+    return recognised(table.model_copy(update={"rows": rows}))
+
+
 def joined(table: Table, losses: Sequence[LossSpec]) -> Table:
     """The sweep with further losses, which come first in comparisons.
 
@@ -76,11 +114,18 @@ def joined(table: Table, losses: Sequence[LossSpec]) -> Table:
         raise UserError(
             f"{table.name} is no sweep, so no loss can join: leave --loss out, or name a sweep file"
         )
+    table = alone(table, losses) if table.is_quick else table
     new = [loss for loss in losses if not any(is_of(table, row, loss) for row in table.rows)]
     file = SweepFile(extends=table.name, losses=[{loss.name: loss.params} for loss in new])
     wider = recognised(sweep_file.to_table(file, Document(), table.name, table)) if new else table
-    rows = [row.name for row in wider.rows if any(is_of(wider, row, loss) for loss in losses)]
-    return wider.model_copy(update={"joined": rows})
+    names = [row.name for row in wider.rows if any(is_of(wider, row, loss) for loss in losses)]
+    there = {row.name for row in table.rows}
+    rows = [
+        row.model_copy(update={"beside": table.is_quick and row.name not in there})
+        for row in wider.rows
+    ]
+    title = table.title if table.is_quick else wider.title
+    return wider.model_copy(update={"rows": rows, "joined": names, "title": title})
 
 
 def is_of(table: Table, row: Row, loss: LossSpec) -> bool:

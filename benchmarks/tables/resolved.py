@@ -3,7 +3,7 @@
 Everything that shows a table reads this alone, so all of it is of one moment. Brings no torch.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -108,7 +108,9 @@ class Resolved:
             shown = "every setting is shown", "parameters as the file gives them"
             return f"none: {shown[not self.table.sweep]}"
         found = [cell.choice for line in self.lines for cell in line.cells.values()]
-        how = "; ".join(selections.rules(found, selections.tune(self.table)))
+        how = "; ".join(
+            selections.rules(found, selections.tune(self.table), self.table.tuning_seeds)
+        )
         return f"validation: {how}; as many trials for each method"
 
     @property
@@ -171,7 +173,19 @@ def resolve_cell(table: Table, row: Row, column: str, selection: Selection, resu
         return cell
     but = table.tuning_seeds
     ok = nested.ok_by_data(work, results, but) if choice.folds else work[0].ok_by_data(results, but)
-    return replace(cell, ok=ok, failed=failures.failed_by_data(work, results, but))
+    failed = failures.failed_by_data(work, results, but)
+    if table.is_quick:
+        ok, failed = of_seeds(ok, table.seeds), of_seeds(failed, table.seeds)
+    return replace(cell, ok=ok, failed=failed)
+
+
+def of_seeds(found: ByData, seeds: Sequence[int]) -> ByData:
+    """Return the records of some seeds alone."""
+    kept = {
+        data: {seed: record for seed, record in records.items() if seed in seeds}
+        for data, records in found.items()
+    }
+    return {data: records for data, records in kept.items() if records}
 
 
 def apart(line: Line) -> Iterator[Line]:

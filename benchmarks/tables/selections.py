@@ -23,7 +23,7 @@ from contrastbench.benchmarks.records.experiment import ByData, Experiment, in_o
 from contrastbench.benchmarks.records.scored import scored
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables import hypercube, staged
-from contrastbench.benchmarks.tables.controls import baseline
+from contrastbench.benchmarks.tables.controls import CONTROLS, baseline
 from contrastbench.benchmarks.tables.grid import draw, grid_of, settings
 from contrastbench.benchmarks.tables.schema import Tune
 from contrastbench.benchmarks.tables.staged import Search
@@ -74,7 +74,7 @@ def check(table: Table, selection: str | None, seeds: Sequence[int] = ()) -> Sel
     """
     if selection not in (None, *ASKED):
         raise unknown("selection", selection or "", ASKED)
-    shared = sorted(set(seeds) & set(tune(table).seeds))
+    shared = sorted(set(seeds) & set(table.tuning_seeds))
     if shared:
         raise UserError(
             f"seeds {shared} choose the parameters, so they cannot confirm them: give others "
@@ -95,9 +95,11 @@ def check(table: Table, selection: str | None, seeds: Sequence[int] = ()) -> Sel
     return Selection.VALIDATION
 
 
-def tune(table: Table) -> Tune:
-    """Return the budget of the table's selection."""
-    return table.tune or Tune()
+def tune(table: Table, column: str | None = None) -> Tune:
+    """Return the budget of the table's selection; a column may have seeds of its own."""
+    whole = table.tune or Tune()
+    own = table.trial_seeds.get(column or "", [])
+    return whole.model_copy(update={"seeds": own}) if own else whole
 
 
 def choose(table: Table, row: Row, column: str, selection: Selection, results: Path) -> Choice:
@@ -109,6 +111,11 @@ def choose(table: Table, row: Row, column: str, selection: Selection, results: P
     row = table.original(row, column)
     if selection != Selection.VALIDATION or (row.control and row.loss == NONE):
         return Choice([table.setting(row, column)])
+    if row.beside:
+        setting = setting_beside(table, row, column, results)
+        if isinstance(setting, Setting):
+            return Choice([setting])
+        return Choice([Setting(row.params)], why=setting)
     found = search(table, row, column, results)
     if is_nested(experiments(table, row, column, found.settings)):
         return Choice(found.settings, found, folds=True)
@@ -140,8 +147,25 @@ def setting_of_control(table: Table, row: Row, column: str, results: Path) -> Se
         return setting
     recipe = {**setting.recipe, **own}
     if row.loss == base.loss:
-        return replace(setting, recipe=recipe)
+        params = {**setting.params, **CONTROLS[row.control].params}
+        return replace(setting, params=params, recipe=recipe)
     return Setting(row.params, recipe=recipe)
+
+
+def setting_beside(table: Table, row: Row, column: str, results: Path) -> Setting | str:
+    """Return a row at the temperature and learning rate that its baseline chose, or why not yet.
+
+    Raises:
+        UserError: a trial's record has no validation score.
+    """
+    base = baseline(table.rows)
+    assert base is not None, "a suite has a baseline"
+    setting = usual_setting(table, base, column, results)
+    if isinstance(setting, str):
+        return f"{base.name}: {setting} (bench merge --shipped adds what ships)"
+    own = LossSpec(row.loss or NONE, row.params)
+    loss = staged.at_temperature(own, replace(setting, loss=setting.loss or base.loss))
+    return Setting(loss.params, recipe=setting.recipe)
 
 
 def usual_setting(table: Table, row: Row, column: str, results: Path) -> Setting | str:
@@ -149,7 +173,7 @@ def usual_setting(table: Table, row: Row, column: str, results: Path) -> Setting
     found = choose(table, row, column, Selection.VALIDATION, results)
     if found.folds:
         tried = experiments(table, row, column, found.settings)
-        return most_chosen(tried, tune(table), results)
+        return most_chosen(tried, tune(table, column), results)
     return found.why or found.settings[0]
 
 
@@ -179,7 +203,7 @@ def best_setting(
     if not found.settings:
         return NO_GRID if row.params_by_column.get(column) else Setting(row.params)
     tried = experiments(table, row, column, found.settings)
-    done = [one for one in scores_of(tried, tune(table), results) if one is not None]
+    done = [one for one in scores_of(tried, tune(table, column), results) if one is not None]
     if len(done) < len(tried):
         return f"{len(done)} of {len(tried) + found.more} trials are done"
     best = max(done)
@@ -262,7 +286,7 @@ def search(table: Table, row: Row, column: str, results: Path | None) -> Search:
 
     def scores(settings: Sequence[Setting]) -> list[float | None]:
         tried = experiments(table, row, column, settings)
-        return scores_of(tried, tune(table), results) if results else [None] * len(tried)
+        return scores_of(tried, tune(table, column), results) if results else [None] * len(tried)
 
     return staged.search(space, scores)
 
@@ -299,13 +323,13 @@ def work(table: Table, row: Row, column: str, seeds: Sequence[int], choice: Choi
     tried = experiments(table, row, column, choice.tried.settings)
     if choice.folds:
         return [(trial, seeds) for trial in tried]
-    planned: Work = [(trial, tune(table).seeds) for trial in tried]
+    planned: Work = [(trial, tune(table, column).seeds) for trial in tried]
     if choice.why:
         return planned
     return [*planned, (experiments(table, row, column, choice.settings)[0], seeds)]
 
 
-def rules(found: Sequence[Choice], tune: Tune) -> Iterator[str]:
+def rules(found: Sequence[Choice], tune: Tune, seeds: Sequence[int]) -> Iterator[str]:
     """Say how parameters are chosen, some of them by seeds for trials."""
     if any(one.folds for one in found):
         yield (
@@ -317,7 +341,7 @@ def rules(found: Sequence[Choice], tune: Tune) -> Iterator[str]:
     if any(one.best_of for one in found):
         yield (
             "for each method and column the best of its trials by validation score over seeds "
-            f"{', '.join(map(str, tune.seeds))}, which no shown number is of"
+            f"{', '.join(map(str, seeds))}, which no shown number is of"
             + f" ({staged.RULE})"
             * (tune.search == "staged")
         )

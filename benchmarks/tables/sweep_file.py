@@ -12,12 +12,17 @@ It becomes a table without a paper.
     tune: {trials: 4}                  # choose among them by validation data; without a grid
                                        # in stages, or `search: hypercube`: among its defaults
                                        # and points of its declared ranges
-    controls: true                     # rows that must come out worse or better than InfoNCE
+    controls: true                     # rows that must come out worse or better than InfoNCE;
+                                       # or a list of their names
+    quick: {datasets: [MUTAG], seeds: 0-2}    # the part that `--quick` asks for
+    draft: true                        # the gate has not passed: every answer says so
     extends: other.yaml                # all of another sweep, and what this file adds to it
+
+A domain may have `trial_seeds`, which its trials take instead of those of `tune`.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from os.path import isfile
@@ -28,10 +33,10 @@ from pydantic import Field
 
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.tables import hypercube
-from contrastbench.benchmarks.tables.controls import supervised, with_controls
+from contrastbench.benchmarks.tables.controls import named, supervised, with_controls
 from contrastbench.benchmarks.tables.grid import twice
-from contrastbench.benchmarks.tables.schema import Column, Tune
-from contrastbench.benchmarks.tables.table import Row, Table
+from contrastbench.benchmarks.tables.schema import Column, Seed, Tune
+from contrastbench.benchmarks.tables.table import Quick, Row, Table
 from contrastbench.domains.registry import (
     DOMAINS,
     check_dataset,
@@ -53,18 +58,26 @@ Given = tuple[LossSpec, list[str], list[int | str]]  # a loss, its parameters of
 class Part(Strict):
     """The datasets and the recipe of one domain in a sweep."""
 
-    datasets: list[str | dict[str, Params]] = Field(
-        [], description="default: the domain's embedded one; {NAME: {..}} adds to its recipe"
+    datasets: list[str | dict[str, Params]] | None = Field(
+        None, description="default: the domain's embedded one; {NAME: {..}} adds to its recipe"
     )
     recipe: Params = Field({})
+    trial_seeds: list[Seed] = Field([], description="seeds of trials, instead of those of tune")
 
     @property
     def recipes(self) -> list[tuple[str, Params]]:
         """Return each dataset with its recipe: the domain's, changed by its own values."""
         entries: list[dict[str, Params]] = [
-            {entry: {}} if isinstance(entry, str) else entry for entry in self.datasets
+            {entry: {}} if isinstance(entry, str) else entry for entry in self.datasets or []
         ]
         return [(name, self.recipe | own) for entry in entries for name, own in entry.items()]
+
+
+class QuickPart(Strict):
+    """The data sets and seeds of the quick part of a sweep."""
+
+    datasets: list[str]
+    seeds: str | int | list[int] = "0-2"
 
 
 class SweepFile(Strict):
@@ -80,9 +93,11 @@ class SweepFile(Strict):
     grid: dict[str, list[Any]] = Field({})
     tune: Tune | None = None
     decimals: int = Field(2, ge=0, le=10)
-    controls: bool = Field(
+    controls: bool | list[str] = Field(
         False, description="rows that must come out worse or better, see `tables.controls`"
     )
+    quick: QuickPart | None = None
+    draft: bool = Field(False, description="a suite whose gate has not passed")
 
 
 @dataclass(frozen=True)
@@ -152,15 +167,21 @@ def to_table(
         check_distinct([row.name for row in rows], "loss")
         check_cells([row for row in rows if not row.control])
     taken = base.columns if base else {}
-    every = {**taken, **dict(columns(file, document, taken))}
-    if file.controls or any(row.control for row in rows):
-        rows = with_controls(rows, every)
+    new = dict(columns(file, document, taken))
+    every = {**taken, **new}
+    if not every:
+        raise document.wrong_at(["domains"], "the sweep has no data sets: name at least one")
+    with document.at("controls"):
+        controls = named([*(base.controls if base else []), *named(file.controls)])
+    if controls:
+        rows = with_controls(rows, every, controls)
     if file is SMOKE:
         rows = [*rows, *supervised(every)]
     if base:
         title = file.title or f"{base.title}, extended"
+        own = {"name": name, "title": title, "columns": every, "rows": rows, "controls": controls}
         return base.model_copy(
-            update={"name": name, "title": title, "columns": every, "rows": rows}
+            update={**own, "trial_seeds": base.trial_seeds | trial_seeds(file, new)}
         )
     with document.at("seeds"):
         seeds = check_seeds(file.seeds)
@@ -177,7 +198,17 @@ def to_table(
         seeds=seeds,
         grid=file.grid,
         tune=own_tune,
+        controls=controls,
+        trial_seeds=trial_seeds(file, new),
+        draft=file.draft,
+        quick=quick_part(file, document, every, seeds),
     )
+
+
+def trial_seeds(file: SweepFile, known: Mapping[str, Column]) -> dict[str, list[int]]:
+    """Return the seeds of trials of the columns whose domain has its own."""
+    own = {domain: part.trial_seeds for domain, part in file.domains.items() if part.trial_seeds}
+    return {name: own[one.domain] for name, one in known.items() if one.domain in own}
 
 
 def check_parts(file: SweepFile, document: Document) -> None:
@@ -186,7 +217,7 @@ def check_parts(file: SweepFile, document: Document) -> None:
         if not file.extends and not getattr(file, key):
             raise document.wrong_at([key], f"the sweep has no {key}: give at least one")
     if file.extends:
-        for key in ("seeds", "tune", "grid", "decimals"):
+        for key in ("seeds", "tune", "grid", "decimals", "quick", "draft"):
             if key in file.model_fields_set:
                 raise document.wrong_at(
                     [key], f"{file.extends}, which this sweep extends, sets it: remove it"
@@ -233,7 +264,8 @@ def columns(
             check_domain(domain)
         with document.at("domains", domain, "recipe"):
             make_recipe(domain, part.recipe)
-        recipes = part.recipes or [(declaration(domain).default, part.recipe)]
+        embedded = [(declaration(domain).default, part.recipe)]
+        recipes = embedded if part.datasets is None else part.recipes
         for i, (dataset, recipe) in enumerate(recipes):
             with document.at("domains", domain, "datasets", i):
                 check_known(domain, dataset)
@@ -326,9 +358,28 @@ def check_tune(file: SweepFile) -> None:
         return
     if file.grid and file.tune.search:
         raise UserError(f"search: {file.tune.search} has no grid: remove the grid or the search")
-    shared = set(file.tune.seeds) & set(check_seeds(file.seeds))
+    own = (seed for part in file.domains.values() for seed in part.trial_seeds)
+    shared = {*file.tune.seeds, *own} & set(check_seeds(file.seeds))
     if shared:
         raise UserError(f"seeds {sorted(shared)} are in tune and in seeds: tune with other seeds")
+
+
+def quick_part(
+    file: SweepFile, document: Document, known: Mapping[str, Column], seeds: Sequence[int]
+) -> Quick | None:
+    """Return the quick part that a file declares, of its own data sets and seeds."""
+    if not file.quick:
+        return None
+    with document.at("quick", "datasets"):
+        for name in file.quick.datasets:
+            if name not in known:
+                raise unknown("data set of the sweep", name, known)
+        check_distinct(file.quick.datasets, "dataset")
+    with document.at("quick", "seeds"):
+        own = check_seeds(file.quick.seeds)
+        if others := sorted(set(own) - set(seeds)):
+            raise UserError(f"seeds {others} are none of the sweep's: give some of its seeds")
+    return Quick(file.quick.datasets, own)
 
 
 def check_distinct(names: list[str], what: str) -> None:

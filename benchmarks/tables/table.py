@@ -14,6 +14,15 @@ from contrastbench.losses.spec import LossSpec
 
 # ends the name of a metric for which something was chosen on the test set
 ON_TEST = "_best_epoch_on_test"
+QUICK = "-quick"  # ends the name of a suite's quick part
+
+
+@dataclass(frozen=True)
+class Quick:
+    """The data sets and seeds of a suite's quick part, which answers in minutes."""
+
+    datasets: list[str]
+    seeds: list[int]
 
 
 @dataclass(frozen=True)
@@ -48,6 +57,9 @@ class Row(PublishedRow):
         {}, description="a control's values over the recipe, by column"
     )
     control: str = Field("", description="name of the control that the row is, see `controls`")
+    beside: bool = Field(
+        False, description="whether it takes the baseline's chosen setting instead of a search"
+    )
 
 
 class Table(PublishedTable):
@@ -59,6 +71,13 @@ class Table(PublishedTable):
     sweep: bool = False  # made of losses and data, which others can join
     grid: dict[str, list[Any]] = Field({}, description="of a sweep, for losses that join it too")
     joined: list[str] = Field([], description="names of rows that were asked for by `--loss`")
+    controls: list[str] = Field([], description="names of the controls that a sweep asks for")
+    trial_seeds: dict[str, list[int]] = Field(
+        {}, description="by column seeds of trials, instead of those of `tune`"
+    )
+    draft: bool = False  # a suite whose gate has not passed
+    quick: Quick | None = None  # the quick part of a suite
+    is_quick: bool = False  # the table is that part
     same: dict[str, dict[str, str]] = Field(
         {}, description="by row and column the row that this one is by algebra, see `same`"
     )
@@ -75,7 +94,18 @@ class Table(PublishedTable):
     @property
     def tuning_seeds(self) -> tuple[int, ...]:
         """Seeds that parameters are chosen with, here or in other sweeps: they are no results."""
-        return tuple((self.tune or Tune()).seeds)
+        own = (seed for seeds in self.trial_seeds.values() for seed in seeds)
+        return tuple(dict.fromkeys([*(self.tune or Tune()).seeds, *own]))
+
+    @property
+    def remarks(self) -> list[str]:
+        """Return what every answer of the table says first: that it is a draft, or a quick part."""
+        name = self.name.removesuffix(QUICK)
+        draft = (
+            f"{name} is a draft and not released: its gate has not passed "
+            f"(bench suite gate {name})."
+        )
+        return [draft] * self.draft + [f"{self.title}."] * self.is_quick
 
     @property
     def is_staged(self) -> bool:

@@ -6,34 +6,119 @@ from pathlib import Path
 
 import pytest
 
+import accepted
+from contrastbench.benchmarks.tables.load import load
+from made_records import made
+
 SCRIPT = Path(__file__).with_name("half_hour.sh")
 PARTS = ["doctor", "check", "tests", "perf-losses", "perf-graph", "perf-image", "perf-tabular"]
 TRAININGS = ["resnet18-infonce", "resnet18-adnce", "table12-adnce"]
+SUITE = [*(f"suite-seed-{seed}" for seed in range(5)), "suite-compare", "suite-accepted"]
 NOTES = '#!/bin/sh\necho "${{0##*/}} $*" >> {log}\necho said\n[ "$2" != graph ] || exit 3\n'
+
+
+Done = subprocess.CompletedProcess[str]
+
+
+def run(folder: Path, notes: str = NOTES, **environment: str) -> tuple[Done, list[str]]:
+    """Run the script into `out`, with commands that only note their words; return these too."""
+    log, tools = folder / "log", folder / "tools"
+    tools.mkdir()
+    for name in ("bench", "python"):
+        (tools / name).write_text(notes.format(log=log))
+        (tools / name).chmod(0o755)
+    path = {"PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
+    command = [str(SCRIPT), str(folder / "out"), "folder:here"]
+    done = subprocess.run(command, env=path | environment, capture_output=True, text=True)
+    return done, log.read_text().splitlines()
 
 
 @pytest.mark.parametrize("tiny", [True, False])
 def test_every_part_is_run_and_one_that_fails_stops_none(tiny: bool, tmp_path: Path) -> None:
-    log, tools = tmp_path / "log", tmp_path / "tools"
-    tools.mkdir()
-    for name in ("bench", "python"):
-        (tools / name).write_text(NOTES.format(log=log))
-        (tools / name).chmod(0o755)
-    environment = {"PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", "DEVICE": "cuda:1"}
-    environment |= {"TINY": "1"} if tiny else {"EPOCHS": "7"}
-    command = [str(SCRIPT), str(tmp_path / "out"), "folder:here"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    size = {"TINY": "1"} if tiny else {"EPOCHS": "7"}
+    done, asked = run(tmp_path, DEVICE="cuda:1", **size)
     summary = (tmp_path / "out/summary.txt").read_text()
-    assert summary == done.stdout
+    assert (done.returncode, summary) == (0, done.stdout)
     names = [line.split(":")[0] for line in summary.splitlines()]
-    assert names == PARTS + ([] if tiny else ["perf-sentence"]) + TRAININGS
+    assert names == PARTS + ([] if tiny else ["perf-sentence"]) + TRAININGS + [
+        name for name in SUITE if not (tiny and "compare" in name)
+    ]
     assert "perf-graph: exit code 3 after" in summary
     assert (tmp_path / "out/check.txt").read_text() == "said\n"
-    asked = log.read_text().splitlines()
     assert len(asked) == len(names)
-    assert all("cuda:1" in line for line in asked if "doctor" not in line and "pytest" not in line)
+    no_device = ("doctor", "pytest", "compare", "accepted")
+    assert all("cuda:1" in line for line in asked if not any(word in line for word in no_device))
     trainings = [line for line in asked if line.startswith("bench run")]
     assert all("--dataset folder:here" in line for line in trainings)
     assert all(("--tiny" in line) is tiny for line in trainings)
     assert ("--recipe epochs=7" in trainings[0]) is not tiny
     assert ("--recipe preset=adnce" in trainings[2]) is not tiny
+
+
+def test_the_second_half_runs_a_seed_of_all_rows_after_the_other(tmp_path: Path) -> None:
+    size = {"TEMPERATURE": "0.1", "SUITE_EPOCHS": "9"}
+    done, asked = run(tmp_path, HALF="suite", JOBS="4", **size)
+    sweeps = [line for line in asked if " sweep " in f" {line} "]
+    assert (done.returncode, len(sweeps), len(asked)) == (0, 5, 7)
+    assert [f"--seeds {seed} --jobs 4" in line for seed, line in enumerate(sweeps)] == [True] * 5
+    table = load(str(tmp_path / "out/suite.yaml"))
+    assert [row.name for row in table.rows] == [
+        *(f"{loss} (temperature=0.1)" for loss in ("infonce", "decoupled", "hcl", "adnce")),
+        "temperature 5",
+        "pairs by class",
+    ]
+    recipe = table.experiment(table.rows[0], "folder:here").full_recipe
+    assert (recipe.encoder, recipe.width, recipe.precision, recipe.epochs, recipe.limit) == (
+        "resnet18", 0.5, "bf16", 9, None,
+    )  # fmt: skip
+    assert table.seeds == [0, 1, 2, 3, 4]
+
+
+def test_the_exit_code_is_that_of_the_last_part(tmp_path: Path) -> None:
+    fails = NOTES + '[ "${{0##*/}}" != python ] || exit 4\n'
+    assert run(tmp_path, fails, HALF="suite")[0].returncode == 4
+
+
+def test_what_time_does_not_allow_is_left_out(tmp_path: Path) -> None:
+    _, asked = run(tmp_path, HALF="suite", SUITE_LIMIT="0")
+    assert len(asked) == 2
+    assert "suite-seed" not in (tmp_path / "out/summary.txt").read_text()
+
+
+SUITE_FILE = """\
+seeds: 0-4
+controls: [temperature 5, pairs by class]
+losses: [{infonce: {temperature: 0.2}}, hcl]
+domains: {image: {datasets: [digits]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("worse", "better", "code", "said"),
+    [
+        (-5.0, 5.0, 0, "accepted: temperature 5: differs (-5.00 points, Holm p "),
+        (-5.0, 0.0, 1, "not accepted: temperature 5: differs "),
+        (5.0, 5.0, 1, "not accepted: temperature 5: does not differ (+5.00 points, "),
+        (-5.0, None, 1, "pairs by class: no records"),
+    ],
+)
+def test_it_is_accepted_where_both_controls_differ(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    worse: float,
+    better: float | None,
+    code: int,
+    said: str,
+) -> None:
+    path = tmp_path / "suite.yaml"
+    path.write_text(SUITE_FILE)
+    table = load(str(path)).as_smoke_test()
+    shifts = {"": 0.0, "temperature 5": worse, "pairs by class": better}
+    for k, row in enumerate(table.rows):
+        shift = shifts[row.control]
+        for seed in table.seeds if shift is not None else ():
+            noise = seed * (k + 2) % 5 / 10
+            work = table.experiment(row, "digits")
+            made(tmp_path, work, seed, metrics={"accuracy": 50.0 + shift + noise})
+    assert accepted.main([str(path), "--results", str(tmp_path), "--tiny"]) == code
+    assert said in capsys.readouterr().out

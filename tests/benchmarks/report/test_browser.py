@@ -58,7 +58,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             add(results, seed, 82.0 - seed - place, dataset=dataset, loss="adnce")
     add(results, 3, 0.0, status="failed", details={"error": "<b>bold</b>" + 200 * "x"})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(contents, "load", lambda name: table)
+        patch.setattr(contents, "load", lambda name, **_: table)
         patch.setattr(catalogue, "names", lambda: ["small"])
         report.write([], results, results / "report.html")
     return results / "report.html"

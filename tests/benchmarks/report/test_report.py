@@ -48,7 +48,7 @@ TABLE = Table(
 @pytest.fixture
 def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Records of three rows on two sets, two of a diverged and a failed try among them."""
-    monkeypatch.setattr(contents, "load", lambda name: TABLE)
+    monkeypatch.setattr(contents, "load", lambda name, **_: TABLE)
     monkeypatch.setattr(catalogue, "names", lambda: ["small"])
     for dataset, start in (("MUTAG", 80.0), ("DD", 70.0)):
         for seed in range(3):
@@ -109,7 +109,7 @@ def test_a_table_shows_ours_the_papers_and_what_went_wrong(filled: Path) -> None
 
 def test_notes_keep_their_paragraphs(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     noted = TABLE.model_copy(update={"notes": "First.\n\nSecond."})
-    monkeypatch.setattr(contents, "load", lambda name: noted)
+    monkeypatch.setattr(contents, "load", lambda name, **_: noted)
     text = page(filled)
     assert '<p class="source">First.</p>\n<p class="source">Second.</p>\n' in text
 
@@ -189,7 +189,7 @@ def test_tuning_seeds_are_those_of_the_tables(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = TABLE.model_copy(update={"tune": Tune(seeds=[2])})
-    monkeypatch.setattr(contents, "load", lambda name: table)
+    monkeypatch.setattr(contents, "load", lambda name, **_: table)
     groups = read_groups(filled)
     contents.choose(["small"], filled, groups)
     assert {tuple(sorted(group.tuning)) for group in groups} == {(2,)}
@@ -477,7 +477,7 @@ def test_columns_that_say_nothing_are_named_and_left_out(
 ) -> None:
     columns = {**TABLE.model_dump()["columns"], "C": {"dataset": "NCI1"}}
     wider = Table(**{**TABLE.model_dump(exclude_unset=True), "columns": columns})
-    monkeypatch.setattr(contents, "load", lambda name: wider)
+    monkeypatch.setattr(contents, "load", lambda name, **_: wider)
     text = page(filled)
     assert "Not run yet: C." in text
     assert 'data-sort="number">B</button>' in text

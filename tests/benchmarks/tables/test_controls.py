@@ -12,9 +12,11 @@ from contrastbench.benchmarks.tables.controls import CONTROLS
 from contrastbench.benchmarks.tables.load import load
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.table import Row, Selection, Setting, Table
+from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
 
 RESULTS = Path(__file__).parents[3] / "results"
+USUAL = [name for name, control in CONTROLS.items() if control.usual]
 SWEEP = """\
 seeds: 0-1
 controls: true
@@ -39,7 +41,7 @@ def column_in(table: Table, domain: str) -> str:
 
 def test_each_control_is_a_last_row_and_the_first_infonce_is_their_baseline(tmp_path: Path) -> None:
     table = sweep(tmp_path)
-    assert [row.name for row in table.rows[2:]] == list(CONTROLS)
+    assert [row.name for row in table.rows[2:]] == USUAL
     losses = [(row.loss, row.params) for row in table.rows[2:]]
     tuned = ("infonce", {"temperature": 0.2})
     assert losses == [("none", {}), ("none", {}), tuned, tuned, tuned, ("cross_entropy", {})]
@@ -60,7 +62,7 @@ def test_each_domain_has_those_that_its_recipe_allows(
     table = sweep(tmp_path)
     column = column_in(table, domain)
     keys = ["encoder", "", "permuted", "epochs", "pairing", "pairing"]
-    for name, key, value in zip(CONTROLS, keys, values, strict=True):
+    for name, key, value in zip(USUAL, keys, values, strict=True):
         row = row_of(table, name)
         if key and value is None:
             assert not table.runnable(row, column), name
@@ -102,14 +104,14 @@ def test_a_sweep_without_the_key_has_none(tmp_path: Path) -> None:
 def test_a_file_that_extends_adds_controls_for_all_columns(tmp_path: Path) -> None:
     sweep(tmp_path, "seeds: 0-1\ndomains: {graph: {}}\nlosses: [infonce, adnce]\n", "base.yaml")
     table = sweep(tmp_path, "extends: base.yaml\ncontrols: true\ndomains: {tabular: {}}\n")
-    assert [row.name for row in table.rows[2:]] == list(CONTROLS)
+    assert [row.name for row in table.rows[2:]] == USUAL
     assert list(row_of(table, "half the epochs").recipe_by_column) == list(table.columns)
 
 
 def test_a_loss_joins_before_the_controls(tmp_path: Path) -> None:
     sweep(tmp_path)
     table = load(str(tmp_path / "mine.yaml"), losses=[LossSpec("infonce", {})])
-    assert [row.name for row in table.rows[2:]] == ["infonce", *CONTROLS]
+    assert [row.name for row in table.rows[2:]] == ["infonce", *USUAL]
     assert table.joined == ["infonce"]
 
 
@@ -141,4 +143,41 @@ def test_where_folds_choose_a_control_takes_what_most_of_them_chose() -> None:
 
 def test_controls_are_places_of_a_plan(tmp_path: Path) -> None:
     rows = {place.row.name for place in places(sweep(tmp_path), ["domain=image"])}
-    assert rows == {"adnce", "infonce (temperature=0.2)", *CONTROLS}
+    assert rows == {"adnce", "infonce (temperature=0.2)", *USUAL}
+
+
+def test_controls_are_listed_by_name_and_keep_their_order(tmp_path: Path) -> None:
+    listed = "controls: [pairs by class, temperature 5]"
+    table = sweep(tmp_path, SWEEP.replace("controls: true", listed))
+    assert [row.name for row in table.rows[2:]] == ["temperature 5", "pairs by class"]
+    row = row_of(table, "temperature 5")
+    assert (row.loss, row.params, row.control) == ("infonce", {"temperature": 5.0}, row.name)
+    extends = "extends: mine.yaml\ncontrols: [untrained]\ndomains: {tabular: {datasets: [wine]}}\n"
+    wider = sweep(tmp_path, extends, "wider.yaml")
+    assert wider.controls == ["untrained", "temperature 5", "pairs by class"]
+    assert wider.runnable(row_of(wider, "temperature 5"), "wine")
+
+
+def test_temperature_5_takes_everything_else_from_the_chosen_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = SWEEP.replace("controls: true", "controls: [temperature 5]\ntune: {trials: 4}")
+    table = sweep(tmp_path, text.replace("{infonce: {temperature: 0.2}}", "infonce"))
+    best = Setting({"temperature": 0.1}, "infonce", {"lr": 0.5})
+    monkeypatch.setattr(selections, "best_setting", lambda *_: best)
+    column = column_in(table, "tabular")
+    work = chosen(table, row_of(table, "temperature 5"), column, tmp_path)
+    assert (work.loss.params, work.recipe["lr"]) == ({"temperature": 5.0}, 0.5)
+
+
+def test_a_baseline_without_a_temperature_has_no_control_of_it(tmp_path: Path) -> None:
+    text = SWEEP.replace("controls: true", "controls: [untrained, temperature 5]")
+    table = sweep(
+        tmp_path, text.replace("[adnce, {infonce: {temperature: 0.2}}]", "[align_uniform]")
+    )
+    assert [row.name for row in table.rows] == ["align_uniform", "untrained"]
+
+
+def test_an_unknown_control_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"mine.yaml.*unknown control 'untraned': did you mean"):
+        sweep(tmp_path, SWEEP.replace("controls: true", "controls: [untraned]"))

@@ -1,16 +1,26 @@
 """The standing comparison's cells are those of its release, whatever else is added or changed."""
 
 import json
+import re
+from collections import Counter
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from contrastbench.benchmarks.comparison.admission import SEEDS, candidates
+from contrastbench.benchmarks.records.seeds import parse_seeds
+from contrastbench.benchmarks.tables import selections
 from contrastbench.benchmarks.tables.load import NEWEST, load
+from contrastbench.benchmarks.tables.schema import Column
+from contrastbench.benchmarks.tables.table import Table
+from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import registry
 from contrastbench.losses.spec import LossSpec
 
+RESULTS = Path(__file__).parents[3] / "results"
+TABLES = Path(__file__).parents[3] / "benchmarks/tables"
 RELEASED = Path(__file__).parent / "released"  # a JSON file for each version, for ever
 VERSIONS = sorted(path.stem for path in RELEASED.glob("*.json"))
 
@@ -69,3 +79,64 @@ def test_a_package_adds_no_loss_to_a_suite(name: str, monkeypatch: pytest.Monkey
 def test_the_newest_is_known_by_the_short_name() -> None:
     assert NEWEST["standard"] == VERSIONS[-1]
     assert load("standard").name == VERSIONS[-1]
+
+
+DRAFT = TABLES / "standard-2.yaml"
+
+
+def with_all_sets(folder: Path) -> Table:
+    """Read the draft with the sets that are still being judged, each of which is one comment."""
+    text = re.sub(r"^( +)# (\S.*,)$", r"\1\2", DRAFT.read_text(), flags=re.MULTILINE)
+    path = folder / "whole.yaml"
+    path.write_text(text)
+    return load(str(path))
+
+
+def test_the_draft_is_not_the_standing_comparison_yet() -> None:
+    table = load("standard-2")
+    assert table.draft
+    assert (table.seeds, table.is_staged, selections.tune(table).trials) == ([*range(8)], True, 12)
+    assert load("standard").name == "standard-1"
+    assert not load("standard").draft
+
+
+def test_the_draft_has_every_loss_that_needs_no_classes_and_copies_are_aliased() -> None:
+    table = load("standard-2")
+    rows = {row.name: row for row in table.rows if not row.control}
+    assert rows.keys() == set(registry.losses()) - set(registry.SUPERVISED)
+    assert table.same["supcon"] == dict.fromkeys(table.columns, "infonce")
+
+
+def test_each_set_of_the_draft_has_the_recipe_that_admission_judges(tmp_path: Path) -> None:
+    table, known = with_all_sets(tmp_path), dict[str, Column]()
+    for path in sorted((RESULTS / "candidates").glob("*.yaml")):
+        known |= load(str(path)).columns
+    for name, column in table.columns.items():
+        judged = make_recipe(column.domain or "", known[name].recipe)
+        assert make_recipe(column.domain or "", column.recipe) == judged, name
+    assert Counter(column.domain for column in table.columns.values()) == {
+        "tabular": 2, "image": 2, "sentence": 2, "graph": 2,
+    }  # fmt: skip
+
+
+def test_the_sets_of_the_draft_are_admitted_by_their_records() -> None:
+    table, seeds = load("standard-2"), parse_seeds(SEEDS)
+    for path in sorted((RESULTS / "candidates").glob("*.yaml")):
+        judged = load(str(path))
+        some = {name: one for name, one in judged.columns.items() if name in table.columns}
+        chosen = judged.model_copy(update={"columns": some})
+        for one in candidates(chosen, seeds, RESULTS):
+            assert one.judged[0] == "admitted", one
+
+
+def test_the_quick_part_of_the_draft_has_two_sets_of_each_domain(tmp_path: Path) -> None:
+    table = with_all_sets(tmp_path)
+    assert table.quick
+    domains = Counter(table.domain_of(name) for name in table.quick.datasets)
+    assert domains == dict.fromkeys(("tabular", "image", "sentence", "graph"), 2)
+    assert table.quick.seeds == [0, 1, 2]
+
+
+def test_short_cells_have_two_seeds_for_a_trial() -> None:
+    table = load("standard-2")
+    assert table.trial_seeds == {"letter": [1000, 1001], "nursery": [1000, 1001]}

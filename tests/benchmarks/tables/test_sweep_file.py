@@ -419,3 +419,12 @@ def test_two_sweeps_with_one_name(name: str, tmp_path: Path) -> None:
 def test_an_unknown_name_answers_with_the_closest() -> None:
     with pytest.raises(UserError, match="unknown table 'smok': did you mean 'smoke'"):
         load_table("smok")
+
+
+def test_a_sweep_without_a_data_set_is_one_line(load) -> None:
+    with pytest.raises(UserError, match="the sweep has no data sets: name at least one"):
+        load("losses: [infonce]\ndomains: {graph: {datasets: []}}\n")
+    table = load(
+        "losses: [infonce]\ndomains: {graph: {datasets: []}, tabular: {datasets: [wine]}}\n"
+    )
+    assert list(table.columns) == ["wine"]

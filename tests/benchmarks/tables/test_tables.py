@@ -70,7 +70,7 @@ def test_every_table_can_be_run_and_rendered(name: str, tmp_path: Path) -> None:
         assert work.full_recipe.protocol
         assert (
             row.loss == "none"
-            or get_loss(row.loss or "", **work.loss.params).params == work.loss.complete.params
+            or get_loss(work.loss.name, **work.loss.params).params == work.loss.complete.params
         )
     assert ("missing" in render(resolve(table, None, tmp_path), "md")) == bool(places)
     lines = render(resolve(table, None, tmp_path), "csv").splitlines()

@@ -1,0 +1,167 @@
+"""The gate of a standing comparison: on made-up comparisons and records, and on those that ship."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from contrastbench.benchmarks.comparison.compare import Comparison
+from contrastbench.benchmarks.comparison.gate import LEAST, Condition, conditions, is_open, judged
+from contrastbench.benchmarks.comparison.statistics import corrected_t
+from contrastbench.benchmarks.tables import catalogue
+from contrastbench.benchmarks.tables.controls import CONTROLS
+from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.resolved import resolve
+from contrastbench.losses import UserError
+from counts import times
+from made_records import made
+
+RESULTS = Path(__file__).parents[3] / "results"
+SETS = [f"set {k}" for k in range(10)]
+SEEDS = range(8)
+BEFORE_THE_GATE = "standard-1"
+SUITES = [name for name in catalogue.names() if name.startswith("standard-")]
+
+
+def one(control: str, column: str, differences: list[float]) -> Comparison:
+    """The comparison of a control with InfoNCE from differences by seed."""
+    seeds = tuple(range(len(differences)))
+    mean, t = float(np.mean(differences)), corrected_t(differences, 0.0)
+    return Comparison(control, column, "graph", seeds=seeds, difference=mean, t=t, control=control)
+
+
+def simulated(
+    rng: np.random.Generator, gain: float, spread: float, **other: float
+) -> list[Condition]:
+    """Judge ten sets on which every control loses the gain, but for those with another effect.
+
+    Half of the epochs lose a tenth.
+    """
+    effects = dict.fromkeys(LEAST, -gain) | {"half the epochs": -gain / 10}
+    effects |= {name.replace("_", " "): value for name, value in other.items()}
+    found = [
+        one(name, column, list(rng.normal(effect, spread, len(SEEDS))))
+        for name, effect in effects.items()
+        for column in SETS
+    ]
+    return judged(found, dict.fromkeys(LEAST, SETS), SEEDS)
+
+
+def test_effects_as_small_as_admission_takes_open_the_gate() -> None:
+    rng, suites = np.random.default_rng(0), times(200)
+    found = [is_open(simulated(rng, 3.0, 1.5, half_the_epochs=-1.5)) for _ in range(suites)]
+    assert np.mean(found) > 0.95
+
+
+def test_without_effects_the_gate_is_closed() -> None:
+    rng, suites = np.random.default_rng(1), times(200)
+    assert not any(is_open(simulated(rng, 0.0, 1.5)) for _ in range(suites))
+
+
+@pytest.mark.parametrize("control", LEAST)
+def test_one_control_without_an_effect_closes_the_gate(control: str) -> None:
+    rng, suites = np.random.default_rng(2), times(100)
+    found = [simulated(rng, 10.0, 1.0, **{control: 0.0}) for _ in range(suites)]
+    opened = np.mean([is_open(one) for one in found])
+    chance = 0.055 if CONTROLS[control].must == "below" else 0.0  # eight heads of ten
+    assert opened <= chance + 3 * (chance / suites) ** 0.5
+    closed = next(some for some in found if not is_open(some))
+    assert [one.control for one in closed if not one.passes] == [control]
+
+
+def test_shares_are_counted_over_the_sets_that_have_the_control() -> None:
+    nine = [one("untrained", column, [-1.0, -1.1] * 4) for column in SETS[:9]]
+    last = one("untrained", SETS[9], [1.0, -1.1] * 4)
+
+    def untrained(found: list[Comparison], sets: list[str]) -> Condition:
+        return judged(found, {"untrained": sets}, SEEDS)[list(LEAST).index("untrained")]
+
+    assert untrained([*nine, last], SETS).passes
+    assert not untrained([*nine[:8], last], SETS).passes, "a set without records does not hold"
+    assert untrained(nine, SETS[:9]).text == "9 of 9"
+    short = one("untrained", SETS[9], [-1.0, -1.1])
+    assert untrained([short], SETS[9:]).sets[SETS[9]].text == "-1.05, 2 of 8 seeds"
+    assert not untrained([], []).passes
+    assert untrained([], []).text == "no such row"
+
+
+def test_a_control_that_is_better_or_failed_is_named() -> None:
+    better = one("raw input", "A", [1.0, 1.1] * 4)
+    lost = {"verdict": "failed", "failure": "diverged (8 of 8)"}
+    failed = Comparison("raw input", "B", "graph", control="raw input", **lost)
+    found = judged([better, failed], {"raw input": ["A", "B", "C"]}, SEEDS)[0]
+    assert [seen.text for seen in found.sets.values()] == [
+        "+1.05, better",
+        "diverged (8 of 8)",
+        "no records",
+    ]
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_a_suite_is_released_where_its_gate_is_open(name: str) -> None:
+    found = conditions(resolve(load(name), None, RESULTS))
+    assert is_open(found) is not (load(name).draft or name == BEFORE_THE_GATE)
+
+
+def test_standard_1_is_closed_and_says_where() -> None:
+    found = {one.control: one for one in conditions(resolve(load("standard-1"), None, RESULTS))}
+    assert not any(one.passes for one in found.values())
+    assert found["temperature 5"].text == "no such row"
+    assert found["untrained"].sets["graded"].text == "-62.62, worse"
+    assert found["permuted positives"].sets["NCI1"].text == "+0.90, not shown"
+    assert "graded" not in found["raw input"].sets
+
+
+FILE = """\
+seeds: 0-2
+controls: [raw input, untrained, permuted positives, temperature 5, half the epochs]
+domains: {graph: {datasets: [MUTAG, DD]}}
+losses: [{infonce: {temperature: 0.2}}, adnce]
+"""
+
+
+def recorded(folder: Path, **scores: float) -> Path:
+    """Make records of a suite of two sets; the scores are those of rows by name."""
+    path = folder / "mine.yaml"
+    path.write_text(FILE)
+    table = load(str(path))
+    for row in table.rows:
+        score = scores.get(row.name.replace(" ", "_"), 60.0)
+        for column in table.columns:
+            for seed in table.seeds:
+                value = score + (0.1 * seed if row.control else 0.2 * seed)
+                made(folder, table.experiment(row, column), seed, metrics={"accuracy": value})
+    return path
+
+
+def test_records_with_known_effects_open_the_gate(bench, tmp_path: Path) -> None:
+    known = {"infonce (temperature=0.2)".replace(" ", "_"): 80.0, "half_the_epochs": 79.0}
+    path = recorded(tmp_path, **known)
+    words = ["suite", "gate", str(path), "--results", str(tmp_path)]
+    code, out, _ = bench(*words)
+    assert code == 0
+    assert "The gate of mine is open." in out
+    assert "| untrained | worse | 90 % of the sets | 2 of 2 | yes |" in out
+    assert "| MUTAG | -20.10, worse | -20.10, worse |" in out
+    code, out, _ = bench(*words, "--format", "csv")
+    lines = list(csv.DictReader(out.splitlines()))
+    assert (code, len(lines)) == (0, 10)
+    assert lines[-1] == {
+        "table": "mine", "set": "DD", "control": "half the epochs", "must": "below",
+        "difference": "-1.1", "verdict": "below", "holds": "yes",
+    }  # fmt: skip
+
+
+def test_records_without_effects_close_it(bench, tmp_path: Path) -> None:
+    path = recorded(tmp_path)
+    code, out, _ = bench("suite", "gate", str(path), "--results", str(tmp_path))
+    assert code == 1
+    assert "The gate of mine is closed." in out
+
+
+def test_what_has_no_gate_is_one_line(bench, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="adnce-table5 has no gate: it needs infonce"):
+        conditions(resolve(load("adnce-table5"), None, tmp_path))
+    assert bench("suite", "gate", "standard", "--format", "latex")[0] == 2
+    assert bench("suite", "gate", "standart")[0] == 2

@@ -1,0 +1,249 @@
+"""A loss that joins a suite: the verdict on it, and quick parts, which are never mixed with it."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from contrastbench.benchmarks.comparison.answer import of_row, over_sets_text
+from contrastbench.benchmarks.comparison.compare import Comparison, compare
+from contrastbench.benchmarks.comparison.effects import Effect, OverSets, over_sets
+from contrastbench.benchmarks.sweeps.plan import make_plan
+from contrastbench.benchmarks.tables import selections
+from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.resolved import resolve
+from contrastbench.benchmarks.tables.table import Selection, Setting
+from contrastbench.losses import UserError
+from contrastbench.losses.spec import LossSpec
+from made_records import made
+
+SETS = [*[("graph", f"G{k}") for k in range(6)], *[("image", f"I{k}") for k in range(2)]]
+RESULTS = Path(__file__).parents[3] / "results"
+MINE = LossSpec("npair", {"temperature": 0.5})
+SUITE = """\
+title: a suite
+seeds: 0-4
+controls: [untrained]
+quick: {datasets: [DD, AIDS, NCI1, DHFR, ENZYMES, PROTEINS], seeds: 0-2}
+domains: {graph: {datasets: [MUTAG, DD, AIDS, NCI1, DHFR, ENZYMES, PROTEINS]}}
+losses: [{infonce: {temperature: 0.2}}, adnce]
+"""
+TUNED = """\
+seeds: 0-4
+controls: [untrained]
+tune: {trials: 4}
+quick: {datasets: [wine], seeds: 0-2}
+domains: {tabular: {datasets: [wine, iris]}}
+losses: [infonce, adnce]
+"""
+
+
+def lines(row: str, differences: list[float], joined: bool = False) -> list[Comparison]:
+    """The comparisons of a row on eight sets."""
+    return [
+        Comparison(row, name, domain, name, seeds=(0, 1), difference=value, std=0.1, joined=joined)
+        for (domain, name), value in zip(SETS, differences, strict=False)
+    ]
+
+
+def judged(mine: list[float], others: int = 0) -> tuple[list[Comparison], OverSets]:
+    """Judge a row that joined beside other losses, where training gains ten points."""
+    found = [*lines("mine", mine, joined=True), *lines("none", [-10.0] * 8)]
+    for k in range(others):
+        found += lines(f"loss {k}", [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7])
+    return found, over_sets(found, ["none"], {"none": "worse"})
+
+
+def verdict(mine: list[float], others: int = 0) -> str:
+    """Return what is said first of a row that joined."""
+    return of_row("mine", "infonce", *judged(mine, others))
+
+
+@pytest.mark.parametrize(
+    ("differences", "said"),
+    [
+        ([2.0 + k / 10 for k in range(8)], "mine is better than infonce over 8 data sets: effect "),
+        ([-2.0 - k / 10 for k in range(8)], "mine is worse than infonce over 8 data sets: "),
+        (
+            [0.1, -0.1, 0.2, -0.2, 0.3, -0.3, 0.1, -0.1],
+            "mine is equal to infonce within 10 % of the training gain over 8 data sets: ",
+        ),
+        ([3.0, -3.1, 2.0, -2.1, 1.0, -1.1, 3.2, -3.3], "mine is undecided against infonce over 8 "),
+        ([2.0, 2.1], "mine has no verdict against infonce over 2 data sets, too few for any: "),
+    ],
+)
+def test_the_verdict_comes_with_effect_interval_and_domains(
+    differences: list[float], said: str
+) -> None:
+    assert verdict(differences, others=1).startswith(said)
+
+
+def test_an_effect_has_its_unit_interval_and_domains() -> None:
+    assert verdict([2.0 + k / 10 for k in range(8)]) == (
+        "mine is better than infonce over 8 data sets: effect +24 % of the training gain "
+        "(95 % interval +21 to +26; graph +22, image +26). It has run on 8 of 8 data sets: no "
+        "difference is decided."
+    )
+
+
+def test_a_join_changes_no_verdict_of_others_and_pays_for_none() -> None:
+    def holm(found: OverSets, row: str) -> Effect:
+        return next(one for one in found.effects if one.row == row)
+
+    mine = [2.0 + k / 10 for k in range(8)]
+    alone, beside = judged(mine)[1], judged(mine, others=30)[1]
+    assert holm(beside, "mine") == holm(alone, "mine")
+    without = over_sets(judged(mine, others=30)[0][8:], ["none"], {"none": "worse"})
+    assert holm(beside, "loss 3") == holm(without, "loss 3")
+    assert over_sets_text("infonce", beside) == over_sets_text("infonce", without)
+
+
+def sweep(folder: Path, text: str = SUITE) -> str:
+    """Write a sweep file."""
+    path = folder / "mine.yaml"
+    path.write_text(text)
+    return str(path)
+
+
+def record(folder: Path, name: str, seeds: int, score: float, loss: LossSpec | None = None) -> None:
+    """Make records of a loss that joins, or of the suite's own rows."""
+    table = load(name, losses=[loss] if loss else [])
+    for row in table.rows:
+        if (row.name in table.joined) is bool(loss):
+            mean = score - 10 * bool(row.control)
+            for column in table.columns:
+                for seed in range(seeds):
+                    work = table.experiment(row, column)
+                    change = {"loss_code": work.loss.code} if work.loss.code else {}
+                    made(folder, work, seed, metrics={"accuracy": mean + 0.1 * seed}, **change)
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Path:
+    """A suite with all seeds of its rows, and the quick seeds of a loss that joined."""
+    name = sweep(tmp_path)
+    record(tmp_path, name, 5, 70.0)
+    record(tmp_path, name, 3, 73.0, MINE)
+    return tmp_path
+
+
+def test_a_quick_part_is_a_table_of_its_own_with_the_baseline_controls_and_what_joins(
+    tmp_path: Path,
+) -> None:
+    table = load(sweep(tmp_path), losses=[MINE], quick=True)
+    assert (table.name, table.seeds, len(table.columns)) == ("mine-quick", [0, 1, 2], 6)
+    assert table.title == "Quick part of mine, 6 of 7 data sets with 3 of 5 seeds"
+    rows = ["infonce (temperature=0.2)", "npair (temperature=0.5)", "untrained"]
+    assert [row.name for row in table.rows] == rows
+    assert len(load(sweep(tmp_path), quick=True).rows) == 3
+    assert make_plan(sweep(tmp_path), [], None, False, None, tmp_path, quick=True).seeds == [
+        0,
+        1,
+        2,
+    ]
+
+
+def test_quick_results_do_not_count_in_the_whole_suite(filled: Path) -> None:
+    whole = resolve(load(str(filled / "mine.yaml"), losses=[MINE]), None, filled)
+    mine = [one for one in compare(whole) if one.joined]
+    assert {one.why for one in mine} == {"incomplete: 3 of 5 seeds"}
+    assert {one.difference for one in mine} == {None}
+    record(filled, str(filled / "mine.yaml"), 5, 73.0, MINE)
+    whole = resolve(whole.table, None, filled)
+    assert all(one.difference for one in compare(whole) if one.joined)
+    quick = resolve(load(str(filled / "mine.yaml"), losses=[MINE], quick=True), None, filled)
+    assert {one.seeds for one in compare(quick)} == {(0, 1, 2)}
+    assert {one.seeds for one in compare(whole)} == {(0, 1, 2, 3, 4)}
+
+
+def test_every_answer_says_that_it_is_quick(bench, filled: Path) -> None:
+    words = ["mine.yaml", "--loss", "mine.py:Mine", "--quick", "--results", str(filled)]
+    (filled / "mine.py").write_text("from contrastbench.losses.infonce import InfoNCE as Mine\n")
+    code, out, err = bench("compare", *words)
+    assert code == 0, err
+    assert "mine.py:Mine has no seed in common with infonce (temperature=0.2) yet" in out
+    record(filled, str(filled / "mine.yaml"), 3, 73.0, LossSpec("mine.py:Mine"))
+    code, out, _ = bench("compare", *words)
+    assert out.startswith(
+        "Quick: mine.py:Mine is better than infonce (temperature=0.2) over 6 data "
+    )
+    assert "Quick part of mine, 6 of 7 data sets with 3 of 5 seeds." in out
+    assert "### mine-quick against infonce" in out
+    table = list(csv.DictReader(bench("compare", *words, "--format", "csv")[1].splitlines()))
+    assert {line["table"] for line in table} == {"mine-quick"}
+    latex = bench("compare", *words, "--format", "latex")[1]
+    assert latex.count("Quick part of mine, 6 of 7 data sets with 3 of 5 seeds") == 2
+    assert "### mine-quick: Quick part of mine, 6 of 7" in bench("table", *words)[1]
+    assert "mine-quick" in bench("table", *words, "--format", "csv")[1]
+    assert bench("report", *words)[0] == 0
+    page = Path("report.html").read_text()
+    assert "Quick: mine.py:Mine is better than infonce (temperature=0.2) over 6" in page
+    assert "bench sweep" in page
+    code, out, _ = bench("compare", *[word for word in words if word != "--quick"])
+    assert "quick part of" not in out
+    assert "mine.py:Mine does not count on MUTAG (3 of 5 seeds), DD (3 of 5 seeds), " in out
+    assert "bench sweep runs the rest, and --quick compares a quick part alone." in out
+
+
+def test_what_joins_a_quick_part_has_the_setting_of_the_baseline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = sweep(tmp_path, TUNED)
+    table = load(name, losses=[LossSpec("hcl"), LossSpec("adnce")], quick=True)
+    row = next(row for row in table.rows if row.name == "hcl")
+    asked = (table, row, "wine", Selection.VALIDATION, tmp_path)
+    assert selections.choose(*asked).why == (
+        "infonce: 0 of 4 trials are done (bench merge --shipped adds what ships)"
+    )
+    best = Setting({"temperature": 0.1}, "infonce", {"lr": 0.5})
+    monkeypatch.setattr(selections, "best_setting", lambda *_: best)
+    assert selections.choose(*asked).settings == [Setting({"temperature": 0.1}, recipe={"lr": 0.5})]
+    listed = next(row for row in table.rows if row.name == "adnce")
+    assert not listed.beside, "a row of the suite keeps its own search"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[DD, AIDS,", "[DX, AIDS,", "unknown data set of the sweep 'DX': known: AIDS, DD"),
+        ("[DD, AIDS,", "[AIDS, AIDS,", "dataset AIDS is listed twice"),
+        ("seeds: 0-2}", "seeds: 3-7}", r"seeds \[5, 6, 7\] are none of the sweep's"),
+        ("quick:", "quick: {seeds: 0}\n#", "the key 'datasets' is missing"),
+    ],
+)
+def test_a_wrong_quick_part_is_one_line(tmp_path: Path, old: str, new: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        load(sweep(tmp_path, SUITE.replace(old, new)))
+
+
+def test_a_quick_part_has_no_other_seeds(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"seeds \[3, 4\] are not in the quick part: give some of"):
+        make_plan(sweep(tmp_path), [], "2-4", False, None, tmp_path, quick=True)
+
+
+def test_what_has_no_quick_part_says_so(bench, tmp_path: Path) -> None:
+    for words in (["compare", "adnce-table5"], ["sweep", "smoke"], ["table", "adnce-table5"]):
+        code, _, err = bench(*words, "--quick")
+        assert (code, "declares no quick part: leave --quick out" in err) == (2, True), words
+    code, _, err = bench("report", "--quick")
+    assert (code, "--loss and --quick are for a suite: name it" in err) == (2, True)
+
+
+def test_a_draft_says_so_in_every_answer_and_in_errors(bench, tmp_path: Path) -> None:
+    name = sweep(tmp_path, SUITE + "draft: true\n")
+    said = "mine is a draft and not released: its gate has not passed (bench suite gate mine)."
+    words = ["compare", name, "--results", str(tmp_path)]
+    code, _, err = bench(*words)
+    assert (code, said in err) == (2, True)
+    record(tmp_path, name, 5, 70.0)
+    assert bench(*words)[1].startswith(said)
+    assert said.replace("(", r"(") in bench(*words, "--format", "latex")[1]
+    assert bench("report", name, "--results", str(tmp_path))[0] == 0
+    assert Path("report.html").read_text().count(said) == 2
+
+
+def test_the_quick_part_of_standard_1_says_that_it_cannot_be_read(bench) -> None:
+    code, out, _ = bench("compare", "standard", "--quick", "--results", str(RESULTS))
+    assert code == 0
+    assert "Quick part of standard-1, 6 of 23 data sets with 3 of 5 seeds." in out
+    assert "This comparison cannot be read: 'permuted positives' is not worse than infonce" in out
