@@ -3,6 +3,7 @@
 import shlex
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -39,6 +40,12 @@ def sweep(
         list[str] | None,
         typer.Option(help="Setting KEY=VALUE: jobs=8, print=true, or sbatch's, such as time=600."),
     ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            help="Part i/n of the cells, such as 0/3: for machines without a shared disk."
+        ),
+    ] = None,
     check: Annotated[
         bool, typer.Option("--check/--no-check", help="Try first steps before, like bench check.")
     ] = True,
@@ -51,18 +58,26 @@ def sweep(
     A job near its time limit (time=600 is in minutes) writes checkpoints and is queued again.
     With print=true the script is printed, not submitted. Exit code 1: some cells have no result.
 
+    With --shard, machines that share no folder run a part of the cells each, and bench merge
+    unites their records.
+
     Example: bench sweep adnce-table5 --jobs 2 --only column=PROTEINS
+
+    Example: bench sweep adnce-table5 --shard 0/3
     """
     from contrastbench.benchmarks.sweeps.check import check as try_first
     from contrastbench.benchmarks.sweeps.plan import make_plan, unfinished
+    from contrastbench.benchmarks.sweeps.shard import WHOLE, parse_shard
     from contrastbench.benchmarks.sweeps.sweep import run
 
     if jobs and jobs_per_device:
         raise UserError("--jobs and --jobs-per-device exclude each other: leave one of them out")
     check_data_root(data_root)
+    part = parse_shard(shard) if shard is not None else WHOLE
     workers, per_device = jobs_per_device or jobs or 1, jobs_per_device is not None
     joining = parse_losses(loss or [], {})
     plan = make_plan(what, only or [], seeds, tiny, selection, results, True, joining)
+    plan = replace(plan, shard=part)
     options = Options(results, data_root, device, deterministic=deterministic, tf32=tf32)
     if slurm:
         settings = parse_pairs("--slurm", slurm, read=str)
@@ -117,7 +132,7 @@ def plan_words(words: list[str]) -> list[str]:
     """Return the words of `bench plan` for the cells of `bench sweep` with these words."""
     from contrastbench.benchmarks.sweeps.slurm import without
 
-    for name in ("--jobs", "--jobs-per-device", "--data-root", "--device"):
+    for name in ("--jobs", "--jobs-per-device", "--data-root", "--device", "--shard"):
         words = without(words, name)
     switches = ("check", "no-check", "deterministic", "no-deterministic", "tf32", "no-tf32")
     return [word for word in words if word.removeprefix("--") not in switches]

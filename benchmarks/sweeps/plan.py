@@ -4,20 +4,22 @@ Brings no torch.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from contrastbench.benchmarks.records import nested
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.sweeps.costs import Costs, duration
+from contrastbench.benchmarks.sweeps.shard import WHOLE, Shard
 from contrastbench.benchmarks.sweeps.survey import Task, survey
 from contrastbench.benchmarks.tables import selections
+from contrastbench.benchmarks.tables.controls import baseline
 from contrastbench.benchmarks.tables.load import is_of, load
 from contrastbench.benchmarks.tables.selections import Choice
 from contrastbench.benchmarks.tables.table import Row, Selection, Table
 from contrastbench.errors import UserError, unknown
-from contrastbench.losses.spec import LossSpec
+from contrastbench.losses.spec import NONE, LossSpec
 
 
 @dataclass(frozen=True)
@@ -101,9 +103,14 @@ class Plan:
     seeds: Sequence[int]
     selection: Selection
     results: Path
+    shard: Shard = WHOLE
 
     def tasks(self) -> list[Task]:
-        """The cells that can be run now, each once, and what records say of them."""
+        """Return the cells of the shard that can be run now, and what records say of them."""
+        return [task for task in self.all_tasks() if self.shard.has(task)]
+
+    def all_tasks(self) -> list[Task]:
+        """Return the cells of all shards that can be run now, each once."""
         work = [item for place in self.places for item in self.work(place)]
         return list(survey(work, self.results))
 
@@ -118,7 +125,18 @@ class Plan:
     def choice(self, place: Place) -> Choice:
         """Return the settings of a place, as far as records decide them."""
         about = place.row, place.column, self.selection
-        return selections.choose(self.table, *about, self.results)
+        found = selections.choose(self.table, *about, self.results)
+        if self.shard != WHOLE and self.has_half_a_baseline(place):
+            return replace(found, why="trials of its baseline are missing")
+        return found
+
+    def has_half_a_baseline(self, place: Place) -> bool:
+        """Return whether a control would take what folds of some seeds chose, not of all."""
+        base = baseline(self.table.rows) if place.row.control else None
+        if base is None or self.selection != Selection.VALIDATION or place.row.loss == NONE:
+            return False
+        work = [(one, self.seeds) for one in self.tried(replace(place, row=base))]
+        return any(task.state == "missing" for task in survey(work, self.results))
 
     def tried(self, place: Place) -> list[Experiment]:
         """Return the trials of a place of which each fold chooses one, if it does."""
@@ -137,6 +155,10 @@ class Plan:
     def undecided(self) -> int:
         """Return the number of cells whose parameters are still to be chosen."""
         return sum(self.choice(place).is_open for place in self.places) * len(self.seeds)
+
+    def later(self) -> int:
+        """Return how many cells follow at most when the trials so far are done."""
+        return self.undecided() + sum(count for _, count in self.later_trials())
 
     def later_trials(self) -> list[tuple[Experiment, int]]:
         """Return how many cells of later stages follow at most, with an experiment like them."""

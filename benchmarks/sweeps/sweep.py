@@ -25,6 +25,7 @@ from contrastbench.benchmarks.sweeps import claims
 from contrastbench.benchmarks.sweeps.costs import Costs, duration
 from contrastbench.benchmarks.sweeps.plan import Plan, unfinished
 from contrastbench.benchmarks.sweeps.process import Reply, Worker, ran_out
+from contrastbench.benchmarks.sweeps.shard import WHOLE
 from contrastbench.benchmarks.sweeps.slots import Device, slots
 from contrastbench.benchmarks.sweeps.survey import Task
 from contrastbench.domains.progress import SECONDS_BETWEEN_LINES, Progress
@@ -58,6 +59,8 @@ def run(
         raise UserError(nested.advice(old))
     store.sweep(options.results)
     claims.sweep(options.results / "claims")
+    if plan.shard == WHOLE and (weak := claims.weakness(options.results / "claims")):
+        tell(weak)
     costs, failures = Costs(options.results), list[Failure]()
     tried, made = set[tuple[str, int]](), set[tuple[str, int]]()
     before = done(plan.tasks())
@@ -76,6 +79,17 @@ def run(
     counts = f"{len(after & before)} done before, {len(new)} now"
     counts += f", {len(others)} by other sweeps" * bool(others)
     yield f"{len(work)} cells: {counts}{without}", missing > 0
+    if plan.shard != WHOLE:
+        yield of_shard(plan, len(work)), False
+
+
+def of_shard(plan: Plan, cells: int) -> str:
+    """Return a line on the cells of a shard and of all, and how the sweep goes on after them."""
+    waiting = (
+        f"; {plan.later()} later cells wait for trials of all shards: unite the shards' records "
+        "with bench merge, give them to each shard and repeat its command"
+    ) * bool(plan.later())
+    return f"shard {plan.shard}: {cells} of {len(plan.all_tasks())} cells{waiting}"
 
 
 def done(work: Iterable[Task]) -> set[tuple[str, int]]:
