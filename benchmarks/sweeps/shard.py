@@ -31,7 +31,7 @@ WHOLE = Shard(0, 1)
 
 
 def parse_shard(text: str) -> Shard:
-    """Read a shard.
+    """Read the text of `--shard` as a shard.
 
     Raises:
         UserError: it is none.

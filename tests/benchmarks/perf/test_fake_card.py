@@ -1,8 +1,8 @@
 """A step of a domain on tensors that torch takes for those of a CUDA device.
 
 They have shapes and no values, so that torch chooses the operations that it would on a card, such
-as those of cuDNN. Views are made on the CPU: they read values. The backward pass asks the driver;
-its operations are those that the shadow device refuses or takes.
+as those of cuDNN. Views are made on the CPU, because they read values. The backward pass asks the
+driver, and sparse neighbours of graphs cannot be such tensors: the shadow device has both.
 """
 
 from collections.abc import Iterator, Sequence
