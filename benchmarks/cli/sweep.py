@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,9 @@ from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.records.moment import one_moment
 from contrastbench.benchmarks.running.options import Options, check_data_root
 from contrastbench.errors import UserError, tell
+
+if TYPE_CHECKING:
+    from contrastbench.benchmarks.sweeps.plan import Plan
 
 
 def sweep(
@@ -31,6 +34,7 @@ def sweep(
     seeds: opt.Seeds = None,
     tiny: opt.Tiny = False,
     selection: opt.Selection = None,
+    resources: opt.Resources = None,
     results: opt.Results = Path("results"),
     data_root: opt.DataRoot = None,
     device: opt.Device = "auto",
@@ -76,12 +80,12 @@ def sweep(
     part = parse_shard(shard) if shard is not None else WHOLE
     workers, per_device = jobs_per_device or jobs or 1, jobs_per_device is not None
     joining = parse_losses(loss or [], {})
-    plan = make_plan(what, only or [], seeds, tiny, selection, results, True, joining)
+    plan = make_plan(what, only or [], seeds, tiny, selection, results, True, joining, resources)
     plan = replace(plan, shard=part)
     options = Options(results, data_root, device, deterministic=deterministic, tf32=tf32)
     if slurm:
         settings = parse_pairs("--slurm", slurm, read=str)
-        for line in on_slurm(plan.table.name, results, workers, per_device, settings):
+        for line in on_slurm(plan, workers, per_device, settings):
             say(line)
         return
     failed, refused = False, None
@@ -98,13 +102,11 @@ def sweep(
 
 
 def on_slurm(
-    name: str,
-    results: Path,
-    workers: int,
-    per_device: bool,
-    settings: dict[str, str],
+    plan: "Plan", workers: int, per_device: bool, settings: dict[str, str]
 ) -> Iterator[str]:
-    """Print the script of jobs that run this command, or submit it and say what comes next.
+    """Print the scripts of jobs that run this command, or submit them and say what comes next.
+
+    There is one script, or one for each class of resources that has cells to run.
 
     Raises:
         UserError: a setting is wrong, or sbatch refuses.
@@ -114,18 +116,45 @@ def on_slurm(
     printed = settings.pop("print", "false")
     if printed not in ("true", "false"):
         raise UserError(f"--slurm print={printed}: give true or false")
-    if per_device and "cpus-per-task" not in map(slurm.option, settings):
-        raise UserError("--jobs-per-device with --slurm: give --slurm cpus_per_task=N, the cores")
-    words, logs = slurm.without(sys.argv[1:], "--slurm"), results / slurm.LOGS
-    text = slurm.script(words, slurm.job_name(name), logs, workers, settings)
-    if printed == "true":
-        yield from text.rstrip().split("\n")
-        return
-    job = slurm.submit(text)
-    yield f"job {job} is submitted; its logs: {logs}/{job}_*.log"
-    yield f"next: {shlex.join(['bench', 'plan', *plan_words(words[1:])])}"
-    yield "says why jobs wait and what is left; this same command, with --slurm or without,"
-    yield "goes on with it"
+    name, logs = slurm.job_name(plan.table.name), plan.results / slurm.LOGS
+    words = slurm.without(sys.argv[1:], "--slurm")
+    scripts = []
+    for more, own in submitted(plan):
+        given = {**{slurm.option(key): value for key, value in settings.items()}, **own}
+        if per_device and "cpus-per-task" not in given:
+            raise UserError(
+                "--jobs-per-device with --slurm: give --slurm cpus_per_task=N, the cores"
+            )
+        scripts.append(slurm.script([*words, *more], name, logs, workers, given))
+    for text in scripts:
+        if printed == "true":
+            yield from text.rstrip().split("\n")
+            continue
+        job = slurm.submit(text)
+        yield f"job {job} is submitted; its logs: {logs}/{job}_*.log"
+    if not scripts:
+        yield "no class has a cell to run"
+    elif printed == "false":
+        yield f"next: {shlex.join(['bench', 'plan', *plan_words(words[1:])])}"
+        yield "says why jobs wait and what is left; this same command, with --slurm or without,"
+        yield "goes on with it"
+
+
+def submitted(plan: "Plan") -> list[tuple[list[str], dict[str, str]]]:
+    """Return further words and settings of each job array; without classes there is one."""
+    from contrastbench.benchmarks.sweeps.plan import of_classes
+    from contrastbench.benchmarks.sweeps.slurm import option
+
+    classes = plan.classes.classes
+    if not classes:
+        return [([], {})]
+    return [
+        (
+            [] if plan.classes.chosen else ["--only", f"class={name}"],
+            {option(key): value for key, value in classes[name].options.items()},
+        )
+        for name in of_classes(plan)
+    ]
 
 
 def plan_words(words: list[str]) -> list[str]:
@@ -179,22 +208,28 @@ def plan(
     seeds: opt.Seeds = None,
     tiny: opt.Tiny = False,
     selection: opt.Selection = None,
+    resources: opt.Resources = None,
     results: opt.Results = Path("results"),
 ) -> None:
     """List what is done, missing or failed, and forecast the rest.
 
     The forecast is the median time of like records: the same data and recipe, any loss and
-    learning rate. Where jobs were submitted to Slurm, it says why they wait.
+    learning rate. Where jobs were submitted to Slurm, it says why they wait. With --resources it
+    lists the cells of each class, and the command that submits their jobs.
 
     Example: bench plan adnce-table5 --only column=PROTEINS
     """
     from contrastbench.benchmarks.sweeps import queue, slurm
     from contrastbench.benchmarks.sweeps.costs import Costs
-    from contrastbench.benchmarks.sweeps.plan import lines, make_plan
+    from contrastbench.benchmarks.sweeps.plan import lines, make_plan, submissions
 
     joining = parse_losses(loss or [], {})
-    made = make_plan(what, only or [], seeds, tiny, selection, results, losses=joining)
+    made = make_plan(
+        what, only or [], seeds, tiny, selection, results, losses=joining, resources=resources
+    )
     for line in lines(made, Costs(results)):
+        say(line)
+    for line in submissions(made, sys.argv[2:]):
         say(line)
     if (results / slurm.LOGS).is_dir():
         for line in queue.lines(slurm.job_name(made.table.name)):

@@ -13,6 +13,7 @@ It becomes a table without a paper.
                                        # in stages, or `search: hypercube`: among its defaults
                                        # and points of its declared ranges
     controls: true                     # rows that must come out worse or better than InfoNCE
+    resources: {card: {devices: 1}}    # what jobs of a cluster get, see `tables.resources`
     extends: other.yaml                # all of another sweep, and what this file adds to it
 """
 
@@ -30,6 +31,7 @@ from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.tables import hypercube
 from contrastbench.benchmarks.tables.controls import supervised, with_controls
 from contrastbench.benchmarks.tables.grid import twice
+from contrastbench.benchmarks.tables.resources import Classes, check_resources
 from contrastbench.benchmarks.tables.schema import Column, Tune
 from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.domains.registry import (
@@ -80,6 +82,7 @@ class SweepFile(Strict):
     grid: dict[str, list[Any]] = Field({})
     tune: Tune | None = None
     decimals: int = Field(2, ge=0, le=10)
+    resources: Classes = Field({}, description="classes of cells, see `tables.resources`")
     controls: bool = Field(
         False, description="rows that must come out worse or better, see `tables.controls`"
     )
@@ -137,6 +140,7 @@ def to_table(
         released: whether it ships with a package, so that it keeps the search of its release.
     """
     check_parts(file, document)
+    check_resources(file.resources, document)
     found = [one for i, entry in enumerate(file.losses) for one in listed(entry, document, i)]
     own_tune = searched(file, released)
     tune, grid = (base.tune, base.grid) if base else (own_tune, file.grid)
@@ -159,9 +163,9 @@ def to_table(
         rows = [*rows, *supervised(every)]
     if base:
         title = file.title or f"{base.title}, extended"
-        return base.model_copy(
-            update={"name": name, "title": title, "columns": every, "rows": rows}
-        )
+        update = {"name": name, "title": title, "columns": every, "rows": rows}
+        update["resources"] = file.resources or base.resources
+        return base.model_copy(update=update)
     with document.at("seeds"):
         seeds = check_seeds(file.seeds)
     return Table(
@@ -177,6 +181,7 @@ def to_table(
         seeds=seeds,
         grid=file.grid,
         tune=own_tune,
+        resources=file.resources,
     )
 
 

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.moment import remembered
+from contrastbench.benchmarks.tables.resources import Classes
 from contrastbench.benchmarks.tables.schema import PublishedRow, PublishedTable, Tune
 from contrastbench.domains.registry import declaration
 from contrastbench.losses.spec import LossSpec
@@ -58,6 +59,7 @@ class Table(PublishedTable):
     tiny: bool = False  # a smoke test
     sweep: bool = False  # made of losses and data, which others can join
     grid: dict[str, list[Any]] = Field({}, description="of a sweep, for losses that join it too")
+    resources: Classes = Field({}, description="classes of a sweep's cells, by their needs")
     joined: list[str] = Field([], description="names of rows that were asked for by `--loss`")
     same: dict[str, dict[str, str]] = Field(
         {}, description="by row and column the row that this one is by algebra, see `same`"
