@@ -6,14 +6,15 @@ shard. Brings no torch.
 """
 
 import re
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.sweeps.survey import Task
 from contrastbench.errors import UserError
 
 
-class Shard(NamedTuple):
+@dataclass(frozen=True)
+class Shard:
     """One of several shards, counted from zero."""
 
     index: int

@@ -124,6 +124,18 @@ def test_a_job_that_is_to_give_way_comes_again_and_goes_on(place: Place, tmp_pat
     assert not list(place.folder.rglob("*.safetensors"))
 
 
+def test_slurm_takes_the_recipe_with_apptainer(place: Place) -> None:
+    """The cluster of one node has no GPU and little memory, so the test asks for less."""
+    recipe = HERE.parents[1] / "examples" / "clusters" / "slurm-apptainer.sh"
+    less = ["--gpus-per-node=0", "--mem=0", "--time=10"]
+    place.run("sbatch", "--test-only", *less, str(recipe))
+    job = place.run("sbatch", "--parsable", "--hold", *less, str(recipe)).strip()
+    about = place.run("scontrol", "show", "job", job)
+    place.run("scancel", job)
+    for setting in ("JobName=sweep-my", "ArrayTaskId=0-3", "Requeue=1", "NumCPUs=4"):
+        assert setting in about
+
+
 def test_what_jobs_share_is_finished_by_those_that_are_not_killed(
     place: Place, tmp_path: Path
 ) -> None:
