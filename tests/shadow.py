@@ -1,7 +1,8 @@
 """A device that is the CPU in disguise: it refuses what CUDA refuses and counts what CUDA is asked.
 
 Tensors on it hold a CPU tensor and compute there, so that numbers are the CPU's to the last bit.
-Operands of two devices are an error, and three things are counted that cost time on a real device:
+Operands of two devices are an error, and so is an operation without a kernel of CUDA (`cuda`).
+Three things are counted that cost time on a real device:
 
 - launches: operations of ATen that compute or copy, a few of which are several kernels on CUDA;
   views, metadata and allocations are none,
@@ -16,6 +17,7 @@ Operands of two devices are an error, and three things are counted that cost tim
 (6.0, 3, 1, 0)
 """
 
+import threading
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +33,7 @@ from torch import Tensor
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
 import contrastbench
+import cuda
 
 NAME = "shadow"
 PACKAGE = Path(contrastbench.__file__).parent
@@ -182,7 +185,8 @@ def run(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     gather(kwargs.values(), operands)
     name = func._schema.name.removeprefix("aten::")
     onto_host = "device" in kwargs and kwargs["device"] is not None and not is_shadow(kwargs)
-    count(func, name, args, kwargs, operands, onto_host)
+    with noting_if_backward():
+        count(func, name, args, kwargs, operands, onto_host)
     shadows = {id(x.held): x for x in operands if isinstance(x, ShadowTensor)}
     held = {key: unwrap(value) for key, value in kwargs.items()}
     if "device" in kwargs and not onto_host and kwargs["device"] is not None:
@@ -190,6 +194,33 @@ def run(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     result = func(*unwrap(args), **held)
     stays = onto_host or (name == "copy_" and not isinstance(args[0], ShadowTensor))
     return result if stays else wrap(result, shadows)
+
+
+late: list[RuntimeError] = []  # of a backward pass
+
+
+@contextmanager
+def noting_if_backward() -> Iterator[None]:
+    """Note an error in a thread of a backward pass, where raising it would end the process."""
+    try:
+        yield
+    except RuntimeError as error:
+        if threading.current_thread() is threading.main_thread():
+            raise
+        late.append(error)
+
+
+def raising_late(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a backward pass that raises the first error that was noted in it."""
+
+    def run_backward(*args: Any, **kwargs: Any) -> Any:
+        result, noted = backward(*args, **kwargs), late[:]
+        late.clear()
+        if noted:
+            raise noted[0]
+        return result
+
+    return run_backward
 
 
 def is_shadow(kwargs: dict[str, Any]) -> bool:
@@ -258,16 +289,22 @@ def count(
         masks = any(x.dtype in (torch.bool, torch.uint8) for x in indices)
         if masks and not (name != "index" and args[2].numel() == 1):
             count_read()
-    refuse(func, args, kwargs, host)
+    values = {**dict(zip((a.name for a in func._schema.arguments), args, strict=False)), **kwargs}
+    refuse(func, values, host)
+    cuda.check(func, values, [held(x) for x in operands])
     if name in READS or (name == "repeat_interleave" and kwargs.get("output_size") is None):
         count_read()
     if not (name in NO_LAUNCH or is_view(func)):
         count_launch(name)
 
 
-def refuse(func: Any, args: Sequence[Any], kwargs: dict[str, Any], host: list[Tensor]) -> None:
+def held(operand: Tensor) -> Tensor:
+    """Return the CPU tensor of a shadow, whose layout it is too."""
+    return operand.held if isinstance(operand, ShadowTensor) else operand
+
+
+def refuse(func: Any, values: dict[str, Any], host: list[Tensor]) -> None:
     """Raise for operands of the host, but for single numbers that are read: CUDA takes them."""
-    values = {**dict(zip((a.name for a in func._schema.arguments), args, strict=False)), **kwargs}
     written = {a.name for a in func._schema.arguments if a.alias_info and a.alias_info.is_write}
     alone = [
         value for name, value in values.items() if isinstance(value, Tensor) and name not in written
@@ -299,6 +336,7 @@ def shadow() -> torch.device:
     for name in PROMOTED:
         library.impl(name, partial(cast, operation(name), widest), "AutocastPrivateUse1")
     kept.extend((anything, library))
+    torch.autograd._engine_run_backward = raising_late(torch.autograd._engine_run_backward)
     return torch.device(NAME, 0)
 
 

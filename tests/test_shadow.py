@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -128,3 +129,20 @@ def test_random_numbers_of_all_devices_can_be_put_aside() -> None:
         torch.manual_seed(7)
         inside = torch.rand(2)
     assert torch.equal(inside, torch.rand(2, generator=torch.Generator().manual_seed(7)))
+
+
+def test_an_error_of_a_backward_pass_is_raised_after_it(x: Tensor) -> None:
+    """Raised within it, in a thread of torch's, it would end the process."""
+
+    class Mixed(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Tensor) -> Tensor:
+            return gradient + torch.ones(4)
+
+    with pytest.raises(RuntimeError, match="same device"):
+        Mixed.apply(x.requires_grad_()).sum().backward()
+    (2 * x).sum().backward()

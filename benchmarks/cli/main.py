@@ -121,6 +121,7 @@ for group, commands in GROUPS.items():
     for name, command in commands.items():
         add(app, name, command, group)
 add(suite.app, "admit", suite.admit, "Compare")
+add(suite.app, "gate", suite.gate, "Compare")
 app.add_typer(suite.app, name="suite", short_help=suite.app.info.help, rich_help_panel="Compare")
 
 

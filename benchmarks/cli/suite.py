@@ -63,7 +63,6 @@ def admit(
         show(report([*candidates(chosen, plan.seeds, results)], format_))
 
 
-@app.command()
 def gate(name: opt.Table, format_: Format = "md", results: opt.Results = Path("results")) -> None:
     """Check by its controls whether a suite can tell losses apart.
 

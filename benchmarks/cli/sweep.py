@@ -3,8 +3,9 @@
 import shlex
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +15,9 @@ from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.records.moment import one_moment
 from contrastbench.benchmarks.running.options import Options, check_data_root
 from contrastbench.errors import UserError, tell
+
+if TYPE_CHECKING:
+    from contrastbench.benchmarks.sweeps.plan import Plan
 
 
 def sweep(
@@ -31,6 +35,7 @@ def sweep(
     seeds: opt.Seeds = None,
     tiny: opt.Tiny = False,
     selection: opt.Selection = None,
+    resources: opt.Resources = None,
     results: opt.Results = Path("results"),
     data_root: opt.DataRoot = None,
     device: opt.Device = "auto",
@@ -39,6 +44,12 @@ def sweep(
     slurm: Annotated[
         list[str] | None,
         typer.Option(help="Setting KEY=VALUE: jobs=8, print=true, or sbatch's, such as time=600."),
+    ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            help="Part i/n of the cells, such as 0/3: for machines without a shared disk."
+        ),
     ] = None,
     check: Annotated[
         bool, typer.Option("--check/--no-check", help="Try first steps before, like bench check.")
@@ -53,25 +64,34 @@ def sweep(
     A job near its time limit (time=600 is in minutes) writes checkpoints and is queued again.
     With print=true the script is printed, not submitted. Exit code 1: some cells have no result.
 
+    With --shard, machines that share no folder run a part of the cells each, and bench merge
+    unites their records.
+
     Example: bench sweep adnce-table5 --jobs 2 --only column=PROTEINS
     Example: bench sweep standard --loss mine.py:Mine
+    Example: bench sweep adnce-table5 --shard 0/3
     """
     from contrastbench.benchmarks.sweeps.check import check as try_first
     from contrastbench.benchmarks.sweeps.costs import Costs
     from contrastbench.benchmarks.sweeps.forecast import lines
     from contrastbench.benchmarks.sweeps.plan import make_plan, unfinished
+    from contrastbench.benchmarks.sweeps.shard import WHOLE, parse_shard
     from contrastbench.benchmarks.sweeps.sweep import run
 
     if jobs and jobs_per_device:
         raise UserError("--jobs and --jobs-per-device exclude each other: leave one of them out")
     check_data_root(data_root)
+    part = parse_shard(shard) if shard is not None else WHOLE
     workers, per_device = jobs_per_device or jobs or 1, jobs_per_device is not None
     joining = parse_losses(loss or [], {})
-    plan = make_plan(what, only or [], seeds, tiny, selection, results, True, joining, quick)
+    plan = make_plan(
+        what, only or [], seeds, tiny, selection, results, True, joining, quick, resources
+    )
+    plan = replace(plan, shard=part)
     options = Options(results, data_root, device, deterministic=deterministic, tf32=tf32)
     if slurm:
         settings = parse_pairs("--slurm", slurm, read=str)
-        for line in on_slurm(plan.table.name, results, workers, per_device, settings):
+        for line in on_slurm(plan, workers, per_device, settings):
             say(line)
         return
     if not plan.tasks():
@@ -93,13 +113,11 @@ def sweep(
 
 
 def on_slurm(
-    name: str,
-    results: Path,
-    workers: int,
-    per_device: bool,
-    settings: dict[str, str],
+    plan: "Plan", workers: int, per_device: bool, settings: dict[str, str]
 ) -> Iterator[str]:
-    """Print the script of jobs that run this command, or submit it and say what comes next.
+    """Print the scripts of jobs that run this command, or submit them and say what comes next.
+
+    There is one script, or one for each class of resources that has cells to run.
 
     Raises:
         UserError: a setting is wrong, or sbatch refuses.
@@ -109,25 +127,52 @@ def on_slurm(
     printed = settings.pop("print", "false")
     if printed not in ("true", "false"):
         raise UserError(f"--slurm print={printed}: give true or false")
-    if per_device and "cpus-per-task" not in map(slurm.option, settings):
-        raise UserError("--jobs-per-device with --slurm: give --slurm cpus_per_task=N, the cores")
-    words, logs = slurm.without(sys.argv[1:], "--slurm"), results / slurm.LOGS
-    text = slurm.script(words, slurm.job_name(name), logs, workers, settings)
-    if printed == "true":
-        yield from text.rstrip().split("\n")
-        return
-    job = slurm.submit(text)
-    yield f"job {job} is submitted; its logs: {logs}/{job}_*.log"
-    yield f"next: {shlex.join(['bench', 'plan', *plan_words(words[1:])])}"
-    yield "says why jobs wait and what is left; this same command, with --slurm or without,"
-    yield "goes on with it"
+    name, logs = slurm.job_name(plan.table.name), plan.results / slurm.LOGS
+    words = slurm.without(sys.argv[1:], "--slurm")
+    scripts = []
+    for more, own in submitted(plan):
+        given = {**{slurm.option(key): value for key, value in settings.items()}, **own}
+        if per_device and "cpus-per-task" not in given:
+            raise UserError(
+                "--jobs-per-device with --slurm: give --slurm cpus_per_task=N, the cores"
+            )
+        scripts.append(slurm.script([*words, *more], name, logs, workers, given))
+    for text in scripts:
+        if printed == "true":
+            yield from text.rstrip().split("\n")
+            continue
+        job = slurm.submit(text)
+        yield f"job {job} is submitted; its logs: {logs}/{job}_*.log"
+    if not scripts:
+        yield "no class has a cell to run"
+    elif printed == "false":
+        yield f"next: {shlex.join(['bench', 'plan', *plan_words(words[1:])])}"
+        yield "says why jobs wait and what is left; this same command, with --slurm or without,"
+        yield "goes on with it"
+
+
+def submitted(plan: "Plan") -> list[tuple[list[str], dict[str, str]]]:
+    """Return further words and settings of each job array; without classes there is one."""
+    from contrastbench.benchmarks.sweeps.plan import of_classes
+    from contrastbench.benchmarks.sweeps.slurm import option
+
+    classes = plan.classes.classes
+    if not classes:
+        return [([], {})]
+    return [
+        (
+            [] if plan.classes.chosen else ["--only", f"class={name}"],
+            {option(key): value for key, value in classes[name].options.items()},
+        )
+        for name in of_classes(plan)
+    ]
 
 
 def plan_words(words: list[str]) -> list[str]:
     """Return the words of `bench plan` for the cells of `bench sweep` with these words."""
     from contrastbench.benchmarks.sweeps.slurm import without
 
-    for name in ("--jobs", "--jobs-per-device", "--data-root", "--device"):
+    for name in ("--jobs", "--jobs-per-device", "--data-root", "--device", "--shard"):
         words = without(words, name)
     switches = ("check", "no-check", "deterministic", "no-deterministic", "tf32", "no-tf32")
     return [word for word in words if word.removeprefix("--") not in switches]
@@ -176,22 +221,28 @@ def plan(
     seeds: opt.Seeds = None,
     tiny: opt.Tiny = False,
     selection: opt.Selection = None,
+    resources: opt.Resources = None,
     results: opt.Results = Path("results"),
 ) -> None:
     """List what is done, missing or failed, and forecast the rest.
 
     The forecast is the median time of like records: the same data and recipe, any loss and
-    learning rate. Where jobs were submitted to Slurm, it says why they wait.
+    learning rate. Where jobs were submitted to Slurm, it says why they wait. With --resources it
+    lists the cells of each class, and the command that submits their jobs.
 
     Example: bench plan adnce-table5 --only column=PROTEINS
     """
     from contrastbench.benchmarks.sweeps import queue, slurm
     from contrastbench.benchmarks.sweeps.costs import Costs
-    from contrastbench.benchmarks.sweeps.plan import lines, make_plan
+    from contrastbench.benchmarks.sweeps.plan import lines, make_plan, submissions
 
     joining = parse_losses(loss or [], {})
-    made = make_plan(what, only or [], seeds, tiny, selection, results, False, joining, quick)
+    made = make_plan(
+        what, only or [], seeds, tiny, selection, results, False, joining, quick, resources
+    )
     for line in lines(made, Costs(results)):
+        say(line)
+    for line in submissions(made, sys.argv[2:]):
         say(line)
     if (results / slurm.LOGS).is_dir():
         for line in queue.lines(slurm.job_name(made.table.name)):

@@ -3,21 +3,26 @@
 Brings no torch.
 """
 
+import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from contrastbench.benchmarks.records import nested
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.seeds import parse_seeds
+from contrastbench.benchmarks.sweeps.classes import NO_CLASSES, ByResources, select
 from contrastbench.benchmarks.sweeps.costs import Costs, duration
+from contrastbench.benchmarks.sweeps.shard import WHOLE, Shard
 from contrastbench.benchmarks.sweeps.survey import Task, survey
 from contrastbench.benchmarks.tables import selections
+from contrastbench.benchmarks.tables.controls import baseline
 from contrastbench.benchmarks.tables.load import is_of, load
+from contrastbench.benchmarks.tables.resources import read_resources
 from contrastbench.benchmarks.tables.selections import Choice
 from contrastbench.benchmarks.tables.table import Row, Selection, Table
 from contrastbench.errors import UserError, unknown
-from contrastbench.losses.spec import LossSpec
+from contrastbench.losses.spec import NONE, LossSpec
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,7 @@ class Place:
         return own[key] if key in own else str(getattr(self.experiment, key))
 
 
-KEYS = ("row", "column", "domain", "dataset", "loss")
+KEYS = ("row", "column", "domain", "dataset", "loss", "class")
 
 
 def places(table: Table, only: Sequence[str] = ()) -> list[Place]:
@@ -101,9 +106,22 @@ class Plan:
     seeds: Sequence[int]
     selection: Selection
     results: Path
+    classes: ByResources = NO_CLASSES
+    shard: Shard = WHOLE
+
+    @property
+    def part(self) -> str:
+        """Return in words which part of the cells the plan has; empty: it has all."""
+        chosen = [f"class {name}" for name in sorted(self.classes.chosen)]
+        return ", ".join([f"shard {self.shard}"] * (self.shard != WHOLE) + chosen)
 
     def tasks(self) -> list[Task]:
-        """The cells that can be run now, each once, and what records say of them."""
+        """Return the cells of this part that can be run now, and what records say of them."""
+        has = self.classes.has
+        return [task for task in self.all_tasks() if self.shard.has(task) and has(task)]
+
+    def all_tasks(self) -> list[Task]:
+        """Return the cells of all parts that can be run now, each once."""
         work = [item for place in self.places for item in self.work(place)]
         return list(survey(work, self.results))
 
@@ -118,7 +136,18 @@ class Plan:
     def choice(self, place: Place) -> Choice:
         """Return the settings of a place, as far as records decide them."""
         about = place.row, place.column, self.selection
-        return selections.choose(self.table, *about, self.results)
+        found = selections.choose(self.table, *about, self.results)
+        if self.part and self.has_half_a_baseline(place):
+            return replace(found, why="trials of its baseline are missing")
+        return found
+
+    def has_half_a_baseline(self, place: Place) -> bool:
+        """Return whether a control would take what folds of some seeds chose, not of all."""
+        base = baseline(self.table.rows) if place.row.control else None
+        if base is None or self.selection != Selection.VALIDATION or place.row.loss == NONE:
+            return False
+        work = [(one, self.seeds) for one in self.tried(replace(place, row=base))]
+        return any(task.state == "missing" for task in survey(work, self.results))
 
     def tried(self, place: Place) -> list[Experiment]:
         """Return the trials of a place of which each fold chooses one, if it does."""
@@ -139,6 +168,10 @@ class Plan:
         return [
             (one.experiment, len(self.seeds)) for one in self.places if self.choice(one).is_open
         ]
+
+    def later(self) -> int:
+        """Return how many cells follow at most when the trials so far are done."""
+        return sum(count for _, count in (*self.undecided(), *self.later_trials()))
 
     def later_trials(self) -> list[tuple[Experiment, int]]:
         """Return how many cells of later stages follow at most, with an experiment like them."""
@@ -172,6 +205,7 @@ def make_plan(
     check_values: bool = False,
     losses: Sequence[LossSpec] = (),
     quick: bool = False,
+    resources: Path | None = None,
 ) -> Plan:
     """The plan that the words of a command line ask for; of some losses alone if they are named.
 
@@ -180,6 +214,9 @@ def make_plan(
     """
     table = load(what, check_values, losses, quick=quick)
     table = table.as_smoke_test() if tiny else table
+    classes = read_resources(resources) if resources else table.resources
+    names = [value for pair in only for value in [class_of(pair)] if value]
+    only = [pair for pair in only if not class_of(pair)]
     numbers = parse_seeds(seeds) if seeds else table.seeds
     if table.is_quick and (others := sorted(set(numbers) - set(table.seeds))):
         raise UserError(f"seeds {others} are not in the quick part: give some of {table.seeds}")
@@ -187,7 +224,17 @@ def make_plan(
     found = places(table, only)
     if losses:
         found = [place for place in found if any(is_of(table, place.row, loss) for loss in losses)]
-    return Plan(table, found, numbers, chosen, results)
+    return Plan(table, found, numbers, chosen, results, select(classes, names, results))
+
+
+def class_of(pair: str) -> str:
+    """Return the class of resources that a pair of `--only` names; empty: it names another key.
+
+    >>> class_of("class=light"), class_of("dataset=DD")
+    ('light', '')
+    """
+    key, _, value = pair.partition("=")
+    return value.strip() if key.strip() == "class" else ""
 
 
 def lines(plan: Plan, costs: Costs) -> Iterator[str]:
@@ -216,6 +263,35 @@ def lines(plan: Plan, costs: Costs) -> Iterator[str]:
 def to_come(work: Sequence[tuple[Experiment, int]]) -> list[Task]:
     """Return tasks in place of cells that are not known yet, each like an experiment."""
     return [Task(experiment, 0, "missing") for experiment, count in work for _ in range(count)]
+
+
+def of_classes(plan: Plan) -> dict[str, list[Task]]:
+    """Return the unfinished tasks of a plan by their class of resources, from small to large."""
+    found: dict[str, list[Task]] = {name: [] for name in plan.classes.classes}
+    for task in unfinished(plan.tasks()) if found else ():
+        found[plan.classes.of(task)].append(task)
+    return {name: some for name, some in found.items() if some}
+
+
+def submissions(plan: Plan, words: Sequence[str]) -> Iterator[str]:
+    """Yield a line for each class that has cells to run, and the command that submits their jobs.
+
+    Args:
+        plan: the cells.
+        words: those of `bench plan` that the plan was made by.
+    """
+    found = of_classes(plan)
+    for name, some in found.items():
+        options = plan.classes.classes[name].options.items()
+        settings = " ".join(f"{key}={value}" for key, value in options)
+        took = forecast(some, plan.classes.costs)
+        yield f"class {name}: {len(some)} cells to run{took}: {settings}"
+        large = sum(not plan.classes.left(task) for task in some)
+        if large:
+            yield f"  {large} of them outgrew every class: add a larger one behind it"
+    if found:
+        command = shlex.join(["bench", "sweep", *words, "--slurm", "print=true"])
+        yield f"{command} prints the scripts of their jobs, and print=false submits them"
 
 
 def counts(work: Sequence[Task]) -> str:

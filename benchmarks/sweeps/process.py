@@ -82,7 +82,7 @@ class Worker:
                 "tf32": self.options.tf32,
             },
             "cores": cpu_count(),  # the same for any number of jobs: threads can change a number
-            "claim": f"{task.experiment.key[:16]}-seed{task.seed}",
+            "claim": task.name,
             "wait": wait,
             "rehearse": self.rehearsal,
             "loss_code": task.experiment.loss.code,

@@ -24,6 +24,11 @@ class Task(NamedTuple):
         return f"{self.experiment.label}{self.apart}"
 
     @property
+    def name(self) -> str:
+        """Return a name for files about the cell."""
+        return f"{self.experiment.key[:16]}-seed{self.seed}"
+
+    @property
     def key(self) -> tuple[str, int]:
         """Return a key that is equal for tasks of one cell."""
         return self.experiment.key, self.seed

@@ -9,6 +9,7 @@ goes on. A cell that ran out of memory beside others is tried once more alone on
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -20,16 +21,23 @@ from tqdm import tqdm
 
 from contrastbench.benchmarks.records import nested, store
 from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.running.interruption import TERMINATED
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps import claims
+from contrastbench.benchmarks.sweeps.classes import ByResources
 from contrastbench.benchmarks.sweeps.costs import Costs, duration
 from contrastbench.benchmarks.sweeps.plan import Plan, unfinished
 from contrastbench.benchmarks.sweeps.process import Reply, Worker, ran_out
+from contrastbench.benchmarks.sweeps.shard import WHOLE
 from contrastbench.benchmarks.sweeps.slots import Device, slots
 from contrastbench.benchmarks.sweeps.survey import Task
 from contrastbench.domains.progress import SECONDS_BETWEEN_LINES, Progress
 from contrastbench.errors import UserError, printable
 
+OTHERS = (
+    "all shards: unite the shards' records with bench merge, give them to each shard and repeat "
+    "its command"
+)
 STARTS = 3  # of a worker that is killed before it is ready, as where memory is short
 
 
@@ -58,12 +66,15 @@ def run(
         raise UserError(nested.advice(old))
     store.sweep(options.results)
     claims.sweep(options.results / "claims")
+    if plan.shard == WHOLE and (weak := claims.weakness(options.results / "claims")):
+        tell(weak)
     costs, failures = Costs(options.results), list[Failure]()
     tried, made = set[tuple[str, int]](), set[tuple[str, int]]()
     before = done(plan.tasks())
     while tasks := [task for task in to_run(plan.tasks()) if task.key not in tried]:
         tried |= {task.key for task in tasks}
-        sweep = Sweep(tasks, options, jobs, costs, per_device, refused=refused)
+        classes = plan.classes if plan.classes.chosen else None
+        sweep = Sweep(tasks, options, jobs, costs, per_device, refused=refused, classes=classes)
         failures += sweep.run()
         made |= sweep.made
     work = plan.tasks()
@@ -76,6 +87,16 @@ def run(
     counts = f"{len(after & before)} done before, {len(new)} now"
     counts += f", {len(others)} by other sweeps" * bool(others)
     yield f"{len(work)} cells: {counts}{without}", missing > 0
+    if plan.part:
+        yield of_part(plan, len(work)), False
+
+
+def of_part(plan: Plan, cells: int) -> str:
+    """Return a line on the cells of a part and of all, and how the sweep goes on after them."""
+    whole = plan.shard == WHOLE
+    others = "the other classes: repeat the command when their jobs are done" if whole else OTHERS
+    waiting = f"; {plan.later()} later cells wait for trials of {others}" * bool(plan.later())
+    return f"{plan.part}: {cells} of {len(plan.all_tasks())} cells{waiting}"
 
 
 def done(work: Iterable[Task]) -> set[tuple[str, int]]:
@@ -112,6 +133,7 @@ class Sweep:
         per_device: the jobs are on each device.
         rehearsal: first steps are tried, and nothing is recorded.
         refused: what is known to be impossible, by its scope.
+        classes: those of a job that has the resources of one; None: it has those of no class.
     """
 
     def __init__(
@@ -123,8 +145,10 @@ class Sweep:
         per_device: bool = False,
         rehearsal: bool = False,
         refused: Mapping[str, str] | None = None,
+        classes: ByResources | None = None,
     ) -> None:
         self.options, self.costs, self.rehearsal = options, costs, rehearsal
+        self.classes = classes
         self.slots = slots(options.device, jobs, per_device)
         self.devices = {name: Device(name, self.slots.count(name)) for name in self.slots}
         self.waiting = deque(
@@ -138,6 +162,7 @@ class Sweep:
         self.peaks: list[float] = []  # MiB of a cell's memory
         self.in_turn: set[str] = set()  # domains whose trainings take turns
         self.workers: list[Worker] = []
+        self.begun: dict[tuple[str, int], tuple[Task, float]] = {}  # tasks in work, since when
         self.lock = threading.Lock()
         self.reports: SimpleQueue[tuple[Task, Reply] | BaseException | None] = SimpleQueue()
         self.stopped = False
@@ -158,7 +183,9 @@ class Sweep:
         try:
             self.watch(len(threads))
             join(threads)
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, SystemExit) and error.code == TERMINATED:
+                self.outgrow_time()
             self.stop(subprocess.Popen.terminate)
             try:
                 join(threads)
@@ -201,7 +228,16 @@ class Sweep:
                 self.in_turn.add(task.experiment.domain)
         else:
             reason = f"{reply['status']}: {reply['error']}"
+            if self.classes and ran_out(reply):
+                reason += f": {self.classes.outgrow(task, 'memory')}"
             self.failures.append(Failure(task, reason))
+
+    def outgrow_time(self) -> None:
+        """Note the tasks in work that need more hours than their class has."""
+        now = time.monotonic()
+        for task, begun in list(self.begun.values()):
+            if self.classes and self.classes.outgrows_time(task, now - begun):
+                tell(f"{label(task)}: {self.classes.outgrow(task, 'time')}")
 
     def outlook(self) -> str:
         """Say how long the rest will take, as far as records tell.
@@ -225,7 +261,9 @@ class Sweep:
         try:
             while (item := self.next()) is not None:
                 task, wait = item
+                self.begun[task.key] = task, time.monotonic()
                 reply = self.known_refusal(task.experiment) or self.noted(task, slot.do(task, wait))
+                del self.begun[task.key]
                 if reply["status"] == "claimed":
                     # put back here, not by who reads the reports: this thread may end before that
                     self.waiting.append((task, True))

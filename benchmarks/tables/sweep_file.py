@@ -16,6 +16,7 @@ It becomes a table without a paper.
                                        # or a list of their names
     quick: {datasets: [MUTAG], seeds: 0-2}    # the part that `--quick` asks for
     draft: true                        # the gate has not passed: every answer says so
+    resources: {card: {devices: 1}}    # what jobs of a cluster get, see `tables.resources`
     extends: other.yaml                # all of another sweep, and what this file adds to it
 
 A domain may have `trial_seeds`, which its trials take instead of those of `tune`.
@@ -35,6 +36,7 @@ from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.tables import hypercube
 from contrastbench.benchmarks.tables.controls import named, supervised, with_controls
 from contrastbench.benchmarks.tables.grid import twice
+from contrastbench.benchmarks.tables.resources import Classes, check_resources
 from contrastbench.benchmarks.tables.schema import Column, Seed, Tune
 from contrastbench.benchmarks.tables.table import Quick, Row, Table
 from contrastbench.domains.registry import (
@@ -93,6 +95,7 @@ class SweepFile(Strict):
     grid: dict[str, list[Any]] = Field({})
     tune: Tune | None = None
     decimals: int = Field(2, ge=0, le=10)
+    resources: Classes = Field({}, description="classes of cells, see `tables.resources`")
     controls: bool | list[str] = Field(
         False, description="rows that must come out worse or better, see `tables.controls`"
     )
@@ -152,6 +155,7 @@ def to_table(
         released: whether it ships with a package, so that it keeps the search of its release.
     """
     check_parts(file, document)
+    check_resources(file.resources, document)
     found = [one for i, entry in enumerate(file.losses) for one in listed(entry, document, i)]
     own_tune = searched(file, released)
     tune, grid = (base.tune, base.grid) if base else (own_tune, file.grid)
@@ -180,9 +184,9 @@ def to_table(
     if base:
         title = file.title or f"{base.title}, extended"
         own = {"name": name, "title": title, "columns": every, "rows": rows, "controls": controls}
-        return base.model_copy(
-            update={**own, "trial_seeds": base.trial_seeds | trial_seeds(file, new)}
-        )
+        own["resources"] = file.resources or base.resources
+        own["trial_seeds"] = base.trial_seeds | trial_seeds(file, new)
+        return base.model_copy(update=own)
     with document.at("seeds"):
         seeds = check_seeds(file.seeds)
     return Table(
@@ -202,6 +206,7 @@ def to_table(
         trial_seeds=trial_seeds(file, new),
         draft=file.draft,
         quick=quick_part(file, document, every, seeds),
+        resources=file.resources,
     )
 
 

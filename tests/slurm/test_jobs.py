@@ -124,6 +124,18 @@ def test_a_job_that_is_to_give_way_comes_again_and_goes_on(place: Place, tmp_pat
     assert not list(place.folder.rglob("*.safetensors"))
 
 
+def test_slurm_takes_the_recipe_with_apptainer(place: Place) -> None:
+    """The cluster of one node has no GPU and little memory, so the test asks for less."""
+    recipe = HERE.parents[1] / "examples" / "clusters" / "slurm-apptainer.sh"
+    less = ["--gpus-per-node=0", "--mem=0", "--time=10"]
+    place.run("sbatch", "--test-only", *less, str(recipe))
+    job = place.run("sbatch", "--parsable", "--hold", *less, str(recipe)).strip()
+    about = place.run("scontrol", "show", "job", job)
+    place.run("scancel", job)
+    for setting in ("JobName=sweep-my", "ArrayTaskId=0-3", "Requeue=1", "NumCPUs=4"):
+        assert setting in about
+
+
 def test_what_jobs_share_is_finished_by_those_that_are_not_killed(
     place: Place, tmp_path: Path
 ) -> None:
@@ -162,3 +174,24 @@ def test_a_plan_says_why_a_job_waits(place: Place) -> None:
     assert "jobs in the queue: 1 pending" in said
     assert f"  {job}_[0]: JobHeldUser: they are held: scontrol release JOB" in said
     place.run("scancel", job)
+
+
+CLASSES = """
+resources:
+  light: {recipe: {epochs: 1}, hours: 0.1}
+  rest: {hours: 0.2, jobs: 2}
+"""
+
+
+def test_jobs_of_a_class_run_its_cells(place: Place, tmp_path: Path) -> None:
+    """One array is submitted, because one class has cells, and its time is over the shared one."""
+    place.wait_in()
+    (place.folder / "classes.yaml").write_text(CLASSES)
+    said = place.sweep("--resources", "classes.yaml")
+    job = said.split()[1]
+    assert said.count("is submitted") == 1
+    about = place.run("scontrol", "show", "job", job)
+    assert "TimeLimit=00:12:00" in about
+    place.wait_for(job)
+    assert place.records() == {seed: alone(seed, tmp_path / "alone") for seed in (0, 1)}
+    assert "class rest: 2 of 2 cells" in place.log(f"{job}_0")

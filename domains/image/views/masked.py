@@ -158,10 +158,11 @@ def look_up(images: Tensor, table: Tensor, of: dict[str, Tensor]) -> Tensor:
     wide = (line(256, images.device) - low).mul_(255).div_(spread)
     table = wide.where(spread >= of["spread"].squeeze(-1), table)
     bins = values.long()
-    below = images.new_zeros(*bins.shape[:2], 257)  # pixels of lesser values
-    below[..., 1:].scatter_add_(2, bins, constant((1,), bins.device).expand(bins.shape))
+    below = bins.new_zeros(*bins.shape[:2], 257)  # pixels of lesser values: sums of whole numbers
+    one = constant((1,), bins.device, torch.long)  # repeat on a GPU, those of others need not
+    below[..., 1:].scatter_add_(2, bins, one.expand(bins.shape))
     below = below.cumsum(2)
-    step = below.gather(2, high.long()).div_(of["step"].squeeze(-1), rounding_mode="floor")
+    step = below.gather(2, high.long()).div(of["step"].squeeze(-1), rounding_mode="floor")
     flat = below[..., :256] + step.div(2, rounding_mode="floor")
     flat = flat.div_(step, rounding_mode="floor").clamp_(max=255)
     return flat.where(step > 0, table).gather(2, bins).view(images.shape)

@@ -99,3 +99,50 @@ def test_a_disk_without_locks_holds_nobody_up(
     path = tmp_path / "claims" / "cell.lock"
     with claim(path, wait=True), claim(path, wait=True):
         pass
+    assert claims.weakness(tmp_path / "claims").endswith("has no locks" + claims.WEAK)
+
+
+def test_locks_that_hold_nobody_off_are_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some network file systems grant every lock."""
+    monkeypatch.setattr(fcntl, "flock", lambda *_: None)
+    assert claims.weakness(tmp_path / "claims").endswith("grants one lock twice" + claims.WEAK)
+
+
+def test_a_folder_with_locks_has_no_weakness(tmp_path: Path) -> None:
+    assert claims.weakness(tmp_path / "claims") == ""
+    assert list((tmp_path / "claims").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "local"),
+    [
+        ("ext4", "rw", False),
+        ("nfs4", "rw,vers=4.2,local_lock=none", False),
+        ("nfs", "rw,vers=3,nolock,local_lock=all", True),
+        ("nfs", "rw,local_lock=posix", False),
+        ("nfs", "rw,local_lock=flock", True),
+        ("lustre", "rw,flock", False),
+        ("lustre", "rw,localflock", True),
+        ("fuse.sshfs", "rw", True),
+        ("fuse.s3fs", "rw", True),
+        ("fuse.juicefs", "rw", False),
+    ],
+)
+def test_locks_of_one_machine_alone_are_noticed(
+    kind: str, options: str, local: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last mount above the folder counts; a name may have a space."""
+    folder = tmp_path / "my results" / "claims"
+    folder.mkdir(parents=True)
+    space = str(folder.parent).replace(" ", r"\040")
+    mounts = tmp_path / "mounts"
+    mounts.write_text(
+        f"/dev/a / ext4 rw 0 0\nhost:/b {tmp_path} nfs rw 0 0\n"
+        f"host:/c {space} {kind} {options} 0 0\n"
+        f"host:/d {space}2 fuse.sshfs rw 0 0\n"
+    )
+    monkeypatch.setattr(claims, "MOUNTS", mounts)
+    found = claims.weakness(folder)
+    assert found == (f"{folder}: {kind} holds locks on one machine alone" + claims.WEAK) * local

@@ -27,8 +27,10 @@ from contrastbench.benchmarks.sweeps import claims, worker
 from contrastbench.benchmarks.sweeps import process as process_module
 from contrastbench.benchmarks.sweeps import slots as slots_module
 from contrastbench.benchmarks.sweeps import sweep as sweep_module
+from contrastbench.benchmarks.sweeps.classes import NO_CLASSES
 from contrastbench.benchmarks.sweeps.costs import Costs
 from contrastbench.benchmarks.sweeps.plan import make_plan
+from contrastbench.benchmarks.sweeps.shard import WHOLE
 from contrastbench.benchmarks.sweeps.survey import Task
 from contrastbench.benchmarks.sweeps.sweep import Failure, Sweep, report, to_run
 from contrastbench.benchmarks.sweeps.sweep import run as run_plan
@@ -38,6 +40,7 @@ from contrastbench.losses.spec import LossSpec
 from warm import python
 
 MAIN = [sys.executable, "-P", "-c", "from contrastbench.benchmarks.cli.main import main; main()"]
+WHOLE_PLAN = {"shard": WHOLE, "part": "", "classes": NO_CLASSES}
 TINY = {"epochs": 2, "limit": 60, "folds": 3}
 
 
@@ -675,7 +678,7 @@ def test_a_record_that_goes_meanwhile_makes_no_negative_count(tmp_path: Path) ->
     there = [Task(work, seed, "done") for seed in range(2)]
     gone = [Task(work, 0, "missing"), Task(work, 1, "done")]
     found = iter([there, there, gone])
-    plan: Any = SimpleNamespace(outdated=list, tasks=lambda: next(found))
+    plan: Any = SimpleNamespace(outdated=list, tasks=lambda: next(found), **WHOLE_PLAN)
     lines = list(run_plan(plan, Options(tmp_path)))
     assert lines == [("2 cells: 1 done before, 0 now, 1 without a result", True)]
 
@@ -688,7 +691,7 @@ def test_two_jobs_do_not_count_each_others_cells(
     missing = [Task(work, seed, "missing") for seed in range(24)]
     after = [Task(work, seed, "done" if seed < 22 else "missing") for seed in range(24)]
     found = iter([missing, missing, after, after])
-    plan: Any = SimpleNamespace(outdated=list, tasks=lambda: next(found))
+    plan: Any = SimpleNamespace(outdated=list, tasks=lambda: next(found), **WHOLE_PLAN)
 
     def serve(self: Sweep) -> list[Failure]:
         for task, _ in self.waiting:

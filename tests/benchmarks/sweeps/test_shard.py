@@ -1,0 +1,192 @@
+"""Shards: machines without a shared folder run each cell once, and merged they have the sweep."""
+
+import hashlib
+import shutil
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.merge import merge
+from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.sweeps import claims
+from contrastbench.benchmarks.sweeps.plan import make_plan
+from contrastbench.benchmarks.sweeps.shard import WHOLE, Shard, parse_shard
+from contrastbench.benchmarks.sweeps.survey import Task
+from contrastbench.benchmarks.sweeps.sweep import Failure, Sweep
+from contrastbench.benchmarks.sweeps.sweep import run as run_plan
+from contrastbench.errors import UserError
+from contrastbench.losses.spec import LossSpec
+from counts import times
+from made_records import made
+
+TABLES = "domains: {tabular: {datasets: [digits-table]}}\n"
+GRID = (
+    f"seeds: 0-3\n{TABLES}losses: [infonce, hcl, none]\n"
+    "grid: {temperature: [0.1, 0.2, 0.5]}\ntune: {trials: 3}\n"
+)
+FEW = f"seeds: 0-1\n{TABLES}losses: [hcl]\ngrid: {{temperature: [0.1, 0.2]}}\ntune: {{trials: 2}}\n"
+STAGED = f"seeds: 0-1\n{TABLES}losses: [hcl]\ntune: {{trials: 6}}\n"
+NESTED = (
+    "seeds: 0-1\ndomains: {graph: {datasets: [motifs]}}\nlosses: [infonce]\n"
+    "tune: {trials: 2}\ncontrols: true\n"
+)
+
+
+@pytest.fixture
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, int]]:
+    """Publish made-up records, whose scores the key decides, in place of trainings."""
+    runs = Counter[tuple[str, int]]()
+
+    def run(self: Sweep) -> list[Failure]:
+        for task, _ in self.waiting:
+            runs[task.key] += 1
+            publish(self.options.results, task)
+            self.take(task, {"status": "ok", "seconds": 1.0, "made": True, "error": None})
+        return []
+
+    monkeypatch.setattr(Sweep, "run", run)
+    return runs
+
+
+def publish(results: Path, task: Task) -> None:
+    """Publish a record whose scores the task's key decides."""
+    scores = [float(x % 100) for x in hashlib.sha256(repr(task.key).encode()).digest()[:3]]
+    details = {"validation": scores[0], "folds": scores, "inner": scores[::-1]}
+    details |= {"test_part": "folds"}
+    metrics = {"accuracy": scores[1]}
+    made(results, task.experiment, task.seed, metrics=metrics, details=details)
+
+
+def records(results: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in results.glob("runs/*/*/*/*.json")}
+
+
+def swept(results: Path, shard: Shard = WHOLE) -> str:
+    """Return the last line of a sweep."""
+    plan = make_plan("mine.yaml", [], None, False, None, results)
+    lines = list(run_plan(replace(plan, shard=shard), Options(results)))
+    assert not any(bad for _, bad in lines)
+    return lines[-1][0]
+
+
+@pytest.mark.parametrize(
+    ("file", "count", "rounds"),
+    [(GRID, 3, 2), (STAGED, 3, 4), (NESTED, 2, 2), (FEW, 8, 2)],
+    ids=["grid", "staged", "nested", "more shards than cells"],
+)
+@pytest.mark.usefixtures("in_folder")
+def test_merged_shards_have_the_records_of_one_sweep(
+    trained, file: str, count: int, rounds: int
+) -> None:
+    """Each round is the same commands, after all have the records so far."""
+    Path("mine.yaml").write_text(file)
+    swept(Path("whole"))
+    wanted, cells = records(Path("whole")), dict(trained)
+    trained.clear()
+    took, waits = 0, True
+    while waits:
+        took += 1
+        folders = [Path(f"round{took}", f"shard{i}") for i in range(count)]
+        for folder in folders:
+            if took > 1:
+                shutil.copytree("merged", folder)
+        last = [swept(folder, Shard(i, count)) for i, folder in enumerate(folders)]
+        waits = any("wait for" in line for line in last)
+        merge([folder for folder in folders if records(folder)], Path("merged"))
+    assert took == rounds
+    assert records(Path("merged")) == wanted
+    assert dict(trained) == cells, "no cell ran twice"
+    assert max(cells.values()) == 1
+
+
+@pytest.mark.usefixtures("in_folder")
+def test_a_control_waits_for_its_baseline_on_all_seeds(trained) -> None:
+    """Folds of one seed alone may choose most often what those of all seeds do not."""
+    Path("mine.yaml").write_text(NESTED)
+    plan = make_plan("mine.yaml", ["row=infonce"], None, False, None, Path("results"))
+    for task in plan.tasks():
+        if task.seed == 0:
+            publish(Path("results"), task)
+    found = make_plan("mine.yaml", ["row=permuted positives"], None, False, None, Path("results"))
+    shards = [replace(found, shard=Shard(i, 2)) for i in range(2)]
+    assert [one.tasks() for one in shards] == [[], []]
+    assert [one.later() for one in shards] == [2, 2]
+    for task in plan.tasks():
+        publish(Path("results"), task)
+    assert sum(len(one.tasks()) for one in shards) == 2
+    assert [one.later() for one in shards] == [0, 0]
+
+
+def test_a_shard_says_what_it_has_and_how_the_sweep_goes_on(bench, trained) -> None:
+    Path("mine.yaml").write_text(GRID)
+    words = ["sweep", "mine.yaml", "--no-check"]
+    said = bench(*words, "--shard", "1/3")[1].splitlines()
+    own = sum(trained.values())
+    assert said == [
+        f"{own} cells: 0 done before, {own} now",
+        f"shard 1/3: {own} of 16 cells; 8 later cells wait for trials of all shards: unite the "
+        "shards' records with bench merge, give them to each shard and repeat its command",
+    ]
+    assert bench(*words)[1] == f"24 cells: {own} done before, {24 - own} now\n"
+    assert bench(*words, "--shard", "1/3")[1].splitlines()[1] == "shard 1/3: 11 of 24 cells"
+
+
+@pytest.mark.parametrize("text", ["3/3", "0/0", "x", "-1/3", "1/", "/2", "1/2/3", "1.0/2", "²/3"])
+def test_a_wrong_shard_is_one_line(bench, text: str) -> None:
+    code, said, complaint = bench("sweep", "smoke", f"--shard={text}")
+    assert (code, said) == (2, "")
+    assert complaint == (
+        f"bench: --shard {text}: give a number from 0 and the number of shards, such as 0/3, 1/3 "
+        "and 2/3\n"
+    )
+
+
+def test_a_shard_is_part_of_the_command_of_slurm_but_not_of_its_plan(bench, monkeypatch) -> None:
+    from contrastbench.benchmarks.cli.sweep import plan_words
+
+    words = ["sweep", "smoke", "--tiny", "--shard", "1/2"]
+    code, said, _ = bench(*words, "--slurm", "print=true")
+    assert (code, "sweep smoke --tiny --shard 1/2\n" in said) == (0, True)
+    assert plan_words(words[1:]) == ["smoke", "--tiny"]
+
+
+def test_each_cell_is_in_one_shard_and_shards_are_even() -> None:
+    work = Experiment("graph", "motifs", LossSpec("infonce"), {})
+    tasks = [Task(work, seed, "missing") for seed in range(times(3000, least=300))]
+    for n in (1, 2, 7):
+        found = [[task.seed for task in tasks if Shard(i, n).has(task)] for i in range(n)]
+        assert sorted(seed for seeds in found for seed in seeds) == list(range(len(tasks)))
+        assert min(map(len, found)) > len(tasks) / n / 2
+    assert all(WHOLE.has(task) for task in tasks)
+
+
+def test_a_cell_has_its_shard_on_every_machine() -> None:
+    """By sha256 of its key alone: no release of Python and no order of a file changes it."""
+    work = Experiment("graph", "motifs", LossSpec("infonce"), {})
+    vars(work)["key"] = "0" * 64
+    found = [[Shard(i, 5).has(Task(work, seed, "missing")) for i in range(5)] for seed in range(4)]
+    assert [row.index(True) for row in found] == OWNERS
+
+
+OWNERS = [0, 2, 2, 1]
+
+
+def test_shards_are_read() -> None:
+    assert parse_shard("2/3") == Shard(2, 3)
+    with pytest.raises(UserError, match="--shard 10/3"):
+        parse_shard("10/3")
+
+
+def test_a_shard_needs_no_locks(bench, trained, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "weakness", lambda _: "there are no locks")
+    words = ["sweep", "smoke", "--tiny", "--no-check", "--only", "loss=infonce"]
+    assert "there are no locks" not in bench(*words, "--shard", "0/2")[2]
+    assert "there are no locks" in bench(*words)[2]
