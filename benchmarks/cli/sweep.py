@@ -198,7 +198,7 @@ def merge(
     ] = None,
     results: opt.Results = Path("results"),
 ) -> None:
-    """Add the records of other folders to your own, or write yours as a Parquet file.
+    """Add the records of other folders to your own, or write them to Parquet.
 
     Equal records are kept as they are. Unequal and invalid records are named and left out.
 
