@@ -20,7 +20,7 @@ def submit(
     loss: Annotated[str, typer.Option(help="Loss of your own, as mine.py:Mine.")],
     results: opt.Results = Path("results"),
 ) -> None:
-    """Bundle a loss with all its records of a suite as one file.
+    """Write a loss with all its records of a suite as one file.
 
     Beside mine.py stands mine.yaml with two lines, licence: MIT and paper: https://...
     The bundle has these, the files of the loss, and every record with its checksum.
@@ -52,7 +52,7 @@ def verify(
         typer.Option(help="Device: cpu, cuda, ... or auto; default: cpu for a CPU record."),
     ] = None,
 ) -> None:
-    """Check a bundle, run a sample of its cells again, and print the verdict.
+    """Check a bundle, and run a sample of its cells again.
 
     The verdict is Markdown for a comment. Limits of differences come from the records of --results
     and those that come with contrastbench. Exit code 1: the bundle is not verified.

@@ -198,9 +198,10 @@ def merge(
     ] = None,
     results: opt.Results = Path("results"),
 ) -> None:
-    """Add the records of other folders to your own, or write them to Parquet.
+    """Add the records of other folders to your own.
 
     Equal records are kept as they are. Unequal and invalid records are named and left out.
+    With --parquet all your records are also written as one table.
 
     Example: bench merge other/results third/results
 

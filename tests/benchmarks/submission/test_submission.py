@@ -196,7 +196,7 @@ def swapped_everywhere(about: dict[str, Any], files: Files) -> None:
 
 def swapped_with_its_hash(_: dict[str, Any], files: Files) -> None:
     """Put another loss file everywhere, with its own hash and the keys that follow."""
-    text = MINE.replace("pass", "def terms(self, scores):\n        return 9 * super().terms(scores)")
+    text = MINE.replace("pass", "def terms(self, scores): return 9 * super().terms(scores)")
     Path("other").mkdir()
     Path("other/mine.py").write_text(text)
     code = LossSpec("other/mine.py:Mine").code
