@@ -8,9 +8,7 @@ import typer
 Domain = Annotated[str, typer.Option(help="Domain: graph, image, sentence, tabular or a plugin's.")]
 Encoder = Annotated[
     str,
-    typer.Option(
-        help="Folder that --export wrote, its record, or a name such as torchvision:resnet50."
-    ),
+    typer.Option(help="Folder that --export wrote, its record, or a name such as timm:resnet18."),
 ]
 OwnDataset = Annotated[
     str | None, typer.Option("--dataset", help="Data set; default: the one of its training.")

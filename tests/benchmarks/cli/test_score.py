@@ -11,6 +11,8 @@ import pytest
 import torch
 
 pytest.importorskip("PIL")
+from PIL import Image
+
 from contrastbench.benchmarks.records import exports
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.domains.base import Exports
@@ -60,6 +62,20 @@ def test_every_protocol_scores(tmp_path: Path, bench, monkeypatch: pytest.Monkey
         assert ("--by few-shot-all" in err) == (by == "few-shot"), "the digits have no test part"
         main = mains.get(by, "10%_top-5" if by == protocols.FINE_TUNED else "accuracy")
         assert metrics[main] > 30, "ten digits, an untrained encoder"
+
+
+def test_an_encoder_of_timm_is_scored_without_a_network(bench) -> None:
+    pytest.importorskip("timm")
+    for part in ("train", "test"):
+        for kind, shade in (("dark", 0), ("bright", 200)):
+            Path("shades", part, kind).mkdir(parents=True)
+            for k in range(10):
+                picture = Image.new("RGB", (8, 8), (shade + k,) * 3)
+                picture.save(Path("shades", part, kind, f"{k}.png"))
+    words = ("--encoder", "random:timm:test_resnet", "--dataset", "folder:shades", "--by", "knn")
+    code, out, err = bench("score", *words)
+    assert code == 0, err
+    assert json.loads(out)["metrics"]["accuracy"] == 100.0, "dark and bright, new weights"
 
 
 @pytest.mark.parametrize(
