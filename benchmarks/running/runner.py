@@ -488,7 +488,8 @@ class Training:
         }
         store.canonical(outcome)  # what no record can hold, such as NaN, is a failure of this cell
         if folder:
-            exports.describe(folder, {**self.cell.identity, "key": self.cell.key, **outcome})
+            about = {"key": self.cell.key, "environment": environment(self.domain.device)}
+            exports.describe(folder, {**self.cell.identity, **about, **outcome})
         return outcome
 
 

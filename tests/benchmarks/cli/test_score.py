@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import yaml
 
 pytest.importorskip("PIL")
 from PIL import Image
@@ -108,6 +109,9 @@ def test_an_encoder_scores_again_as_its_record_says(
     assert f"# {domain} encoder: infonce on {dataset}\n" in page
     assert f"| accuracy | {record['metrics']['accuracy']:.2f} |" in page
     assert f"`{record['key'][:16]}-seed1`" in page
+    assert yaml.safe_load(page.split("---\n")[1])["library_name"] == "contrastbench"
+    assert f"| data | {dataset}, sha256 {record['data_hash'][:16]} |" in page
+    assert f"| licence of the data | {about.datasets[dataset].licence} |" in page
     if domain == "tabular":
         code, _, err = bench(*again[:-1], other, "--by", "linear")
         assert (code, "iris does not fit " in err) == (2, True), err
