@@ -246,7 +246,8 @@ def standing(case: Case) -> str:
     sources = [one for one in case.asked.places if reading.datasets(one)]
     if sources:
         merge.merge(sources, case.results)
-    table = load(case.asked.suite, losses=[case.loss])
+    suite = case.asked.suite
+    table = load(suite, losses=[cells.as_listed(suite, case.loss)])
     try:
         return formats.words(resolve(table, None, case.results))
     except UserError as error:

@@ -151,6 +151,14 @@ def test_a_loss_goes_from_its_records_to_a_verdict(mine) -> None:
     }
 
 
+def test_a_sweep_file_may_list_the_loss_itself(mine) -> None:
+    submitted(mine)
+    Path("suite.yaml").write_text(SUITE.replace("adnce]", "adnce, mine.py:Mine]"))
+    code, out = verified(mine)
+    assert code == 0, out
+    assert "\n\nmine.py:Mine on 1 of 1 data set: " in out
+
+
 def test_a_bundle_is_the_same_for_the_same_records(mine) -> None:
     first = submitted(mine).read_bytes()
     assert submitted(mine).read_bytes() == first
