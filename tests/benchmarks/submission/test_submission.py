@@ -339,6 +339,29 @@ def test_what_is_no_bundle_is_not_verified(bench, contents: Any, message: str) -
     assert (code, message in out) == (1, True), out
 
 
+def test_a_bundle_has_bounds_and_each_name_once(mine, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = submitted(mine)
+    monkeypatch.setattr(bundle, "LARGEST", 2**10)
+    assert "the bundle has more than 0 MiB" in verified(mine)[1]
+    monkeypatch.undo()
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("bundle.json", "a")
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            archive.writestr("bundle.json", "b")
+    with pytest.raises(bundle.Refused, match="two files of one name"):
+        bundle.read(path)
+
+
+def test_a_sum_with_an_own_term_is_a_loss_too(mine) -> None:
+    name = "0.5*mine.py:Mine + infonce"
+    fill(name, Path("results"))
+    code, out, err = mine("submit", "suite.yaml", "--loss", name)
+    assert (code, out) == (0, "mine-suite.zip\n"), err
+    code, out = verified(mine, "--cells", "2")
+    assert code == 0, out
+    assert out.startswith(f"## {name} on suite: verified\n")
+
+
 def test_names_and_checksums_are_those_that_it_states(mine) -> None:
     path = submitted(mine)
     whole = path.read_bytes()
