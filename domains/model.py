@@ -113,7 +113,7 @@ class Raw(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.encoder = nn.Flatten()
+        self.encoder: nn.Module = nn.Flatten()
 
     def features(self, x: Tensor) -> Tensor:
         """(n, features) what is scored."""

@@ -24,6 +24,9 @@ PROMISES = {
     "A user's mistake is one line and exit code 2, without a traceback.": (
         "tests/benchmarks/cli/test_cli.py::test_a_mistake_is_one_line_and_exit_code_2"
     ),
+    "Forged numbers with right checksums do not pass as a verified submission.": (
+        "tests/benchmarks/submission/test_submission.py::test_a_forged_bundle_is_not_verified"
+    ),
     "Nothing downloaded is used without its hash.": (
         "tests/attack/test_network.py::test_every_answer"
     ),

@@ -109,8 +109,8 @@ FLOORS = {  # rooms and modules of a folder, the lowest first: each imports from
         *("sampling", "networks", "scoring", "domain"),
     ),
     "benchmarks": (
-        *("records", "running", "tables", "sweeps", "comparison", "report", "analyses", "perf"),
-        *("against", "api", "cli", "__init__"),
+        *("records", "running", "tables", "sweeps", "comparison", "submission", "report"),
+        *("analyses", "perf", "against", "api", "cli", "__init__"),
     ),
 }
 

@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from contrastbench.benchmarks.comparison import formats as comparisons
-from contrastbench.benchmarks.records import reading
+from contrastbench.benchmarks.records import columns, reading
 from contrastbench.benchmarks.records.moment import one_moment
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables import formats as tables
@@ -30,7 +30,8 @@ def records(
 
     Columns: domain, dataset, loss, seed, status, main and score (the metric that tables show, in
     percent), then metrics.*, params.*, learned.* (the last values of the loss's own parameters) and
-    recipe.*, then seconds, peak_memory_mib, device, commit, version, data_hash, key and error.
+    recipe.*, then folds, seconds, peak_memory_mib, device, commit, version, protocol, loss_code,
+    data_hash, key and error. `bench merge --parquet FILE` writes the same columns.
 
     Args:
         source: a folder of results, or what `run` has returned.
@@ -44,32 +45,9 @@ def records(
         if not Path(source).is_dir():
             raise UserError(f"{source} is no folder of results: bench run makes one")
         source = (record for _, record in reading.everything(Path(source)))
-    rows = [as_row(record) for record in source if record["seed"] not in but]
-    names = {name for row in rows for name in row}
-    wide = [sorted(n for n in names if n.startswith(f"{part}.")) for part in WIDE]
-    return pandas.DataFrame(rows, columns=[*FIRST, *(n for some in wide for n in some), *LAST])
-
-
-WIDE = ("metrics", "params", "learned", "recipe")
-FIRST = ("domain", "dataset", "loss", "seed", "status", "main", "score")
-LAST = ("seconds", "peak_memory_mib", "device", "commit", "version", "data_hash", "key", "error")
-
-
-def as_row(record: Record) -> dict[str, Any]:
-    """Flatten a record into one row of columns."""
-    metrics, environment = record.get("metrics", {}), record["environment"]
-    made = {
-        "score": metrics.get(record.get("main")),
-        "device": environment.get("device"),
-        "commit": environment.get("commit"),
-        "version": environment.get("versions", {}).get("contrastbench"),
-        "error": record["details"].get("error"),
-    }
-    own = {name: record.get(name) for name in (*FIRST, *LAST)}
-    groups = (metrics, record["params"], record["details"].get("learned", {}), record["recipe"])
-    parts = dict(zip(WIDE, groups, strict=True))
-    flat = {f"{part}.{name}": v for part, some in parts.items() for name, v in some.items()}
-    return {**own, **made, **flat}
+    rows = [columns.as_row(record) for record in source if record["seed"] not in but]
+    names = columns.in_order(name for row in rows for name in row)
+    return pandas.DataFrame(rows, columns=names)
 
 
 def table(

@@ -23,6 +23,7 @@ from contrastbench.benchmarks.cli import (
     reproduce,
     run,
     score,
+    submit,
     suite,
     sweep,
     tables,
@@ -99,6 +100,8 @@ GROUPS: dict[str, dict[str, Callable[..., None]]] = {  # as the help shows them
         "data": data.data,
         "merge": sweep.merge,
         "pack": sweep.pack,
+        "submit": submit.submit,
+        "verify": submit.verify,
     },
 }
 CLASSES = {"analyse": AnalyseCommand}

@@ -19,9 +19,7 @@ DOMAIN = f"Domain: {', '.join(DOMAINS)} or a plugin's."
 Domain = Annotated[str, typer.Option(help=DOMAIN)]
 Encoder = Annotated[
     str,
-    typer.Option(
-        help="Folder that --export wrote, its record, or a name such as torchvision:resnet50."
-    ),
+    typer.Option(help="Folder that --export wrote, its record, or a name such as timm:resnet18."),
 ]
 OwnDataset = Annotated[
     str | None, typer.Option("--dataset", help="Data set; default: the one of its training.")

@@ -14,10 +14,9 @@ from contrastbench.benchmarks.cli.loading import loading
 from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.records.merge import SHIPPED
 from contrastbench.benchmarks.running import reproduction
-from contrastbench.benchmarks.running.options import Options, check_data_root
+from contrastbench.benchmarks.running.options import check_data_root
 from contrastbench.benchmarks.running.reproduction import Difference, Outcome
 from contrastbench.domains.registry import check_needs
-from contrastbench.errors import UserError
 
 
 def reproduce(
@@ -47,30 +46,13 @@ def reproduce(
     places = list(dict.fromkeys([results, SHIPPED]))
     found = reproduction.find(record, places)
     check_needs(found["domain"])
-    about = found["environment"]
-    chosen = device or ("cpu" if "CPU" in (about.get("device") or "CPU") else "auto")
     with TemporaryDirectory(prefix="contrastbench-") as name:
         folder = Path(name)
         (folder / "loss").mkdir()
         work = reproduction.experiment_of(found, folder / "loss", trust)
-        options = Options(
-            folder,
-            data_root,
-            chosen,
-            threads or about.get("threads"),
-            about.get("deterministic", True),
-            about.get("tf32", False),
-        )
         with loading():
-            from contrastbench.benchmarks.running.runner import OtherData, run
-
-        try:
-            again, _ = run(work, found["seed"], options, data_hash=found["data_hash"])
-        except OtherData:
-            raise UserError(
-                f"{found['dataset']} here is not the data of the record ({found['data_hash'][:16]})"
-                ": name the folder that holds it with --data-root"
-            ) from None
+            import contrastbench.benchmarks.running.runner  # noqa: F401
+        again = reproduction.run_again(found, work, folder, data_root, device, threads)
     outcome = Outcome(found, again, reproduction.spread_of(found, places))
     for line in lines(outcome):
         say(line)

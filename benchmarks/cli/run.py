@@ -60,6 +60,9 @@ def run(
     tensorboard: Annotated[
         Path | None, typer.Option(help="Folder for scalars that TensorBoard reads.")
     ] = None,
+    logger: Annotated[
+        str | None, typer.Option(help="Logger of a package, which gets the same scalars.")
+    ] = None,
 ) -> None:
     """Train a loss in a domain, score it, and record each seed.
 
@@ -77,7 +80,8 @@ def run(
     check_needs(domain)
     if spec.name == NONE or is_registered(spec.name):
         spec.check()
-    options = Options(results, data_root, device, threads, deterministic, tf32, export, tensorboard)
+    boards = tensorboard, logger
+    options = Options(results, data_root, device, threads, deterministic, tf32, export, *boards)
     if devices > 1 and not launch.launched():
         raise typer.Exit(launch.launch(devices, output))
 

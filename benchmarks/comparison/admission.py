@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 from contrastbench.benchmarks.comparison.numbers import signed
+from contrastbench.benchmarks.records.files import no_formula
 from contrastbench.benchmarks.tables.controls import baseline
 from contrastbench.benchmarks.tables.entries import shown_value
 from contrastbench.benchmarks.tables.formats import cell
@@ -150,7 +151,8 @@ def report(found: Sequence[Candidate], format_: str) -> str:
     rows = [line(one) for one in found]
     if format_ == "csv":
         text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([HEADER, *rows])
+        named = [[no_formula(name), *values] for name, *values in rows]
+        csv.writer(text, lineterminator="\n").writerows([HEADER, *named])
         return text.getvalue()
     head = [f"| {' | '.join(HEADER)} |", "| " + " | ".join("---" for _ in HEADER) + " |"]
     body = [f"| {' | '.join(map(cell, row))} |" for row in rows]

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
 CELL = "cell.json"  # in an export: what it is of
-CARD = "README.md"  # beside it, for people
+CARD = "README.md"  # beside it: the model card
 DEPTH = 5  # folders of a record: of its loss, dataset and domain, runs/, and that of the results
 FOLDER = "encoders"  # beside runs/: where the exports of records are looked for
 IDENTITY = ("domain", "dataset", "loss", "loss_code", "protocol", "data_hash", "seed")
@@ -26,35 +27,67 @@ def note(folder: Path, identity: Record) -> None:
 
 
 def describe(folder: Path, record: Record) -> None:
-    """Write a page on an export, made from the record of its cell, unless it has one."""
+    """Write a model card into an export, made from the record of its cell, unless it has one."""
     if (folder / CARD).exists():
         return
-    rows = [f"| {name} | {value:.2f} |" for name, value in record["metrics"].items()]
+    about = declaration(record["domain"])
+    metrics = [f"| {name} | {value:.2f} |" for name, value in record["metrics"].items()]
     text = PAGE.format(
-        **{key: record[key] for key in ("domain", "dataset", "loss", "seed", "protocol")},
-        metrics="\n".join(rows),
+        **{key: record[key] for key in ("domain", "dataset", "loss", "seed")},
+        metrics="\n".join(metrics),
+        facts="\n".join(f"| {name} | {in_cell(value)} |" for name, value in facts(record)),
         command=command(record, Path(folder.name)),
-        data=declaration(record["domain"]).samples,
-        name=folder.name,
+        use=about.opening.format(name=folder.name, samples=about.samples),
+        library=about.library,
         key=record["key"][:16],
     )
     (folder / CARD).write_text(text, encoding="utf-8")
 
 
+def in_cell(text: str) -> str:
+    """Return a text that ends no cell of a table.
+
+    >>> in_cell("csv:a|b.csv")
+    'csv:a&#124;b.csv'
+    """
+    return text.replace("|", "&#124;")
+
+
+def facts(record: Record) -> Iterator[tuple[str, str]]:
+    """Yield what trained an encoder, for its card."""
+    about = record["environment"]
+    known = declaration(record["domain"]).datasets.get(record["dataset"])
+    params = ", ".join(f"{name}={value}" for name, value in record["params"].items())
+    yield "loss", f"{record['loss']}({params})"
+    yield "protocol", record["protocol"]
+    yield "data", f"{record['dataset']}, sha256 {record['data_hash'][:16]}"
+    yield "licence of the data", known.licence if known else "unknown: data of the user's own"
+    yield "code", f"contrastbench {about['versions'].get('contrastbench')}, {about['commit']}"
+    yield "device", str(about["device"])
+
+
 PAGE = """\
+---
+library_name: {library}
+tags:
+- contrastive-learning
+- contrastbench
+---
+
 # {domain} encoder: {loss} on {dataset}
 
 contrastbench trained this encoder with the loss `{loss}` on `{dataset}`, seed {seed}.
-The protocol is `{protocol}`.
 
 | metric | value |
 | --- | --- |
 {metrics}
 
-```python
-import contrastbench as cb
+| trained with | |
+| --- | --- |
+{facts}
 
-embeddings = cb.encoder("{name}").embed({data})
+```python
+{use}
 ```
 
 Its record is `{key}-seed{seed}`, and this command trains it again. `cell.json` has all

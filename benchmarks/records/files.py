@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 FULL = (errno.ENOSPC, errno.EDQUOT)  # errors of a disk, or of a user's share of it, that is full
+SIGNS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")  # a formula begins with them
 AT_ONCE = 32  # files that wait for the disk
 
 
@@ -143,7 +144,7 @@ def sync_folder(path: Path) -> None:
         sync(path)
 
 
-def replace(path: Path, text: str) -> None:
+def replace(path: Path, content: str | bytes) -> None:
     """Write the file in place of an old one, which stays where the disk is full.
 
     A device such as /dev/stdout is written to, a link is followed.
@@ -152,20 +153,23 @@ def replace(path: Path, text: str) -> None:
         OSError: it cannot be written.
     """
     path = path.resolve()
+    data = content.encode() if isinstance(content, str) else content
     if path.exists() and not path.is_file():
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(data)
         return
-    with written(path.parent, text.encode()) as new:
+    with written(path.parent, data) as new:
         new.replace(path)
 
 
 def no_formula(value: T) -> T | str:
     """Escape a CSV cell so that no spreadsheet computes it; numbers stay as they are.
 
-    >>> no_formula("=1+1"), no_formula("1+1"), no_formula(-1)
-    ("'=1+1", '1+1', -1)
+    Some spreadsheets skip white space before a formula, and read full-width signs as plain ones.
+
+    >>> no_formula("=1+1"), no_formula("1+1"), no_formula(-1), no_formula(" @x")
+    ("'=1+1", '1+1', -1, "' @x")
     """
-    risky = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
+    risky = isinstance(value, str) and value.lstrip().startswith(SIGNS)
     return f"'{value}" if risky else value
 
 

@@ -18,6 +18,7 @@ class Options:
     tf32: bool = False  # an accelerator multiplies float32 in TensorFloat-32
     export: Path | None = None  # a folder for the trained model, of domains that can
     tensorboard: Path | None = None  # a folder with a subfolder for each training
+    logger: str | None = None  # of a package, which gets the same scalars
 
 
 def check_data_root(data_root: Path | None) -> None:

@@ -20,6 +20,7 @@ from contrastbench.benchmarks.records import reading, schema, store
 from contrastbench.benchmarks.records.command import parse_value
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.running.options import Options
 from contrastbench.errors import UserError
 from contrastbench.losses.expression import file_and_class, with_terms
 from contrastbench.losses.spec import NONE, LossSpec
@@ -205,6 +206,47 @@ def experiment_of(record: Record, folder: Path, trusted: bool) -> Experiment:
             f"run it at commit {record['environment'].get('commit') or 'of its time'}"
         )
     return work
+
+
+def run_again(
+    record: Record,
+    work: Experiment,
+    folder: Path,
+    data_root: Path | None,
+    device: str | None,
+    threads: int | None,
+) -> Record:
+    """Run a record's experiment again, in the circumstances of the record where it can be.
+
+    Args:
+        record: what is run again.
+        work: its experiment on this machine.
+        folder: of the new record.
+        data_root: a folder that holds the data.
+        device: cpu, cuda, ...; None: cpu for a record of a CPU.
+        threads: of the CPU; None: those of the record.
+
+    Raises:
+        UserError: the data here are not those of the record.
+    """
+    from contrastbench.benchmarks.running.runner import OtherData, run
+
+    about = record["environment"]
+    options = Options(
+        folder,
+        data_root,
+        device or ("cpu" if "CPU" in (about.get("device") or "CPU") else "auto"),
+        threads or about.get("threads"),
+        about.get("deterministic", True),
+        about.get("tf32", False),
+    )
+    try:
+        return run(work, record["seed"], options, data_hash=record["data_hash"])[0]
+    except OtherData:
+        raise UserError(
+            f"{record['dataset']} here is not the data of the record ({record['data_hash'][:16]})"
+            ": name the folder that holds it with --data-root"
+        ) from None
 
 
 def check_trust(record: Record, trusted: bool) -> None:

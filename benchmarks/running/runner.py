@@ -20,14 +20,14 @@ from contrastbench.benchmarks.records import exports, files, reading, store
 from contrastbench.benchmarks.records.command import command, written
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.records.store import Record
-from contrastbench.benchmarks.running import ranks, tensorboard
+from contrastbench.benchmarks.running import loggers, ranks
 from contrastbench.benchmarks.running.devices import PeakMemory, open_device
 from contrastbench.benchmarks.running.environment import environment
 from contrastbench.benchmarks.running.interruption import termination_kept
 from contrastbench.benchmarks.running.learned import learned
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.provenance import provenance
-from contrastbench.benchmarks.running.training import AnyDomain, Diverged, total, train
+from contrastbench.benchmarks.running.training import AnyDomain, Diverged, Log, total, train
 from contrastbench.distributed import ProcessLost
 from contrastbench.domains.base import Evaluation, Exports, PairsByClass
 from contrastbench.domains.reading import cause
@@ -241,8 +241,7 @@ def check(options: Options, name: str, domain: AnyDomain, path: Path, finished: 
     """Raise for what would fail after the training, or be missing."""
     if options.export:
         check_export(name, domain, options.export, path, finished)
-    if options.tensorboard:
-        tensorboard.check()
+    loggers.check(options.tensorboard, options.logger)
 
 
 class NoData(UserError):
@@ -440,12 +439,14 @@ class Training:
         name = f"{self.cell.key[:16]}-seed{self.cell.seed}.safetensors"
         return self.options.results / "checkpoints" / name
 
-    @property
-    def board(self) -> Path | None:
-        """Return the folder for TensorBoard, if one was asked for."""
+    def scalars(self) -> AbstractContextManager[Log | None]:
+        """Return what takes the training's scalars: TensorBoard, a logger, both or none."""
+        board, logger = self.options.tensorboard, self.options.logger
         results = self.options.results
-        folder = self.cell.path(results).relative_to(results / "runs").with_suffix("")
-        return self.options.tensorboard / folder if self.options.tensorboard else None
+        name = self.cell.path(results).relative_to(results / "runs").with_suffix("")
+        if not ranks.is_first():
+            board, logger = None, None
+        return loggers.scalars(board and board / name, logger, name.as_posix(), self.cell.identity)
 
     @property
     def scored_data(self) -> dict[str, str]:
@@ -472,7 +473,7 @@ class Training:
     def measure(self) -> Record:
         """Train, score and export if asked to, and return the measurements."""
         start, peak = time.perf_counter(), PeakMemory(self.domain.device)
-        with tensorboard.scalars(self.board if ranks.is_first() else None) as log:
+        with self.scalars() as log:
             model, history = train(self.domain, self.loss, self.checkpoint, log)
         trained = time.perf_counter()
         evaluation = ranks.from_first(lambda: self.domain.evaluate(model))
@@ -498,7 +499,8 @@ class Training:
         }
         store.canonical(outcome)  # what no record can hold, such as NaN, is a failure of this cell
         if folder:
-            exports.describe(folder, {**self.cell.identity, "key": self.cell.key, **outcome})
+            about = {"key": self.cell.key, "environment": environment(self.domain.device)}
+            exports.describe(folder, {**self.cell.identity, **about, **outcome})
         return outcome
 
 

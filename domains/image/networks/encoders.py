@@ -16,6 +16,7 @@ from contrastbench.domains.image.data.images import IMAGENET_MEAN, IMAGENET_STD,
 from contrastbench.domains.image.data.load import load
 from contrastbench.domains.image.networks.model import ImageModel
 from contrastbench.domains.image.networks.resnet import ResNet
+from contrastbench.domains.image.networks.timm_models import is_timm, open_timm
 from contrastbench.domains.image.pictures import image_files, pictures
 from contrastbench.domains.image.preprocessing import Model, Preprocessing
 from contrastbench.domains.image.recipe import KEPT, ImageRecipe
@@ -116,7 +117,7 @@ def renamed(key: str, names: Mapping[str, str]) -> str:
 
 
 def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Encoder:
-    """A folder that `export` wrote, `torchvision:NAME` or `pretrainedmodels:bn_inception`.
+    """A folder that `export` wrote, `torchvision:NAME`, `timm:NAME` or BN-Inception.
 
     Raises:
         UserError: there is none, or it is damaged.
@@ -125,10 +126,13 @@ def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Enc
         recipe = ImageRecipe.of("image", {"encoder": name, "width": 1.0, "size": SIZE})
         preprocessing = Preprocessing(IMAGENET_MEAN, IMAGENET_STD, SIZE)
         return Encoder(ImageModel(recipe, 0, data_root).to(device), preprocessing, device)
+    if is_timm(name):
+        network, preprocessing = open_timm(name, data_root)
+        return Encoder(network.to(device), preprocessing, device)
     if not (Path(name) / CONFIG).is_file():
         raise UserError(
-            f"{name} holds no exported encoder: give a folder that bench run --export wrote, or "
-            "torchvision:resnet50"
+            f"{name} holds no exported encoder: give a folder that bench run --export wrote, "
+            "torchvision:resnet50 or timm:resnet50"
         )
     return exported(Path(name), device)
 

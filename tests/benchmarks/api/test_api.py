@@ -1,6 +1,7 @@
 """`import contrastbench as cb`: what it costs, runs, reads, and says of mistakes."""
 
 import csv
+import importlib.util
 import io
 import json
 import subprocess
@@ -240,14 +241,42 @@ def test_without_pandas_its_line_is_said(tmp_path: Path, monkeypatch: pytest.Mon
         cb.records(tmp_path)
 
 
-def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def code_cells() -> list[str]:
+    """The notebook's cells of code."""
     cells = json.loads(NOTEBOOK.read_text())["cells"]
+    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+
+
+def test_the_notebook_ends_with_the_standing_of_an_own_loss(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
-    for cell in cells:
-        if cell["cell_type"] == "code":
-            exec("".join(cell["source"]), names)
+    for cell in code_cells():
+        capsys.readouterr()
+        exec(cell, names)
+    assert capsys.readouterr().out.startswith("mine.py:Mine on 1 of 1 data set: ")
     assert len(names["frame"]) == 6  # type: ignore[arg-type]
-    assert list(names["compared"].method) == ["none", "adnce", "mine.py:Mine (margin=0.2)"]  # type: ignore[attr-defined]
+    assert list(names["compared"].method) == ["mine.py:Mine", "none", "adnce"]  # type: ignore[attr-defined]
     left = {path.name for path in tmp_path.iterdir()} - {"__pycache__"}
     assert left == {"mine.py", "my.yaml", "quickstart"}
+
+
+@pytest.mark.parametrize("in_clone", [True, False])
+def test_the_notebook_installs_what_it_needs_where_it_is_opened_alone(
+    in_clone: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[list[str]] = []
+    (tmp_path / "docs").mkdir()
+    if in_clone:
+        (tmp_path / "CITATION.cff").touch()
+    monkeypatch.chdir(tmp_path / "docs")
+    monkeypatch.setattr(subprocess, "run", lambda words, check: called.append(words))
+    exec(code_cells()[0], {})
+    assert called == [], "it is installed"
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    exec(code_cells()[0], {})
+    source = tmp_path if in_clone else "contrastbench"
+    assert [words[1:] for words in called] == [
+        ["-m", "pip", "install", "--quiet", f"{source}[graph,tabular]"]
+    ]

@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 import torch
+import yaml
 
 pytest.importorskip("PIL")
+from PIL import Image
+
 from contrastbench.benchmarks.records import exports
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.domains.base import Exports
@@ -62,6 +65,20 @@ def test_every_protocol_scores(tmp_path: Path, bench, monkeypatch: pytest.Monkey
         assert metrics[main] > 30, "ten digits, an untrained encoder"
 
 
+def test_an_encoder_of_timm_is_scored_without_a_network(bench) -> None:
+    pytest.importorskip("timm")
+    for part in ("train", "test"):
+        for kind, shade in (("dark", 0), ("bright", 200)):
+            Path("shades", part, kind).mkdir(parents=True)
+            for k in range(10):
+                picture = Image.new("RGB", (8, 8), (shade + k,) * 3)
+                picture.save(Path("shades", part, kind, f"{k}.png"))
+    words = ("--encoder", "random:timm:test_resnet", "--dataset", "folder:shades", "--by", "knn")
+    code, out, err = bench("score", *words)
+    assert code == 0, err
+    assert json.loads(out)["metrics"]["accuracy"] == 100.0, "dark and bright, new weights"
+
+
 @pytest.mark.parametrize(
     ("domain", "dataset", "other"),
     [("graph", "motifs", "MUTAG"), ("tabular", "wine", "iris")],
@@ -92,6 +109,9 @@ def test_an_encoder_scores_again_as_its_record_says(
     assert f"# {domain} encoder: infonce on {dataset}\n" in page
     assert f"| accuracy | {record['metrics']['accuracy']:.2f} |" in page
     assert f"`{record['key'][:16]}-seed1`" in page
+    assert yaml.safe_load(page.split("---\n")[1])["library_name"] == "contrastbench"
+    assert f"| data | {dataset}, sha256 {record['data_hash'][:16]} |" in page
+    assert f"| licence of the data | {about.datasets[dataset].licence} |" in page
     if domain == "tabular":
         code, _, err = bench(*again[:-1], other, "--by", "linear")
         assert (code, "iris does not fit " in err) == (2, True), err

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import yaml
 from transformers import AutoModel, AutoTokenizer
 
 import contrastbench as cb
@@ -83,6 +84,10 @@ def test_a_run_exports_the_encoder_that_it_scored(tmp_path: Path) -> None:
     again = Experiment("sentence", "graded", LossSpec("none"), recipe)
     assert run(again, 0, Options(tmp_path))[0]["metrics"] == record["metrics"]
     assert json.loads((out / "modules.json").read_text())[1]["path"] == "1_Pooling"
+    card = (out / "README.md").read_text()
+    assert yaml.safe_load(card.split("---\n")[1])["library_name"] == "sentence-transformers"
+    assert 'SentenceTransformer("out").encode(["a sentence", "another one"])' in card
+    assert f"| loss | infonce(temperature={record['params']['temperature']}) |" in card
     with pytest.raises(
         UserError,
         match=r"is finished and its model was not kept: train it anew in another --results",

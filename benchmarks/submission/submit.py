@@ -1,0 +1,118 @@
+"""Make a bundle of a loss and its records, and refuse what is not ready for one."""
+
+from pathlib import Path
+
+from pydantic import Field
+
+from contrastbench.benchmarks.records import files, reading, store
+from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.submission import bundle, cells
+from contrastbench.domains import strict_yaml
+from contrastbench.domains.strict_yaml import Strict
+from contrastbench.errors import UserError
+from contrastbench.losses.expression import file_and_class, with_terms
+from contrastbench.losses.own import portable
+from contrastbench.losses.spec import LossSpec
+
+FIX = "write two lines, licence: MIT and paper: https://..., as your paper and its code have them"
+
+
+class Declaration(Strict):
+    """The YAML file beside a loss."""
+
+    licence: str = Field(pattern=bundle.LICENCE)
+    paper: str = Field(pattern=bundle.PAPER)
+
+
+def submit(suite: str, loss: LossSpec, results: Path) -> Path:
+    """Write the bundle of a loss into the current folder, and return its path.
+
+    Raises:
+        UserError: the loss has no file, no licence or no paper, a cell has no result, or the file
+            was edited after some of the records were made.
+    """
+    file = own_file(loss)
+    declared = declaration(file.with_suffix(".yaml"))
+    plan = cells.plan_of(suite, loss, results)
+    check_unedited(loss, file, results)
+    lacking, of = cells.missing(plan)
+    if lacking:
+        command = f"bench sweep {suite} --loss {loss.name}"
+        raise UserError(f"{lacking} of {of} cells have no result yet: run {command}")
+    records = [record for _, record in cells.found(plan)]
+    name, sources = portable(loss.name, loss.sources)
+    about = {
+        **declared.model_dump(),
+        "suite": plan.table.name,
+        "loss": name,
+        "params": loss.params,
+        "environments": environments(records),
+    }
+    contents = {f"{bundle.LOSS}{one}": text.encode() for one, text in sources.items()}
+    contents |= {cells.name_of(one): bytes_of(one, results) for one in records}
+    path = Path(f"{file.stem}-{plan.table.name}.zip")
+    files.replace(path, bundle.as_bytes(about, contents))
+    return path
+
+
+def own_file(loss: LossSpec) -> Path:
+    """Return the first file of a user's own loss.
+
+    Raises:
+        UserError: the loss has none, as a registered one or one of a package.
+    """
+    own: list[Path] = []
+
+    def look(term: str) -> str:
+        own.extend(found[0] for found in [file_and_class(term)] if found)
+        return term
+
+    with_terms(loss.name, look)
+    if not own:
+        raise UserError(f"{loss.name} has no file of its own: give --loss FILE.py:CLASS")
+    return own[0]
+
+
+def declaration(path: Path) -> Declaration:
+    """Return the licence and the paper that stand in a file.
+
+    Raises:
+        UserError: there is no such file, or one of the two is missing or wrong.
+    """
+    if not path.is_file():
+        raise UserError(f"{path} is missing: {FIX}")
+    return strict_yaml.read(path).as_model(Declaration)
+
+
+def check_unedited(loss: LossSpec, file: Path, results: Path) -> None:
+    """Raise if there are records of another text of the loss's files, and none of this one."""
+    codes: list[str] = []
+    for dataset in reading.datasets(results):
+        folder = dataset / store.file_name(loss.complete.name)
+        codes += [record["loss_code"] for record in reading.matching(folder, lambda *_: True)]
+    if codes and loss.code not in codes:
+        raise UserError(
+            f"{file} was edited after its {len(codes)} records were made: restore it, or run "
+            "bench sweep again"
+        )
+
+
+def environments(records: list[Record]) -> list[dict[str, object]]:
+    """Return the distinct codes and devices of records."""
+    found = {}
+    for record in records:
+        about = record["environment"]
+        chosen = {name: about.get(name) for name in ("commit", "device")}
+        versions = {name: text for name, text in about.get("versions", {}).items() if text}
+        one = {**chosen, "versions": versions}
+        found[store.canonical(one)] = one
+    return [found[key] for key in sorted(found)]
+
+
+def bytes_of(record: Record, results: Path) -> bytes:
+    """Return the bytes of a record's file, which may be in a pack."""
+    path = store.path(results, record)
+    data = reading.file_of(path)
+    if data is None:
+        raise UserError(f"{path} was removed meanwhile: submit again")
+    return data

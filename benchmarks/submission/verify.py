@@ -1,0 +1,272 @@
+"""Verify a bundle: checksums, keys, the loss, its budget, and a sample of cells run again.
+
+Everything in a bundle may be forged but the numbers that a cell has when it is run again. Limits
+of differences come from records of this side alone.
+"""
+
+import ast
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import sqrt
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any, TypeVar
+
+from contrastbench.benchmarks.comparison import formats
+from contrastbench.benchmarks.records import files, merge, reading, store
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.running import reproduction
+from contrastbench.benchmarks.running.reproduction import Outcome, Spread
+from contrastbench.benchmarks.submission import bundle, cells
+from contrastbench.benchmarks.submission.bundle import Bundle, Refused
+from contrastbench.benchmarks.sweeps.plan import Plan
+from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.resolved import resolve
+from contrastbench.errors import UserError
+from contrastbench.losses.spec import LossSpec
+
+T = TypeVar("T")
+LEVEL = 0.05  # of an honest bundle's risk that a cell of it is beyond its limit
+Z = NormalDist().inv_cdf(1 - LEVEL / 2)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a verification uses of this side."""
+
+    suite: str  # a table, or a sweep file
+    places: Sequence[Path]  # folders of trusted records
+    trust: bool  # whether the loss's code may run
+    count: int  # cells that run again
+    draw: str  # joins the draw of these cells
+    data_root: Path | None = None
+    device: str | None = None
+
+
+@dataclass
+class Case:
+    """A bundle under verification, and what is known of it so far."""
+
+    given: Bundle
+    asked: Asked
+    folder: Path  # an empty one, for its files
+    records: list[Record] = field(default_factory=list)
+    passed: dict[str, str] = field(default_factory=dict)  # by check, with what it found
+    problem: tuple[str, str] | None = None  # the check that failed, and why
+    outcomes: list[Outcome] = field(default_factory=list)
+    standing: str = ""
+    plan: Plan | None = None
+
+    @property
+    def results(self) -> Path:
+        """Return the folder of the bundle's records."""
+        return self.folder / "results"
+
+    @property
+    def loss(self) -> LossSpec:
+        """Return the bundle's loss in its place on this side."""
+        name = reproduction.placed(self.given.about.loss, self.folder / "loss")
+        return LossSpec(name, self.given.about.params)
+
+
+def verify(given: Bundle, asked: Asked, folder: Path) -> Case:
+    """Return what the checks of a bundle found; the first that fails is the last.
+
+    Raises:
+        UserError: the loss's code may not run, or this side lacks something, such as data.
+    """
+    case = Case(given, asked, folder)
+    for name, check in CHECKS.items():
+        try:
+            case.passed[name] = check(case)
+        except Refused as error:
+            case.problem = name, str(error)
+            break
+    else:
+        case.standing = standing(case)
+    return case
+
+
+def check_records(case: Case) -> str:
+    """Check the records' checksums, keys and names, and that they have the loss's files."""
+    texts = case.given.under(bundle.LOSS).items()
+    sources = {name: as_refusal(data.decode) for name, data in texts}
+    own = {"name": case.given.about.loss, "files": sources}
+    for name, data in case.given.files.items():
+        if not name.startswith(bundle.RUNS):
+            continue
+        path = case.results / name
+        record = as_refusal(store.checked, data, Path(name), name)
+        if record["status"] not in store.FINAL:
+            raise Refused(f"{name} is {record['status']} and no result")
+        theirs = record.get("own_loss", {})
+        if {key: theirs.get(key) for key in own} != own:
+            raise Refused(f"{name} was made with another loss than the files of the bundle")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        files.publish(path, data)
+        case.records.append(record)
+    if not case.records:
+        raise Refused("the bundle has no records")
+    return f"{len(case.records)} records, each with its own checksum and key"
+
+
+def check_loss(case: Case) -> str:
+    """Check that the loss can be made, and that all records are of its code."""
+    files_ = case.given.under(bundle.LOSS)
+    if not case.asked.trust:
+        names = ", ".join(files_)
+        raise UserError(f"the bundle runs Python of its own, {names}: read it, then give --trust")
+    for name, data in files_.items():
+        path = case.folder / "loss" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    as_refusal(case.loss.check)
+    code = as_refusal(lambda: case.loss.code)
+    if not code:
+        raise Refused(f"{case.given.about.loss} is no loss of the bundle's files")
+    others = [one for one in case.records if one["loss_code"] != code]
+    if others:
+        raise Refused(
+            f"{len(others)} of {len(case.records)} records are of other code than the loss file"
+        )
+    for one in case.records:
+        reproduction.check_packages(one["own_loss"].get("packages", {}))
+    return f"it imports {', '.join(as_refusal(imported, files_))}"
+
+
+def imported(sources: dict[str, bytes]) -> list[str]:
+    """Return the modules that files import, for a reader who decides whether to trust them."""
+    found = set[str]()
+    for data in sources.values():
+        for node in ast.walk(ast.parse(data)):
+            if isinstance(node, ast.ImportFrom):
+                found.add(node.module or ".")
+            elif isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names}
+    return sorted(found)
+
+
+def check_laws(case: Case) -> str:
+    """Check the laws of `bench check-loss`."""
+    from contrastbench.losses import laws
+
+    loss = case.loss
+    found = as_refusal(lambda: laws.check_loss(loss.name, **loss.params))
+    wrong = [one for one in found if not one.passed]
+    if wrong:
+        raise Refused(f"{wrong[0].name}: {wrong[0].detail}")
+    declined = [one.name for one in found if one.word == "declined"]
+    return f"{len(found)} laws" + f", declined: {', '.join(declined)}" * bool(declined)
+
+
+def check_budget(case: Case) -> str:
+    """Check that the records are those that the suite asks for, no more and no less."""
+    suite = load(case.asked.suite)
+    if suite.name != case.given.about.suite:
+        raise Refused(f"it is for {case.given.about.suite}, not for {suite.name}")
+    plan = as_refusal(cells.plan_of, case.asked.suite, case.loss, case.results)
+    lacking, of = cells.missing(plan)
+    if lacking:
+        raise Refused(f"{lacking} of {of} cells of {suite.name} have no record")
+    wanted = {cells.name_of(record) for _, record in cells.found(plan)}
+    further = sorted({cells.name_of(record) for record in case.records} - wanted)
+    if further:
+        raise Refused(f"{len(further)} records are beyond the budget, such as {further[0]}")
+    case.plan = plan
+    return f"{of} cells, as many as {suite.name} asks of each loss"
+
+
+def check_data(case: Case) -> str:
+    """Check that each data set has the content that trusted records name."""
+    known: dict[tuple[str, str], set[str]] = {}
+    for record in case.records:
+        name = record["domain"], record["dataset"]
+        if name not in known:
+            known[name] = {one["data_hash"] for one in trusted(record, case.asked.places)}
+        if known[name] and record["data_hash"] not in known[name]:
+            raise Refused(f"{name[1]} is not the data of other losses' records")
+    return f"{sum(map(bool, known.values()))} of {len(known)} data sets are known"
+
+
+def trusted(record: Record, places: Sequence[Path]) -> Iterator[Record]:
+    """Yield the trusted records of a record's dataset."""
+    for place in places:
+        yield from reproduction.of_dataset(record, place)
+
+
+def check_again(case: Case) -> str:
+    """Run a sample of the cells again, and compare their numbers."""
+    drawn = sample(case)
+    factor = NormalDist().inv_cdf(1 - LEVEL / 2 / len(drawn)) / Z
+    for i, (work, record) in enumerate(drawn):
+        own = case.folder / "again" / str(i)
+        spread = reproduction.spread_of(record, case.asked.places)
+        wider = {name: factor * limit for name, limit in spread.limits.items()}
+        about = case.asked.data_root, case.asked.device, None
+        again = reproduction.run_again(record, work, own, *about)
+        case.outcomes.append(Outcome(record, again, Spread(wider, spread.cells)))
+    beyond = [one for one in case.outcomes if not (one.equal or one.within)]
+    if beyond:
+        raise Refused(f"{len(beyond)} of {len(drawn)} cells differ by more than machines may")
+    if abs(shift := moved(case.outcomes, factor)) > Z:
+        raise Refused(f"all cells together moved {shift:+.1f} standard errors, {Z:.1f} may be")
+    return f"{len(drawn)} cells, drawn by the bundle's sha256"
+
+
+def sample(case: Case) -> list[tuple[Experiment, Record]]:
+    """Draw cells by the hash of the bundle and the text of this side."""
+    assert case.plan is not None, "the budget was checked"
+
+    def place(cell: tuple[Experiment, Record]) -> str:
+        words = case.given.digest, case.asked.draw, cells.name_of(cell[1])
+        return hashlib.sha256("\0".join(words).encode()).hexdigest()
+
+    return sorted(cells.found(case.plan), key=place)[: case.asked.count]
+
+
+def moved(outcomes: Sequence[Outcome], factor: float) -> float:
+    """Return by how many standard errors the recorded main numbers lie above those found again.
+
+    Small lifts in every cell are within each limit, but not together.
+    """
+    found = []
+    for one in outcomes:
+        limit = one.spread.limits.get(one.record.get("main", ""))
+        if limit and one.again["status"] == one.record["status"] == "ok":
+            name = one.record["main"]
+            difference = one.record["metrics"][name] - one.again["metrics"][name]
+            found.append(Z * factor * difference / limit)
+    return sum(found) / sqrt(len(found)) if found else 0.0
+
+
+def standing(case: Case) -> str:
+    """Return what the comparison of the suite says with this loss."""
+    sources = [one for one in case.asked.places if reading.datasets(one)]
+    if sources:
+        merge.merge(sources, case.results)
+    suite = case.asked.suite
+    table = load(suite, losses=[cells.as_listed(suite, case.loss)])
+    try:
+        return formats.words(resolve(table, None, case.results))
+    except UserError as error:
+        return str(error)
+
+
+def as_refusal(work: Callable[..., T], *about: Any) -> T:
+    """Return what a function returns; a mistake in the bundle is a refusal."""
+    try:
+        return work(*about)
+    except (UserError, UnicodeDecodeError, SyntaxError) as error:
+        raise Refused(str(error)) from None
+
+
+CHECKS: dict[str, Callable[[Case], str]] = {
+    "records": check_records,
+    "loss": check_loss,
+    "laws": check_laws,
+    "budget": check_budget,
+    "data": check_data,
+    "cells run again": check_again,
+}

@@ -1,0 +1,124 @@
+"""Networks of timm, with published or with new weights, ready to be scored.
+
+Weights are `model.safetensors` of the model's repository on the Hugging Face hub; timm's other
+files are pickles, which are never loaded.
+"""
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import nn
+
+from contrastbench.domains.image.preprocessing import Preprocessing
+from contrastbench.domains.model import Raw
+from contrastbench.domains.reading import cause, reading
+from contrastbench.errors import UserError, unknown
+
+PREFIX, NEW = "timm:", "random:timm:"
+WEIGHTS = "model.safetensors"
+
+
+class Backbone(Raw):
+    """A network without its classifier."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.encoder = network
+
+
+def is_timm(name: str) -> bool:
+    """Return whether an encoder's name is one of timm.
+
+    >>> is_timm("timm:resnet18"), is_timm("random:timm:resnet18"), is_timm("torchvision:resnet18")
+    (True, True, False)
+    """
+    return name.startswith((PREFIX, NEW))
+
+
+def open_timm(name: str, data_root: Path | None) -> tuple[Backbone, Preprocessing]:
+    """Return a network of timm with the preprocessing of its pictures.
+
+    Args:
+        name: `timm:NAME` with the weights that timm names, `random:timm:NAME` with new ones.
+        data_root: a folder that may hold the weights, as timm/NAME.TAG/model.safetensors.
+
+    Raises:
+        UserError: timm is not installed, has no such model, or its weights cannot be had.
+    """
+    timm = with_timm()
+    own = name.removeprefix(NEW).removeprefix(PREFIX)
+    check_name(timm, own)
+    if name.startswith(NEW):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            network = timm.create_model(own, num_classes=0)
+    else:
+        network = with_weights(timm, own, data_root)
+    about = timm.data.resolve_model_data_config(network)
+    size = about["input_size"][-1]
+    return Backbone(network), Preprocessing(tuple(about["mean"]), tuple(about["std"]), size)
+
+
+def with_timm() -> ModuleType:
+    """Import and return timm.
+
+    Raises:
+        UserError: it is not installed.
+    """
+    try:
+        import timm
+        import timm.data
+    except ModuleNotFoundError:
+        raise UserError("timm is not installed: pip install timm") from None
+    return timm
+
+
+def check_name(timm: ModuleType, name: str) -> None:
+    """Raise unless timm has a model of that name, and weights of its tag."""
+    model, _, tag = name.partition(".")
+    if not timm.is_model(model):
+        raise unknown("model of timm", model, timm.list_models())
+    if tag and not timm.is_model_pretrained(name):
+        raise unknown("model of timm", name, timm.list_pretrained(f"{model}.*"))
+
+
+def with_weights(timm: ModuleType, name: str, data_root: Path | None) -> Any:
+    """Return a model with its published weights, read from safetensors alone."""
+    about = timm.get_pretrained_cfg(name)
+    if not (about and about.hf_hub_id):
+        raise UserError(f"timm has no weights for {name}: give {NEW}{name} for new ones")
+    repository = about.hf_hub_id
+    if repository.endswith("/"):
+        repository += f"{about.architecture}.{about.tag}" if about.tag else about.architecture
+    path = weights(repository, data_root)
+    overlay = {"file": str(path), "custom_load": False}
+    with reading(path, "delete it and get it again"):
+        return timm.create_model(
+            name, pretrained=True, pretrained_cfg_overlay=overlay, num_classes=0
+        )
+
+
+def weights(repository: str, data_root: Path | None) -> Path:
+    """Return the file of a repository's weights: of the data root, the hub's cache or the hub.
+
+    Raises:
+        UserError: it cannot be had.
+    """
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    if data_root and (here := data_root / repository / WEIGHTS).is_file():
+        return here
+    try:
+        return Path(hf_hub_download(repository, WEIGHTS, local_files_only=True))
+    except LocalEntryNotFoundError:
+        pass
+    try:
+        return Path(hf_hub_download(repository, WEIGHTS, etag_timeout=20))
+    except Exception as error:  # a network library's, whichever the hub's version uses
+        raise UserError(
+            f"https://huggingface.co/{repository} cannot be read ({cause(error).split('. ')[0]}): "
+            f"put its {WEIGHTS} into {repository} of a folder, and name that with --data-root"
+        ) from None

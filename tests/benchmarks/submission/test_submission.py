@@ -1,0 +1,420 @@
+"""A stranger's loss from `bench submit` to a verdict, and bundles that somebody has forged."""
+
+import io
+import json
+import shutil
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import stub_domain
+from contrastbench.benchmarks.cli import submit as command
+from contrastbench.benchmarks.cli.arguments import parse_losses
+from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.running import runner
+from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.reproduction import spread_of
+from contrastbench.benchmarks.submission import bundle, cells, verify
+from contrastbench.domains.base import Evaluation
+from contrastbench.losses import laws
+from contrastbench.losses.laws import battery
+from contrastbench.losses.spec import LossSpec
+
+MINE = """from contrastbench.losses.infonce import InfoNCE
+class Mine(InfoNCE):
+    pass
+"""
+SUITE = """seeds: 0-2
+domains: {tabular: {datasets: [wine], recipe: {epochs: 1}}}
+losses: [infonce, adnce]
+grid: {temperature: [0.1, 0.5]}
+tune: {seeds: [1000], trials: 2}
+"""
+YAML = "licence: MIT\npaper: https://example.org/mine\n"
+MADE = {"cpu": "another"}  # a machine on which equal bits are not promised
+Files = dict[str, bytes]
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a suite, a loss, all its records, and trusted records of two others."""
+    folder = tmp_path_factory.mktemp("prepared")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        install(patch)
+        Path("suite.yaml").write_text(SUITE)
+        Path("mine.py").write_text(MINE)
+        Path("mine.yaml").write_text(YAML)
+        fill("mine.py:Mine", Path("results"))
+        for loss in ("infonce", "adnce"):
+            fill(loss, Path("trusted"))
+    return folder
+
+
+@pytest.fixture
+def mine(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bench) -> Any:
+    """`bench` in a copy of that folder."""
+    shutil.copytree(prepared, tmp_path, dirs_exist_ok=True)
+    install(monkeypatch)
+    monkeypatch.setattr(laws, "check_loss", lambda *_, **__: [])  # it takes a second
+    monkeypatch.setattr(command, "SHIPPED", tmp_path / "trusted")
+    return bench
+
+
+def install(patch: pytest.MonkeyPatch) -> None:
+    """Let cells take milliseconds, and score them such that trials can be chosen."""
+    stub_domain.install(patch)
+    score = stub_domain.Stub.evaluate
+    patch.setattr(stub_domain.Stub, "evaluate", lambda *of: validated(score(*of)))
+
+
+def validated(found: Evaluation) -> Evaluation:
+    """Return an evaluation by which trials can be chosen."""
+    return replace(found, validation=found.metrics["accuracy"])
+
+
+def fill(loss: str, results: Path) -> None:
+    """Run the cells that the suite asks of a loss: trials, and what they choose."""
+    (spec,) = parse_losses([loss], {})
+    plan = cells.plan_of("suite.yaml", spec, results)
+    for _ in range(2):
+        for task in plan.tasks():
+            if task.state == "missing":
+                runner.run(task.experiment, task.seed, Options(results, device="cpu"))
+
+
+def submitted(bench: Callable[..., Any]) -> Path:
+    code, out, err = bench("submit", "suite.yaml", "--loss", "mine.py:Mine")
+    assert (code, out) == (0, "mine-suite.zip\n"), err
+    return Path("mine-suite.zip")
+
+
+def verified(bench: Callable[..., Any], *words: str) -> tuple[int, str]:
+    """Verify with trusted records alone."""
+    asked = ["verify", "mine-suite.zip", "suite.yaml", "--trust", "--results", "nothing", *words]
+    code, out, err = bench(*asked)
+    assert code in (0, 1), err
+    return code, out
+
+
+def forged(change: Callable[[dict[str, Any], Files], None]) -> None:
+    """Change a bundle, and write it with checksums that are right again."""
+    given = bundle.read(Path("mine-suite.zip"))
+    about = given.about.model_dump(exclude={"files"})
+    files = dict(given.files)
+    change(about, files)
+    Path("mine-suite.zip").write_bytes(bundle.as_bytes(about, files))
+
+
+def records(files: Files) -> dict[str, Record]:
+    found = {name: json.loads(data) for name, data in files.items() if name.startswith("runs/")}
+    return {name: {k: v for k, v in one.items() if k != "sha256"} for name, one in found.items()}
+
+
+def put(files: Files, record: Record) -> None:
+    """Add a record under its own key, with its own checksum."""
+    record = {**record, "key": store.key(record)}
+    files[cells.name_of(record)] = store.as_bytes(record)
+
+
+def lifted(points: float, **change: Any) -> Callable[[dict[str, Any], Files], None]:
+    """Return a forger who lifts every score, on a machine of his own."""
+
+    def change_all(_: dict[str, Any], files: Files) -> None:
+        for record in records(files).values():
+            score = min(100.0, record["metrics"]["accuracy"] + points)
+            about = {**record["environment"], **MADE}
+            put(files, {**record, "metrics": {"accuracy": score}, "environment": about, **change})
+
+    return change_all
+
+
+def test_a_loss_goes_from_its_records_to_a_verdict(mine) -> None:
+    submitted(mine)
+    code, out = verified(mine)
+    assert code == 0, out
+    assert out.startswith("## mine.py:Mine on suite: verified\n")
+    assert "Licence MIT. Paper: https://example.org/mine." in out
+    assert "| budget | passed | 5 cells, as many as suite asks of each loss |" in out
+    assert "| loss | passed | it imports contrastbench.losses.infonce |" in out
+    assert out.count("equal to the bit") == 5
+    assert "\n\nmine.py:Mine on 1 of 1 data set: no difference from infonce is decided." in out
+    assert len(out) < 65_000, "a comment on GitHub has at most 65,536 letters"
+    assert not Path("nothing").exists()
+    assert {path.name for path in Path().iterdir()} == {
+        *("mine.py", "mine.yaml", "mine-suite.zip", "suite.yaml", "results", "trusted")
+    }
+
+
+def test_a_sweep_file_may_list_the_loss_itself(mine) -> None:
+    submitted(mine)
+    Path("suite.yaml").write_text(SUITE.replace("adnce]", "adnce, mine.py:Mine]"))
+    code, out = verified(mine)
+    assert code == 0, out
+    assert "\n\nmine.py:Mine on 1 of 1 data set: " in out
+
+
+def test_a_bundle_is_the_same_for_the_same_records(mine) -> None:
+    first = submitted(mine).read_bytes()
+    assert submitted(mine).read_bytes() == first
+    with zipfile.ZipFile(io.BytesIO(first)) as archive:
+        names = archive.namelist()
+    assert names[:2] == ["bundle.json", "loss/mine.py"]
+    assert len(names) == 2 + 5
+
+
+def test_its_records_can_be_merged(mine) -> None:
+    with zipfile.ZipFile(submitted(mine)) as archive:
+        archive.extractall("unpacked")
+    code, out, _ = mine("merge", "unpacked", "--results", "other")
+    assert (code, out) == (0, "5 added, 0 equal, 0 unequal\n")
+
+
+def test_a_small_difference_of_another_machine_is_within_the_limit(mine) -> None:
+    submitted(mine)
+    forged(lifted(1e-6))
+    code, out = verified(mine)
+    assert code == 0, out
+
+
+def scored(_: dict[str, Any], files: Files) -> None:
+    """Change a score, and leave the record's own checksum."""
+    name, data = next((name, data) for name, data in files.items() if name.startswith("runs/"))
+    score = json.loads(data)["metrics"]["accuracy"]
+    files[name] = data.replace(str(score).encode(), b"99.5")
+
+
+def swapped(_: dict[str, Any], files: Files) -> None:
+    """Put another loss file into the bundle alone."""
+    files["loss/mine.py"] = MINE.replace("pass", "ordered = False").encode()
+
+
+def swapped_everywhere(about: dict[str, Any], files: Files) -> None:
+    """Put another loss file into the bundle and into each record, but leave the code's hash."""
+    swapped(about, files)
+    text = files["loss/mine.py"].decode()
+    for record in records(files).values():
+        put(files, {**record, "own_loss": {**record["own_loss"], "files": {"mine.py": text}}})
+
+
+def swapped_with_its_hash(_: dict[str, Any], files: Files) -> None:
+    """Put another loss file everywhere, with its own hash and the keys that follow."""
+    text = MINE.replace("pass", "def terms(self, scores): return 9 * super().terms(scores)")
+    Path("other").mkdir()
+    Path("other/mine.py").write_text(text)
+    code = LossSpec("other/mine.py:Mine").code
+    files["loss/mine.py"] = text.encode()
+    for name, record in records(files).items():
+        del files[name]
+        own = {**record["own_loss"], "files": {"mine.py": text}}
+        put(files, {**record, "loss_code": code, "own_loss": own})
+
+
+def without_a_seed(_: dict[str, Any], files: Files) -> None:
+    del files[next(name for name in files if name.endswith("seed2.json"))]
+
+
+def with_a_seed(_: dict[str, Any], files: Files) -> None:
+    """Add a sixth cell: a seed that the suite does not have."""
+    record = next(one for one in records(files).values() if one["seed"] == 2)
+    put(files, {**record, "seed": 3})
+
+
+def with_a_trial(_: dict[str, Any], files: Files) -> None:
+    """Add the trial of a third temperature."""
+    record = next(one for one in records(files).values() if one["seed"] == 1000)
+    put(files, {**record, "params": {**record["params"], "temperature": 0.3}})
+
+
+def of_another_loss(_: dict[str, Any], files: Files) -> None:
+    """Give a record of another loss the loss's name and code, with a key that is right."""
+    theirs = [json.loads(path.read_bytes()) for path in Path("trusted").rglob("*.json")]
+    other = next(one for one in theirs if one["loss"] == "adnce" and one["seed"] == 0)
+    for record in records(files).values():
+        metrics = {"accuracy": other["metrics"]["accuracy"]}
+        if record["seed"] == 0:
+            put(files, {**record, "metrics": metrics})
+
+
+def of_other_data(_: dict[str, Any], files: Files) -> None:
+    for name, record in records(files).items():
+        del files[name]
+        put(files, {**record, "data_hash": "1" * 64})
+
+
+def outside(_: dict[str, Any], files: Files) -> None:
+    files["loss/../../outside.py"] = b""
+
+
+FORGED = [
+    (scored, "records", "was changed after it was published (sha256 differs)"),
+    (swapped, "records", "was made with another loss than the files of the bundle"),
+    (swapped_everywhere, "loss", "5 of 5 records are of other code than the loss file"),
+    (without_a_seed, "budget", "1 of 5 cells of suite have no record"),
+    (with_a_seed, "budget", "1 records are beyond the budget, such as runs/tabular/wine/"),
+    (with_a_trial, "budget", "1 records are beyond the budget, such as runs/tabular/wine/"),
+    (of_other_data, "data", "wine is not the data of other losses' records"),
+    (of_another_loss, "cells run again", "1 of 5 cells differ by more than machines may"),
+    (swapped_with_its_hash, "cells run again", "5 of 5 cells differ by more than machines may"),
+    (lifted(30.0), "cells run again", "of 5 cells differ by more than machines may"),
+]
+
+
+@pytest.mark.parametrize(("change", "check", "problem"), FORGED)
+def test_a_forged_bundle_is_not_verified(mine, change: Any, check: str, problem: str) -> None:
+    submitted(mine)
+    forged(change)
+    code, out = verified(mine)
+    assert code == 1
+    assert out.startswith("## mine.py:Mine on suite: NOT verified\n")
+    (line,) = [line for line in out.splitlines() if "**failed**" in line]
+    assert line.startswith(f"| {check} | **failed** | ")
+    assert problem in line
+    assert "### Standing" not in out
+
+
+def test_small_lifts_in_every_cell_fail_together(mine) -> None:
+    """Each is within its limit, as two seeds would be; all in one direction are not."""
+    submitted(mine)
+    trusted = [json.loads(path.read_bytes()) for path in Path("trusted").rglob("*-seed?.json")]
+    forged(lifted(share_of_limit(trusted, 0.9)))
+    code, out = verified(mine)
+    assert code == 1
+    assert "| cells run again | **failed** | all cells together moved +" in out
+
+
+def share_of_limit(trusted: list[Record], share: float) -> float:
+    """Return points that are a share of the least limit of a cell."""
+    limits = spread_of(trusted[0], [Path("trusted")]).limits
+    return share * limits["accuracy"]
+
+
+def test_a_forger_cannot_choose_the_cells(mine) -> None:
+    """One cell of five runs again, and a text of the verifying side decides which."""
+    given = bundle.read(submitted(mine))
+    plan = cells.plan_of("suite.yaml", LossSpec("mine.py:Mine"), Path("results"))
+
+    def drawn(text: str) -> str:
+        asked = verify.Asked("suite.yaml", [], True, 1, text)
+        ((_, record),) = verify.sample(verify.Case(given, asked, Path(), plan=plan))
+        return cells.name_of(record)
+
+    assert len({drawn(str(number)) for number in range(60)}) == 5
+    assert drawn("a") == drawn("a")
+    code, out = verified(mine, "--cells", "1", "--draw", "a")
+    assert (code, out.count("equal to the bit")) == (0, 1)
+
+
+def test_a_loss_that_breaks_a_law_is_not_verified(mine, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("mine.py").write_text(MINE.replace("pass", "def terms(self, scores): return -scores.pos"))
+    fill("mine.py:Mine", Path("results"))
+    submitted(mine)
+    monkeypatch.setattr(laws, "check_loss", battery.check_loss)
+    code, out = verified(mine)
+    assert code == 1
+    assert "| laws | **failed** | " in out
+
+
+BROKEN = [
+    (b"no zip", "no zip file that can be read"),
+    ({"bundle.json": b"{}"}, "bundle.json: suite: Field required"),
+    ({}, "bundle.json: the file: Invalid JSON"),
+]
+
+
+@pytest.mark.parametrize(("contents", "message"), BROKEN)
+def test_what_is_no_bundle_is_not_verified(bench, contents: Any, message: str) -> None:
+    if isinstance(contents, bytes):
+        Path("x.zip").write_bytes(contents)
+    else:
+        with zipfile.ZipFile("x.zip", "w") as archive:
+            for name, data in contents.items():
+                archive.writestr(name, data)
+    code, out, _ = bench("verify", "x.zip")
+    assert (code, message in out) == (1, True), out
+
+
+def test_a_bundle_has_bounds_and_each_name_once(mine, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = submitted(mine)
+    monkeypatch.setattr(bundle, "LARGEST", 2**10)
+    assert "the bundle has more than 0 MiB" in verified(mine)[1]
+    monkeypatch.undo()
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("bundle.json", "a")
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            archive.writestr("bundle.json", "b")
+    with pytest.raises(bundle.Refused, match="two files of one name"):
+        bundle.read(path)
+
+
+def test_a_sum_with_an_own_term_is_a_loss_too(mine) -> None:
+    name = "0.5*mine.py:Mine + infonce"
+    fill(name, Path("results"))
+    code, out, err = mine("submit", "suite.yaml", "--loss", name)
+    assert (code, out) == (0, "mine-suite.zip\n"), err
+    code, out = verified(mine, "--cells", "2")
+    assert code == 0, out
+    assert out.startswith(f"## {name} on suite: verified\n")
+
+
+def test_names_and_checksums_are_those_that_it_states(mine) -> None:
+    path = submitted(mine)
+    whole = path.read_bytes()
+    forged(outside)
+    assert "is no name of a file in a bundle" in verified(mine)[1]
+    for name, data, message in [
+        ("loss/mine.py", b"# edited\n", "loss/mine.py is not the file that the bundle states"),
+        ("loss/other.py", b"", "loss/other.py is there but not stated"),
+    ]:
+        given = bundle.members(whole)
+        with zipfile.ZipFile(path, "w") as archive:
+            for one, content in {**given, name: data}.items():
+                archive.writestr(one, content)
+        code, out = verified(mine)
+        assert (code, message in out) == (1, True), out
+
+
+def test_nothing_of_the_bundle_runs_before_it_is_trusted(mine) -> None:
+    Path("mine.py").write_text(MINE + "open('ran', 'w').close()\n")
+    fill("mine.py:Mine", Path("results"))
+    submitted(mine)
+    Path("ran").unlink()
+    code, out, err = mine("verify", "mine-suite.zip", "suite.yaml")
+    assert (code, out) == (2, "")
+    assert "the bundle runs Python of its own, mine.py: read it, then give --trust" in err
+    assert not Path("ran").exists()
+
+
+def edited() -> None:
+    Path("mine.py").write_text(MINE + "# better\n")
+
+
+def incomplete() -> None:
+    next(Path("results").rglob("*-seed1.json")).unlink()
+
+
+MISTAKES = [
+    (edited, "mine.py:Mine", "mine.py was edited after its 5 records were made: restore it"),
+    (incomplete, "mine.py:Mine", "1 of 5 cells have no result yet: run bench sweep suite.yaml --l"),
+    (lambda: Path("mine.yaml").unlink(), "mine.py:Mine", "mine.yaml is missing: write two lines"),
+    (
+        lambda: Path("mine.yaml").write_text("licence: MIT\n"),
+        "mine.py:Mine",
+        "mine.yaml:1: the key 'paper' is missing",
+    ),
+    (lambda: None, "adnce", "adnce has no file of its own: give --loss FILE.py:CLASS"),
+]
+
+
+@pytest.mark.parametrize(("spoil", "loss", "message"), MISTAKES)
+def test_what_is_not_ready_is_refused(mine, spoil: Any, loss: str, message: str) -> None:
+    spoil()
+    code, out, err = mine("submit", "suite.yaml", "--loss", loss)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert not list(Path().glob("*.zip"))
