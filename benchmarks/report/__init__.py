@@ -1,4 +1,4 @@
-"""Write one self-contained HTML page: tables, comparisons, plots and the records behind them."""
+"""Write the report: a folder of pages, or one file, from the records alone."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,32 +7,46 @@ from contrastbench.benchmarks.records import files
 from contrastbench.errors import UserError
 
 
-def write(names: Sequence[str], results: Path, output: Path, plots: Path | None = None) -> str:
-    """Write the page for these tables, or for all that have records; what was written, in one line.
+def write(
+    names: Sequence[str],
+    results: Path,
+    target: Path,
+    plots: Path | None = None,
+    single: bool = False,
+) -> str:
+    """Write the report on these tables, or on all; return what was written, in one line.
 
     Args:
         names: tables and sweep files.
         results: the folder that holds runs/.
-        output: the page.
-        plots: a folder for its plots as SVG and PDF; None: they are on the page alone.
+        target: the folder of the pages, or the file where it is a single one.
+        plots: a folder for its plots as SVG and PDF; None: they are on the pages alone.
+        single: whether all pages stand in one file.
 
     Raises:
-        UserError: a library is missing, there are no records, one was edited, or the file cannot be
+        UserError: a library is missing, there are no records, one was edited, or a file cannot be
             written.
     """
     try:
-        from contrastbench.benchmarks.report.page import render
+        from contrastbench.benchmarks.report import folder, site
     except ModuleNotFoundError as error:
         fix = 'pip install "contrastbench[report]"'
         raise UserError(f"the report needs {error.name}, which is not installed: {fix}") from None
+    option = "--single" if single else "--output"
     try:
         if plots:
             plots.mkdir(parents=True, exist_ok=True)
-        page, summary = render(names, results, plots)
-        files.replace(output, page)
+        report = site.read(names, results)
+        made = site.render(report, plots, single)
+        if single:
+            files.replace(target, made[""])
+        else:
+            folder.write(target, made)
     except OSError as error:
         raise UserError(
-            f"cannot write {error.filename or output} ({error.strerror}): name another file with "
-            "--output"
+            f"cannot write {error.filename or target} ({error.strerror}): name another place with "
+            f"{option}"
         ) from None
-    return f"{output}: {summary}, {output.stat().st_size / 1e6:.1f} MB"
+    size = sum(len(text.encode()) for text in made.values()) / 1e6
+    first = target if single else target / "index.html"
+    return f"{first}: {report.summary}, {size:.1f} MB"
