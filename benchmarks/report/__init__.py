@@ -28,7 +28,8 @@ def write(
             written.
     """
     try:
-        from contrastbench.benchmarks.report import folder, site
+        from contrastbench.benchmarks.report.folder import write_all
+        from contrastbench.benchmarks.report.site import read, render
     except ModuleNotFoundError as error:
         fix = 'pip install "contrastbench[report]"'
         raise UserError(f"the report needs {error.name}, which is not installed: {fix}") from None
@@ -36,12 +37,12 @@ def write(
     try:
         if plots:
             plots.mkdir(parents=True, exist_ok=True)
-        report = site.read(names, results)
-        made = site.render(report, plots, single)
+        report = read(names, results)
+        made = render(report, plots, single)
         if single:
             files.replace(target, made[""])
         else:
-            folder.write(target, made)
+            write_all(target, made)
     except OSError as error:
         raise UserError(
             f"cannot write {error.filename or target} ({error.strerror}): name another place with "

@@ -11,16 +11,16 @@ from contrastbench.errors import UserError
 LIST = "files.txt"  # of the folder, a line each: what a report wrote, and the next one may remove
 
 
-def write(folder: Path, made: Mapping[str, str]) -> None:
+def write_all(folder: Path, made: Mapping[str, str]) -> None:
     """Write the files by their paths in the folder, and remove those of an earlier report.
 
     Raises:
         UserError: a file of that name stands there that no report wrote.
         OSError: a file cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     earlier = listed(folder)
     check(folder, made, earlier)
+    folder.mkdir(parents=True, exist_ok=True)
     files.replace(folder / LIST, lines({*earlier, *made}))
     for path in {(folder / name).parent for name in made}:
         path.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ from contrastbench.benchmarks.comparison.effects import Effect
 from contrastbench.benchmarks.report.chart import Forest, axis
 from contrastbench.benchmarks.report.contents import Cost, Shown
 from contrastbench.benchmarks.tables.choices import as_given
-from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.load import NEWEST
 from contrastbench.benchmarks.tables.resolved import Line, Resolved
 
 BASELINE = "baseline"
@@ -86,9 +86,8 @@ class Board:
 
 def leaderboard(shown: Sequence[Shown]) -> Board | None:
     """Return the leaderboard of the standing comparison, or else of the first that decides."""
-    standing = load("standard").name
     found = [one for one in shown if one.over.effects and one.over.decides]
-    found.sort(key=lambda one: one.table.name != standing)
+    found.sort(key=lambda one: one.table.name != NEWEST["standard"])
     return board(found[0]) if found else None
 
 
