@@ -1,4 +1,4 @@
-"""Commands `bench table`, `audit`, `compare` and `report`, from records and without torch."""
+"""Commands `bench table`, `audit`, `compare` and `report`, from records; `report` alone needs torch."""
 
 from collections.abc import Iterator
 from pathlib import Path

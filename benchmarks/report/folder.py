@@ -25,7 +25,7 @@ def write_all(folder: Path, made: Mapping[str, str]) -> None:
     for path in {(folder / name).parent for name in made}:
         path.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(files.AT_ONCE) as pool:
-        list(pool.map(lambda name: replace(folder / name, made[name]), made))
+        list(pool.map(lambda name: files.replace(folder / name, made[name]), made))
     for name in earlier - set(made):
         remove(folder, folder / name)
     files.replace(folder / LIST, lines(made))
@@ -46,12 +46,6 @@ def check(folder: Path, made: Iterable[str], earlier: set[str]) -> None:
             f"{folder / foreign[0]} was not written by bench report: name another folder with "
             "--output"
         )
-
-
-def replace(path: Path, text: str) -> None:
-    """Write a file, unless it has this text already."""
-    if not path.is_file() or path.read_bytes() != text.encode():
-        files.replace(path, text)
 
 
 def remove(folder: Path, path: Path) -> None:
