@@ -68,7 +68,12 @@ def problems(files: Mapping[str, str]) -> Iterator[str]:
     ids = {name: ids_of(tree) for name, tree in trees.items()}
     for name, tree in trees.items():
         found = [*tree.wrong, *size(files[name]), *twice(ids[name]), *whole(tree.root)]
-        found += [*headings(tree.root), *tables(tree.root), *named(tree.root)]
+        found += [
+            *headings(tree.root),
+            *landmarks(tree.root),
+            *tables(tree.root),
+            *named(tree.root),
+        ]
         found += links(name, tree.root, files, ids)
         yield from (f"{name}: {one}" for one in found)
 
@@ -99,6 +104,19 @@ def whole(root: Element) -> Iterator[str]:
     names = {one.attributes.get("name") for one in root.all("meta")}
     yield from (f"no {name}" for name in ("viewport", "color-scheme") if name not in names)
     yield from (f"no <{tag}>" for tag in ("header", "main", "footer") if not any(root.all(tag)))
+
+
+def landmarks(root: Element) -> Iterator[str]:
+    """Yield the names that several regions and sections have."""
+    by_id = {one.attributes.get("id"): one.words() for one in root.all()}
+    names = [
+        one.attributes.get("aria-label")
+        for one in root.all()
+        if one.attributes.get("role") == "region"
+    ]
+    names += [by_id.get(one.attributes.get("aria-labelledby")) for one in root.all("section")]
+    ours = Counter(name for name in names if name)
+    yield from (f"{n} regions named {name}" for name, n in ours.items() if n > 1)
 
 
 def headings(root: Element) -> Iterator[str]:

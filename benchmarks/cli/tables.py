@@ -1,4 +1,7 @@
-"""Commands `bench table`, `audit`, `compare` and `report`, from records; `report` alone needs torch."""
+"""Commands `bench table`, `audit`, `compare` and `report`, from records.
+
+The report alone brings torch, for the weights of negatives.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -154,14 +157,11 @@ def report(
     ] = None,
     results: opt.Results = Path("results"),
 ) -> None:
-    """Write tables, comparisons and the records behind each number as pages in a folder.
+    """Write all tables and their records as pages in a folder.
 
     Open its index.html. The pages need no network, and any web server can serve them.
 
-    Examples:
-    bench report --output report
-
-    bench report my.yaml --single report.html
+    Example: bench report my.yaml --single report.html
     """
     from contrastbench.benchmarks import report
 

@@ -62,14 +62,14 @@ class Forest:
     low: float
     high: float
     margin: float  # effects within it are equal
-    width: int = 180
+    width: int = 160
     edge: int = 8  # beside the axis, so that whole markers are seen
 
     def x(self, value: float) -> float:
         """Return the place of a value.
 
         >>> Forest(-100, 100, 10).x(0), Forest(-100, 100, 10).x(-500)
-        (90.0, 8.0)
+        (80.0, 8.0)
         """
         inside = min(max(value, self.low), self.high)
         share = (inside - self.low) / (self.high - self.low)
@@ -84,7 +84,7 @@ def axis(ends: Sequence[float], margin: float) -> Forest:
     """Return the axis for these ends of intervals, which few far ones do not stretch.
 
     >>> axis([-12.0, 300.0], 10.0)
-    Forest(low=-20.0, high=100.0, margin=10.0, width=180, edge=8)
+    Forest(low=-20.0, high=100.0, margin=10.0, width=160, edge=8)
     """
     least, most = LEAST * margin, MOST * margin
     return Forest(max(min([*ends, -least]), -most), min(max([*ends, least]), most), margin)

@@ -1,7 +1,7 @@
 """Read the records of each experiment over its seeds, as the report shows them."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -101,6 +101,31 @@ class Group:
             for record in self.records
             if record["status"] == "ok" and (record["seed"] in self.tuning) == tuning
         ]
+
+
+def titles(members: Sequence[Group]) -> list[tuple[str, Group]]:
+    """Return the experiments of one loss on one data set, each with what tells it apart."""
+    recipes = [group.first["recipe"] for group in members]
+    names = dict.fromkeys(name for recipe in recipes for name in recipe)
+    varying = [name for name in names if len({str(one.get(name)) for one in recipes}) > 1]
+    found = [
+        pairs({**group.first["params"], **{n: group.first["recipe"].get(n) for n in varying}})
+        for group in members
+    ]
+    again = Counter(found)
+    return [
+        (f"{title}, key {group.anchor}" if again[title] > 1 else title, group)
+        for title, group in zip(found, members, strict=True)
+    ]
+
+
+def pairs(values: Mapping[str, Any]) -> str:
+    """Return settings in a line.
+
+    >>> pairs({"temperature": 0.5, "folds": 10})
+    'temperature = 0.5, folds = 10'
+    """
+    return ", ".join(f"{name} = {value}" for name, value in values.items())
 
 
 def losses(record: Record) -> Points:

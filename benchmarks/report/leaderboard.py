@@ -79,9 +79,8 @@ class Board:
         """Return the sentence that names the leader and those that are not worse than it."""
         leader = self.rows[0].name
         worse = [row.name for row in self.rows if not row.leads]
-        found = some(worse) if worse else "no other loss"
-        verb = "are" if len(worse) > 1 else "is"
-        return f"{leader} has the largest effect; worse than it {verb} {found}."
+        found = f"worse than it: {some(worse)}" if worse else "no other loss is found worse than it"
+        return f"{leader} has the largest effect; {found}."
 
 
 def leaderboard(shown: Sequence[Shown]) -> Board | None:

@@ -27,10 +27,12 @@ from contrastbench.benchmarks.report.groups import (
     as_rows,
     environments,
     failures,
+    pairs,
     read_groups,
+    titles,
 )
 from contrastbench.benchmarks.running.provenance import provenance
-from contrastbench.benchmarks.tables import formats
+from contrastbench.benchmarks.tables import catalogue, formats
 
 TEMPLATES = Path(__file__).with_name("templates")
 INDEX, RECORDS = "index", "records/index"
@@ -117,7 +119,7 @@ def pages(report: Report) -> Iterator[Page]:
     for name, members in folders.items():
         first = members[0].first
         title = f"{first['loss']} on {first['dataset']} ({first['domain']})"
-        yield Page(name, title, "record", {"members": members})
+        yield Page(name, title, "record", {"titled": titles(members)})
 
 
 def loss_pages(report: Report, board: leaderboard.Board | None) -> Iterator[Page]:
@@ -136,10 +138,12 @@ def loss_page(name: str) -> str:
 
 
 def by_paper(tables: Sequence[tuple[Shown, str]]) -> dict[str, list[tuple[Shown, str]]]:
-    """Return the tables by their paper; those without published values are studies."""
+    """Return the published tables by their paper; sweeps and files of the user are studies."""
     found: dict[str, list[tuple[Shown, str]]] = defaultdict(list)
+    names = catalogue.names()
     for one, page in tables:
-        found[paper_of(one) if one.table.quotes else ""].append((one, page))
+        published = one.table.quotes and one.table.name in names
+        found[paper_of(one) if published else ""].append((one, page))
     studies = found.pop("", [])
     return {**found, **({"Studies": studies} if studies else {})}
 
@@ -266,15 +270,6 @@ def with_minus(value: float, decimals: int) -> str:
     '−0.7'
     """
     return signed(value, decimals).replace("-", "−")
-
-
-def pairs(values: dict[str, Any]) -> str:
-    """Return settings in a line.
-
-    >>> pairs({"temperature": 0.5, "folds": 10})
-    'temperature = 0.5, folds = 10'
-    """
-    return ", ".join(f"{name} = {value}" for name, value in values.items())
 
 
 def short_commit(commit: str | None) -> str:

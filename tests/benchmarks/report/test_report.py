@@ -20,7 +20,7 @@ from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.comparison.statistics import Ranking
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.report import contents, plots, site
-from contrastbench.benchmarks.report.groups import POINTS, read_groups, thinned
+from contrastbench.benchmarks.report.groups import POINTS, read_groups, thinned, titles
 from contrastbench.benchmarks.report.site import with_minus
 from contrastbench.benchmarks.running import reproduction
 from contrastbench.benchmarks.tables import catalogue
@@ -254,6 +254,18 @@ def test_every_record_is_behind_its_number(filled: Path) -> None:
             assert f'">{record["seed"]}</th><td>{record["status"]}' in row
             assert f'<td class="num">{value}</td>' in row
         assert f"bench reproduce {anchor}-seed0" in part
+
+
+def test_experiments_on_one_page_are_told_apart(tmp_path: Path) -> None:
+    add(tmp_path, 0, 70.0)
+    add(tmp_path, 0, 70.0, recipe={"epochs": 5})
+    add(tmp_path, 0, 70.0, data_hash="1" * 64)
+    found = [title for title, _ in titles(read_groups(tmp_path))]
+    assert sorted(title.partition(", key ")[0] for title in found) == [
+        *["temperature = 0.5, epochs = 20"] * 2,
+        "temperature = 0.5, epochs = 5",
+    ]
+    assert len(set(found)) == 3
 
 
 def test_a_command_makes_a_record_again_by_its_name(filled: Path) -> None:
