@@ -108,7 +108,7 @@ def whole(root: Element) -> Iterator[str]:
 
 def landmarks(root: Element) -> Iterator[str]:
     """Yield the names that several regions and sections have."""
-    by_id = {one.attributes.get("id"): one.words() for one in root.all()}
+    by_id = {one.attributes["id"]: one.words() for one in root.all() if "id" in one.attributes}
     names = [
         one.attributes.get("aria-label")
         for one in root.all()
