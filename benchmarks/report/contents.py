@@ -208,8 +208,9 @@ def costs_of(lines: Sequence[Sequence[Filled]], groups: Sequence[Group]) -> Iter
         some = [places[name] for name in sorted(shared)]
         ok = [ok_records(place, groups) for place in some]
         seconds = fmean(fmean(record["seconds"] for record in records) for records in ok)
-        memory = [one.get("peak_memory_mib") for records in ok for one in records]
-        known = fmean(memory) if None not in memory else None
+        peaks = [one.get("peak_memory_mib") for records in ok for one in records]
+        memory = [peak for peak in peaks if peak is not None]
+        known = fmean(memory) if memory == peaks else None
         score = fmean(place.entry.ours.mean for place in some if place.entry.ours)
         yield Cost(some[0].entry.line.name, seconds, score, known)
 
