@@ -152,6 +152,7 @@ def report(
     single: Annotated[
         Path | None, typer.Option(help="Write all pages into this one file instead.")
     ] = None,
+    loss: opt.Join = None,
     plots: Annotated[
         Path | None, typer.Option(help="Folder for the report's plots, as SVG and PDF.")
     ] = None,
@@ -172,5 +173,7 @@ def report(
             f"--output {output} names a file, but the report is a folder: give --output "
             f"{output.with_suffix('')}, or --single {output} for one file"
         )
-    target = single or output or Path("report")
-    say(report.write(names or [], results, target, plots, single=single is not None))
+    if loss and not names:
+        raise UserError(f"--loss {loss[0]} joins a sweep: name it, such as bench report standard")
+    target, joining = single or output or Path("report"), parse_losses(loss or [], {})
+    say(report.write(names or [], results, target, plots, single is not None, joining))

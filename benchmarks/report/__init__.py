@@ -5,6 +5,7 @@ from pathlib import Path
 
 from contrastbench.benchmarks.records import files
 from contrastbench.errors import UserError
+from contrastbench.losses.spec import LossSpec
 
 
 def write(
@@ -13,6 +14,7 @@ def write(
     target: Path,
     plots: Path | None = None,
     single: bool = False,
+    joining: Sequence[LossSpec] = (),
 ) -> str:
     """Write the report on these tables, or on all; return what was written, in one line.
 
@@ -22,6 +24,7 @@ def write(
         target: the folder of the pages, or the file where it is a single one.
         plots: a folder for its plots as SVG and PDF; None: they are on the pages alone.
         single: whether all pages stand in one file.
+        joining: losses that join the named sweeps.
 
     Raises:
         UserError: a library is missing, there are no records, one was edited, or a file cannot be
@@ -37,7 +40,7 @@ def write(
     try:
         if plots:
             plots.mkdir(parents=True, exist_ok=True)
-        report = read(names, results)
+        report = read(names, results, joining)
         made = render(report, plots, single)
         if single:
             files.replace(target, made[""])

@@ -36,6 +36,7 @@ from contrastbench.benchmarks.tables.formats import back_of
 from contrastbench.benchmarks.tables.load import load
 from contrastbench.benchmarks.tables.resolved import Cell, Resolved, resolve
 from contrastbench.benchmarks.tables.table import Selection, Table
+from contrastbench.losses.spec import LossSpec
 
 
 @dataclass(frozen=True)
@@ -243,16 +244,26 @@ def place(
     return Filled(entry, numbers, best=is_best(entry, best, decimals))
 
 
-def choose(names: Sequence[str], results: Path, groups: Sequence[Group]) -> list[Shown]:
+def choose(
+    names: Sequence[str], results: Path, groups: Sequence[Group], joining: Sequence[LossSpec] = ()
+) -> list[Shown]:
     """The named tables; or a user's own sweeps, the standing comparison, and published tables.
 
     Under both selections where both have records.
+
+    Args:
+        names: tables and sweep files.
+        results: the folder that holds runs/.
+        groups: all records.
+        joining: losses that join the named sweeps.
     """
     ours = sorted(catalogue.names(), key=lambda name: not name.startswith("standard-"))
     found = [
         (show(name, resolved, groups), first)
         for name in names or [*catalogue.own(results), *ours]
-        for resolved, first in variants(load(name), results)
+        for resolved, first in variants(
+            load(name, losses=joining) if joining else load(name), results
+        )
     ]
     shown = [one for one, first in found if first or one.groups]
     set_tuning(shown, groups)

@@ -33,6 +33,7 @@ from contrastbench.benchmarks.report.groups import (
 )
 from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.benchmarks.tables import catalogue, formats
+from contrastbench.losses.spec import LossSpec
 
 TEMPLATES = Path(__file__).with_name("templates")
 INDEX, RECORDS = "index", "records/index"
@@ -93,10 +94,10 @@ class Report:
         return f"{counted}, records: {self.statuses.total()}"
 
 
-def read(names: Sequence[str], results: Path) -> Report:
+def read(names: Sequence[str], results: Path, joining: Sequence[LossSpec] = ()) -> Report:
     """Return what the report shows of a folder of results."""
     groups = read_groups(results)
-    shown = contents.choose(names, results, groups)
+    shown = contents.choose(names, results, groups, joining)
     numbers = contents.related(shown, groups) if names else {group.number for group in groups}
     chosen = [group for group in groups if group.number in numbers]
     return Report(shown, groups, chosen, bool(names))

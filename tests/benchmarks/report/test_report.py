@@ -521,9 +521,10 @@ def test_a_file_of_somebody_else_is_never_replaced(filled: Path) -> None:
     [
         (["--output", "r.html"], "--output r, or --single r.html for one file"),
         (["--output", "r", "--single", "r.html"], "give one of the two"),
+        (["--loss", "hcl"], "--loss hcl joins a sweep: name it, such as bench report standard"),
     ],
 )
-def test_output_names_a_folder_and_single_a_file(options: list[str], message: str) -> None:
+def test_options_that_do_not_go_together_are_one_line(options: list[str], message: str) -> None:
     result = CliRunner().invoke(app, ["report", *options])
     assert isinstance(result.exception, UserError)
     assert message in str(result.exception)

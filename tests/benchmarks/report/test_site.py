@@ -21,6 +21,7 @@ from contrastbench.benchmarks.report import differences, plots, site
 from contrastbench.benchmarks.report.chart import Chart, Forest
 from contrastbench.benchmarks.report.site import TEMPLATES
 from contrastbench.losses.registry import OURS
+from contrastbench.losses.spec import LossSpec
 from made_records import add
 from pages import LARGEST, problems
 
@@ -56,6 +57,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
             add(results, seed, 40.0 + seed, dataset=dataset, loss="none")
             add(results, seed, 80.0 + seed, dataset=dataset)
             add(results, seed, 85.0 + seed + i / 4, dataset=dataset, loss="adnce")
+            add(results, seed, 60.0 + seed, dataset=dataset, loss="hcl")
     add(results, 7, 0.0, status="diverged", details={"error": "the loss is nan"})
     return results
 
@@ -139,6 +141,15 @@ def test_the_leaderboard_says_which_losses_differ_and_how_sure_that_is(
         in (rows["infonce"])
     ), "a failed seed, seconds and MiB"
     assert "<td>defaults</td>" in rows["adnce"]
+
+
+def test_a_loss_that_has_joined_says_so(filled: Path) -> None:
+    joining = [LossSpec("hcl", {})]
+    with one_moment():
+        read = site.read([str(filled / "mine.yaml")], filled, joining)
+        text = site.render(read, None, single=False)["index.html"]
+    assert "<td>joined, defaults</td>" in rows_of(text)["hcl"]
+    assert '<span class="verdict worse">worse</span>' in rows_of(text)["hcl"]
 
 
 def test_a_leaderboard_without_decisions_is_left_out(tmp_path: Path) -> None:
