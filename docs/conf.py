@@ -1,6 +1,7 @@
 """The site, made by Sphinx: pages, and what they take from the code."""
 
 import inspect
+import os
 import sys
 from importlib.metadata import version as installed
 from pathlib import Path
@@ -18,6 +19,7 @@ version = release = installed("contrastbench")
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext.napoleon"]
 html_theme = "furo"
 html_title = project
+html_baseurl = os.environ.get("SITE_ADDRESS", "")  # of the canonical links, where it is known
 exclude_patterns = ["*.ipynb"]
 default_role = "code"
 myst_heading_anchors = 3

@@ -10,19 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from contrastbench.benchmarks.report import losses
 from contrastbench.losses import ScoreLoss, get_loss
-from contrastbench.losses.base import Scores
-from contrastbench.losses.ranges import Number
 from contrastbench.losses.registry import FAMILIES, OURS, aliases, describe
 
 ROOT = Path(__file__).parents[1]
 FOLDER = Path(__file__).with_name("reference") / "losses"
 STANDING = ROOT / "results" / "standard-1.csv"
-POSITIVE = 0.8  # score of the anchor's positive
 SHOWN = (-1.0, -0.5, 0.0, 0.5, 0.8, 1.0)  # scores of negatives in the table of weights
 
 
@@ -64,9 +61,8 @@ def page(name: str) -> str:
 
 def formula(name: str) -> str:
     """Return the family, the other names, and the docstring with the formula."""
-    family = next(family for family, members in FAMILIES.items() if name in members)
     also = ", ".join(f"``{other}``" for other in aliases(name))
-    said = f"Family: {family}." + f" Other names: {also}." * bool(also)
+    said = f"Family: {losses.family(name)}." + f" Other names: {also}." * bool(also)
     params = ", ".join(f"{key}={value!r}" for key, value in describe(name).params.items())
     place = f"contrastbench.losses.{OURS[name].replace(':', '.')}"
     return f"{said}\n\n.. autoclass:: {place}({params})\n"
@@ -74,23 +70,15 @@ def formula(name: str) -> str:
 
 def parameters(name: str) -> Iterator[tuple[str, ...]]:
     """Yield each parameter with its default, its values and the part that a search tries."""
-    about = describe(name)
-    for key, values in about.ranges.items():
-        searched = ""
-        if isinstance(values, Number) and values.tune:
-            scale = " (logarithmic)" if values.log else ""
-            searched = "{:g} to {:g}".format(*values.tune) + scale
-        yield f"``{key}``", f"``{about.params[key]}``", str(values) or "any number", searched
+    for key, default, *rest in losses.parameters(name):
+        yield f"``{key}``", f"``{default}``", *rest
 
 
 def limits(name: str) -> Iterator[str]:
     """Yield the losses that a loss becomes, and those that become it; each is a tested law."""
-    for limit in describe(name).limits:
-        yield f"- It becomes :doc:`{limit.to}`: ``{name} is {limit}``"
-    for other in OURS:
-        for limit in describe(other).limits:
-            if limit.to == name != other:
-                yield f"- :doc:`{other}` becomes it: ``{other} is {limit}``"
+    for becomes, other, law in losses.limits(name):
+        said = f"It becomes :doc:`{other}`" if becomes else f":doc:`{other}` becomes it"
+        yield f"- {said}: ``{law}``"
 
 
 def codes(name: str) -> Iterator[tuple[str, ...]]:
@@ -122,22 +110,12 @@ def standing(name: str) -> Iterator[tuple[str, ...]]:
                 yield line["column"], value, line["ours_seeds"]
 
 
-def weights(loss: ScoreLoss) -> tuple[Tensor, Tensor]:
-    """Return scores of negatives, and the gradient of one anchor's loss in each, of mean size 1."""
-    neg = torch.linspace(-1, 1, 1001, dtype=torch.float64).unsqueeze(0).requires_grad_()
-    pos = torch.full((1, 1), POSITIVE, dtype=torch.float64)
-    count = torch.full_like(pos, neg.shape[1])
-    value = loss.combine(loss.terms(Scores(pos, neg, count, True, True)))
-    (gradient,) = torch.autograd.grad(value, neg)
-    return neg.detach()[0], (gradient / gradient.abs().mean())[0]
-
-
 def weights_section(name: str) -> str:
     """Return the weights of negatives as a table and a plot; "" for a loss without scores."""
     loss = get_loss(name)
     if not isinstance(loss, ScoreLoss):
         return ""
-    scores, gradient = weights(loss)
+    scores, gradient = losses.weights(loss)
     shown = [gradient[(scores - score).abs().argmin()].item() for score in SHOWN]
     rows = [("weight", *(f"{weight:.2f}" for weight in shown))]
     drawn = "".join(f"   {line}\n" for line in drawing(scores, gradient).splitlines())

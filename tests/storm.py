@@ -17,7 +17,7 @@ from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.comparison import formats as comparisons  # noqa: F401
 from contrastbench.benchmarks.records import reading, store
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.report import page  # noqa: F401
+from contrastbench.benchmarks.report import site  # noqa: F401
 from contrastbench.benchmarks.sweeps import plan as plans  # noqa: F401
 from contrastbench.benchmarks.tables import formats  # noqa: F401
 from contrastbench.losses.spec import LossSpec
@@ -109,7 +109,7 @@ COMMANDS: dict[str, tuple[int, Callable[[Path, random.Random], None]]] = {  # an
     "read": (12, read),
     "table": (6, shows("table", "suite.yaml")),
     "plan": (4, shows("plan", "suite.yaml")),
-    "report": (2, shows("report", "suite.yaml", "--output", "page.html")),
+    "report": (2, shows("report", "suite.yaml", "--output", "pages")),
 }
 
 

@@ -1,4 +1,7 @@
-"""Commands `bench table`, `audit`, `compare` and `report`, from records and without torch."""
+"""Commands `bench table`, `audit`, `compare` and `report`, from records.
+
+The report alone brings torch, for the weights of negatives.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -143,23 +146,35 @@ def remarks_on(table: "Table") -> Iterator[str]:
 @one_moment()
 def report(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Tables or YAML files; default: all with records.")
+        list[str] | None, typer.Argument(help="Tables or YAML files; default: all.")
     ] = None,
-    output: Annotated[Path, typer.Option(help="File of the page.")] = Path("report.html"),
+    output: Annotated[
+        Path | None, typer.Option(help="Folder of the pages; default: report.", show_default=False)
+    ] = None,
+    single: Annotated[
+        Path | None, typer.Option(help="Write all pages into this one file instead.")
+    ] = None,
     plots: Annotated[
-        Path | None, typer.Option(help="Folder for the page's plots, as SVG and PDF.")
+        Path | None, typer.Option(help="Folder for the report's plots, as SVG and PDF.")
     ] = None,
     loss: opt.Join = None,
     quick: opt.Quick = False,
     results: opt.Results = Path("results"),
 ) -> None:
-    """Write tables, comparisons and plots into one HTML page.
+    """Write all tables and their records as pages in a folder.
 
-    The page needs no network and links the records behind each number.
+    Open its index.html. The pages need no network, and any web server can serve them.
 
-    Example: bench report --output report.html --plots plots
+    Example: bench report my.yaml --single report.html
     """
     from contrastbench.benchmarks import report
 
-    joining = parse_losses(loss or [], {})
-    say(report.write(names or [], results, output, plots, joining, quick))
+    if output and single:
+        raise UserError(f"--output {output} and --single {single}: give one of the two")
+    if output and output.suffix in (".html", ".htm"):
+        raise UserError(
+            f"--output {output} names a file, but the report is a folder: give --output "
+            f"{output.with_suffix('')}, or --single {output} for one file"
+        )
+    target, joining = single or output or Path("report"), parse_losses(loss or [], {})
+    say(report.write(names or [], results, target, plots, single is not None, joining, quick))

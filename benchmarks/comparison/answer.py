@@ -153,12 +153,20 @@ def blind_sets(
 
 
 def over_sets_text(base: str, over: OverSets) -> str:
-    """Return the verdicts over data sets; nothing where there are too few sets for any."""
+    """Return the verdicts over data sets, what would have been seen, and which sets do not count.
+
+    Nothing where there are too few sets for any verdict.
+    """
     if not (over.contestants and over.decides):
         return ""
+    return " ".join(filter(None, (verdicts_text(base, over), seen_text(over), left_out_text(over))))
+
+
+def verdicts_text(base: str, over: OverSets) -> str:
+    """Return the verdicts over data sets in one sentence."""
     rows = over.listed
     if not rows:
-        return " ".join(filter(None, (seen_text(over), left_out_text(over))))
+        return ""
     better, worse, equal = (
         [f"{one.row} ({amount(one, over)})" for one in rows if one.verdict == verdict]
         for verdict in ("better", "worse", "equal")
@@ -171,7 +179,7 @@ def over_sets_text(base: str, over: OverSets) -> str:
         *[f"equal within {over.margin:g} {over.unit}: {some(equal)}"] * bool(equal),
         *[f"undecided: {some(undecided)}"] * bool(undecided),
     ]
-    return " ".join(filter(None, (f"{'; '.join(parts)}.", seen_text(over), left_out_text(over))))
+    return f"{'; '.join(parts)}."
 
 
 def left_out_text(over: OverSets) -> str:

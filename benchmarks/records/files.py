@@ -179,6 +179,8 @@ def comma_separated(rows: Sequence[Mapping[str, Any]], number: str) -> str:
     >>> comma_separated([{"name": "=1", "mean": -0.5, "n": 3, "std": None}], "{:.2f}")
     "name,mean,n,std\n'=1,-0.50,3,\n"
     """
+    if not rows:
+        return ""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(rows[0])

@@ -1,4 +1,4 @@
-"""Write one self-contained HTML page: tables, comparisons, plots and the records behind them."""
+"""Write the report: a folder of pages, or one file, from the records alone."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,42 +11,52 @@ from contrastbench.losses.spec import LossSpec
 def write(
     names: Sequence[str],
     results: Path,
-    output: Path,
+    target: Path,
     plots: Path | None = None,
-    losses: Sequence[LossSpec] = (),
+    single: bool = False,
+    joining: Sequence[LossSpec] = (),
     quick: bool = False,
 ) -> str:
-    """Write the page for these tables, or for all that have records; what was written, in one line.
+    """Write the report on these tables, or on all; return what was written, in one line.
 
     Args:
         names: tables and sweep files.
         results: the folder that holds runs/.
-        output: the page.
-        plots: a folder for its plots as SVG and PDF; None: they are on the page alone.
-        losses: they join the named sweeps.
+        target: the folder of the pages, or the file where it is a single one.
+        plots: a folder for its plots as SVG and PDF; None: they are on the pages alone.
+        single: whether all pages stand in one file.
+        joining: losses that join the named sweeps.
         quick: whether the quick parts of the named suites are shown.
 
     Raises:
         UserError: losses or a quick part are asked for without a name, a library is missing, there
-            are no records, one was edited, or the file cannot be written.
+            are no records, one was edited, or a file cannot be written.
     """
-    if (losses or quick) and not names:
+    if (joining or quick) and not names:
         raise UserError(
             "--loss and --quick are for a suite: name it, such as bench report standard"
         )
     try:
-        from contrastbench.benchmarks.report.page import render
+        from contrastbench.benchmarks.report.folder import write_all
+        from contrastbench.benchmarks.report.site import read, render
     except ModuleNotFoundError as error:
         fix = 'pip install "contrastbench[report]"'
         raise UserError(f"the report needs {error.name}, which is not installed: {fix}") from None
+    option = "--single" if single else "--output"
     try:
         if plots:
             plots.mkdir(parents=True, exist_ok=True)
-        page, summary = render(names, results, plots, losses, quick)
-        files.replace(output, page)
+        report = read(names, results, joining, quick)
+        made = render(report, plots, single)
+        if single:
+            files.replace(target, made[""])
+        else:
+            write_all(target, made)
     except OSError as error:
         raise UserError(
-            f"cannot write {error.filename or output} ({error.strerror}): name another file with "
-            "--output"
+            f"cannot write {error.filename or target} ({error.strerror}): name another place with "
+            f"{option}"
         ) from None
-    return f"{output}: {summary}, {output.stat().st_size / 1e6:.1f} MB"
+    size = sum(len(text.encode()) for text in made.values()) / 1e6
+    first = target if single else target / "index.html"
+    return f"{first}: {report.summary}, {size:.1f} MB"

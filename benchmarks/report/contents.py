@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import compress
 from pathlib import Path
 from statistics import fmean
+from typing import NamedTuple
 
 from contrastbench.benchmarks.comparison import markdown
 from contrastbench.benchmarks.comparison.answer import (
@@ -27,6 +28,7 @@ from contrastbench.benchmarks.comparison.ranks import Ranks, ranks
 from contrastbench.benchmarks.comparison.sight import sight_text, sights
 from contrastbench.benchmarks.comparison.standing import Standing, standings
 from contrastbench.benchmarks.comparison.statistics import ALPHA
+from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.report.groups import Group
 from contrastbench.benchmarks.tables import catalogue, choices
 from contrastbench.benchmarks.tables.entries import (
@@ -38,7 +40,7 @@ from contrastbench.benchmarks.tables.entries import (
 )
 from contrastbench.benchmarks.tables.formats import back_of
 from contrastbench.benchmarks.tables.load import load
-from contrastbench.benchmarks.tables.resolved import Resolved, resolve
+from contrastbench.benchmarks.tables.resolved import Cell, Resolved, resolve
 from contrastbench.benchmarks.tables.table import Selection, Table
 from contrastbench.losses.spec import LossSpec
 
@@ -58,6 +60,15 @@ class Filled:
         return self.entry.ours or self.entry.paper
 
 
+class Cost(NamedTuple):
+    """What a seed of a method costs, and its score: means over columns that all methods fill."""
+
+    row: str
+    seconds: float
+    score: float
+    memory: float | None  # MiB at the peak
+
+
 @dataclass(frozen=True)
 class Shown:
     """A table with its notes and comparisons."""
@@ -73,7 +84,7 @@ class Shown:
     over: OverSets = field(default_factory=lambda: OverSets([]))  # effects over data sets
     sight: str = ""  # what these runs could have seen
     standings: Sequence[Standing] = ()
-    costs: Sequence[tuple[str, float, float]] = ()  # method, seconds of a seed, score
+    costs: Sequence[Cost] = ()
     made: str = ""  # the command that makes its records, and what they took
     unseen: Sequence[str] = ()  # columns in which there is nothing yet, which are left out
 
@@ -113,8 +124,29 @@ class Shown:
     @property
     def name(self) -> str:
         """The table's, which may be there again with parameters that validation data chose."""
-        chosen = self.resolved.selection == Selection.VALIDATION
-        return self.table.name + ", validation selection" * chosen
+        return self.table.name + ", validation selection" * self.is_variant
+
+    @property
+    def is_variant(self) -> bool:
+        """Return whether the parameters are chosen by another rule than the table's own."""
+        return self.resolved.selection != self.table.selection
+
+    @property
+    def groups(self) -> list[int]:
+        """Return the numbers of the groups behind the table's values."""
+        found = (number for line in self.lines for place in line for number in place.groups)
+        return list(dict.fromkeys(found))
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Return the places that can be run here, each once."""
+        lines = (line for line in self.resolved.lines if not line.repeats)
+        return [cell for line in lines for cell in line.cells.values()]
+
+    @property
+    def done(self) -> int:
+        """Return the number of places that have a value of ours."""
+        return sum(bool(cell.ok) for cell in self.cells)
 
 
 def show(name: str, resolved: Resolved, groups: Sequence[Group]) -> Shown:
@@ -180,25 +212,27 @@ def made(
     )
 
 
-def costs_of(
-    lines: Sequence[Sequence[Filled]], groups: Sequence[Group]
-) -> Iterator[tuple[str, float, float]]:
-    """Method, seconds of a seed and score: means over the columns that all with a number fill."""
+def costs_of(lines: Sequence[Sequence[Filled]], groups: Sequence[Group]) -> Iterator[Cost]:
+    """Yield what each method costs, over the columns that all with a number fill."""
     lines = [[place for place in line if place.groups] for line in lines]
     done = [{p.entry.column: p for p in line if p.entry.ours} for line in lines]
     done = [places for places in done if places]
     shared = set(done[0]).intersection(*done) if len(done) > 1 else set()
     for places in done if shared else ():
         some = [places[name] for name in sorted(shared)]
-        seconds = fmean(fmean(groups_seconds(place, groups)) for place in some)
+        ok = [ok_records(place, groups) for place in some]
+        seconds = fmean(fmean(record["seconds"] for record in records) for records in ok)
+        peaks = [one.get("peak_memory_mib") for records in ok for one in records]
+        memory = [peak for peak in peaks if peak is not None]
+        known = fmean(memory) if memory == peaks else None
         score = fmean(place.entry.ours.mean for place in some if place.entry.ours)
-        yield some[0].entry.line.name, seconds, score
+        yield Cost(some[0].entry.line.name, seconds, score, known)
 
 
-def groups_seconds(place: Filled, groups: Sequence[Group]) -> list[float]:
-    """Return the seconds of a place's ok records."""
-    records = [record for number in place.groups for record in groups[number].records]
-    return [record["seconds"] for record in records if record["status"] == "ok"]
+def ok_records(place: Filled, groups: Sequence[Group]) -> list[Record]:
+    """Return the ok records of a place."""
+    records = (record for number in place.groups for record in groups[number].records)
+    return [record for record in records if record["status"] == "ok"]
 
 
 def place(
@@ -227,26 +261,29 @@ def choose(
     names: Sequence[str],
     results: Path,
     groups: Sequence[Group],
-    losses: Sequence[LossSpec] = (),
+    joining: Sequence[LossSpec] = (),
     quick: bool = False,
 ) -> list[Shown]:
-    """The named tables; or a user's own sweeps, the standing comparison, and tables with records.
+    """The named tables; or a user's own sweeps, the standing comparison, and published tables.
 
-    Losses join the named ones, or their quick parts. Under both selections where both have records.
+    Under both selections where both have records.
+
+    Args:
+        names: tables and sweep files.
+        results: the folder that holds runs/.
+        groups: all records.
+        joining: losses that join the named sweeps.
+        quick: whether the quick parts of the named suites are shown.
     """
     ours = sorted(catalogue.names(), key=lambda name: not name.startswith("standard-"))
-    shown = [
+    found = [
         (show(name, resolved, groups), first)
         for name in names or [*catalogue.own(results), *ours]
-        for resolved, first in variants(load(name, losses=losses, quick=quick), results)
+        for resolved, first in variants(load(name, losses=joining, quick=quick), results)
     ]
-    kept = [
-        one
-        for one, first in shown
-        if (names and first) or any(place.groups for line in one.lines for place in line)
-    ]
-    set_tuning(kept, groups)
-    return kept
+    shown = [one for one, first in found if first or one.groups]
+    set_tuning(shown, groups)
+    return shown
 
 
 def set_tuning(shown: Iterable[Shown], groups: Sequence[Group]) -> None:
@@ -254,7 +291,7 @@ def set_tuning(shown: Iterable[Shown], groups: Sequence[Group]) -> None:
     own: dict[int, set[int]] = defaultdict(set)
     beside: dict[Path, set[int]] = defaultdict(set)
     for one in shown:
-        for number in (number for line in one.lines for place in line for number in place.groups):
+        for number in one.groups:
             own[number] |= set(one.table.tuning_seeds)
             beside[groups[number].folder] |= own[number]
     for group in groups:
@@ -271,8 +308,6 @@ def variants(table: Table, results: Path) -> Iterator[tuple[Resolved, bool]]:
 
 def related(shown: Iterable[Shown], groups: Sequence[Group]) -> set[int]:
     """Groups of the tables, and those of the same losses on the same data with other parameters."""
-    used = {
-        number for one in shown for line in one.lines for place in line for number in place.groups
-    }
+    used = {number for one in shown for number in one.groups}
     folders = {groups[number].folder for number in used}
     return {group.number for group in groups if group.folder in folders}

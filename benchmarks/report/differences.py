@@ -13,7 +13,9 @@ from contrastbench.benchmarks.comparison.compare import Comparison
 from contrastbench.benchmarks.comparison.numbers import signed
 from contrastbench.benchmarks.report.plots import COLORS, RC, Drawing
 
-VERDICTS = {"win": COLORS[2], "loss": COLORS[4], "tie": COLORS[5], "untested": COLORS[5]}
+VERDICTS = {  # blue and orange: colour-blind people tell them apart
+    **{"win": COLORS[0], "loss": COLORS[1], "tie": COLORS[5], "untested": COLORS[5]},
+}
 MOST = 60  # comparisons of a forest
 INK = "#111418"  # on coloured ground, which is the same on every page
 LINE, MARGIN, SLANT = 0.2, 1.6, 0.7  # inches: of a line, left of a map, right for slanted names

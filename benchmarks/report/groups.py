@@ -1,7 +1,7 @@
-"""Records of one experiment over its seeds, and what of them goes into the page."""
+"""Read the records of each experiment over its seeds, as the report shows them."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,20 +9,23 @@ from typing import Any
 from contrastbench.benchmarks.comparison.statistics import mean_std
 from contrastbench.benchmarks.records import reading
 from contrastbench.benchmarks.records.failures import ORDER, best
-from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.records.store import FINAL, Record
+from contrastbench.benchmarks.report.chart import Chart, Points
 from contrastbench.benchmarks.tables.schema import Tune
 from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
 POINTS = 200  # of a curve: more cannot be told apart on a screen
+KEY = 16  # digits of a key that name a record's file
 
 
 @dataclass
 class Group:
     """Records that differ in their seed only, tries that failed among them."""
 
-    number: int  # its place in the page's data
+    number: int  # its place among all groups
     folder: Path
+    page: str  # of the report, which shows all groups of the folder
     records: list[Record] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     # seeds that choose parameters, so are no results; of a group in no table the usual ones
@@ -32,6 +35,52 @@ class Group:
     def first(self) -> Record:
         """Return one record of the group, from which shared values can be read."""
         return self.records[0]
+
+    @property
+    def anchor(self) -> str:
+        """Return the name of the group on its page."""
+        return str(self.first["key"])[:KEY]
+
+    @property
+    def main(self) -> str:
+        """Return the name of the main metric, or nothing where no seed is ok."""
+        return next((record["main"] for record in self.records if "main" in record), "")
+
+    @property
+    def metrics(self) -> list[str]:
+        """Return the names of all metrics, the main one first."""
+        names = {name for record in self.records for name in record.get("metrics", {})}
+        return sorted(names, key=lambda name: (name != self.main, name))
+
+    @property
+    def runs(self) -> list[tuple[Record, str]]:
+        """Return the records with their paths by seed, each failed try before its success."""
+        pairs = zip(self.records, self.paths, strict=True)
+        return sorted(pairs, key=lambda pair: (pair[0]["seed"], pair[1]))
+
+    @property
+    def command(self) -> str:
+        """Return the command that makes the first record with a result again, or nothing."""
+        final = [path for record, path in self.runs if record["status"] in FINAL]
+        return f"bench reproduce {Path(final[0]).stem}" if final else ""
+
+    @property
+    def mean_std(self) -> tuple[float | None, float | None]:
+        """Return mean and deviation of the main metric, without seeds that choose parameters."""
+        scores = self.scores()
+        return mean_std(scores) if scores else (None, None)
+
+    @property
+    def curves(self) -> list[Chart]:
+        """Return the charts of the training loss and of the validation score."""
+        about = ("Training loss", "epoch", losses), ("Validation score", "step", dev_scores)
+        found = (self.chart(title, unit, points) for title, unit, points in about)
+        return [chart for chart in found if chart.lines]
+
+    def chart(self, title: str, unit: str, points: Any) -> Chart:
+        """Return the chart of one curve, a line for each seed."""
+        lines = {f"seed {record['seed']}": thinned(points(record)) for record, _ in self.runs}
+        return Chart(title, unit, {name: line for name, line in lines.items() if len(line) > 1})
 
     def outcomes(self) -> list[Record]:
         """Return one record for each seed; a later success replaces a failure."""
@@ -54,6 +103,41 @@ class Group:
         ]
 
 
+def titles(members: Sequence[Group]) -> list[tuple[str, Group]]:
+    """Return the experiments of one loss on one data set, each with what tells it apart."""
+    recipes = [group.first["recipe"] for group in members]
+    names = dict.fromkeys(name for recipe in recipes for name in recipe)
+    varying = [name for name in names if len({str(one.get(name)) for one in recipes}) > 1]
+    found = [
+        pairs({**group.first["params"], **{n: group.first["recipe"].get(n) for n in varying}})
+        for group in members
+    ]
+    again = Counter(found)
+    return [
+        (f"{title}, key {group.anchor}" if again[title] > 1 else title, group)
+        for title, group in zip(found, members, strict=True)
+    ]
+
+
+def pairs(values: Mapping[str, Any]) -> str:
+    """Return settings in a line.
+
+    >>> pairs({"temperature": 0.5, "folds": 10})
+    'temperature = 0.5, folds = 10'
+    """
+    return ", ".join(f"{name} = {value}" for name, value in values.items())
+
+
+def losses(record: Record) -> Points:
+    """Return the training loss of each epoch."""
+    return list(enumerate(record["details"].get("loss_by_epoch", []), start=1))
+
+
+def dev_scores(record: Record) -> Points:
+    """Return the validation score at each step where it was taken."""
+    return [(step, score) for step, score in record["details"].get("dev_curve", [])]
+
+
 def read_groups(results: Path) -> list[Group]:
     """All records, every one checked against its checksum, by the key that they share.
 
@@ -62,7 +146,8 @@ def read_groups(results: Path) -> list[Group]:
     """
     groups: dict[str, Group] = {}
     for path, record in reading.everything(results):
-        group = groups.setdefault(record["key"], Group(len(groups), path.parent))
+        page = "records/" + path.parent.relative_to(results / "runs").as_posix()
+        group = groups.setdefault(record["key"], Group(len(groups), path.parent, page))
         group.records.append(record)
         group.paths.append(path.relative_to(results).as_posix())
     if not groups:
@@ -77,6 +162,7 @@ def read_groups(results: Path) -> list[Group]:
 class Failure:
     """Seeds of an experiment that ended alike, without a number."""
 
+    group: Group
     title: str
     status: str
     seeds: list[int]
@@ -85,81 +171,49 @@ class Failure:
 
 def failures(groups: Iterable[Group]) -> list[Failure]:
     """Return the groups that were tried and have no number."""
-    found: dict[tuple[str, str, str, int], list[int]] = {}
+    found: dict[tuple[int, str, str], Failure] = {}
     for group in groups:
         for record in group.outcomes():
             if record["status"] != "ok":
                 loss = LossSpec(record["loss"], record["params"]).label
                 title = f"{record['domain']} {record['dataset']} {loss}"
                 error = record["details"].get("error", "")
-                what = (title, record["status"], error, group.number)  # recipes may differ
-                found.setdefault(what, []).append(record["seed"])
-    return [Failure(title, status, s, error) for (title, status, error, _), s in found.items()]
+                new = Failure(group, title, record["status"], [], error)
+                same = found.setdefault((group.number, record["status"], error), new)
+                same.seeds.append(record["seed"])
+    return list(found.values())
 
 
-def data(groups: Sequence[Group]) -> dict[str, Any]:
-    """The page's data: what records of a group share is said once, and so is each environment."""
-    environments: list[dict[str, Any]] = []
-    listed = [as_data(group, environments) for group in groups]
-    return {"groups": listed, "environments": environments}
+def environments(groups: Iterable[Group]) -> list[dict[str, Any]]:
+    """Return each environment that records were made in once."""
+    found: list[dict[str, Any]] = []
+    for record in (record for group in groups for record in group.records):
+        if record["environment"] not in found:
+            found.append(record["environment"])
+    return found
 
 
-def as_data(group: Group, environments: list[dict[str, Any]]) -> dict[str, Any]:
-    """A group for the page."""
-    shared = ("domain", "dataset", "loss", "params", "recipe", "protocol", "data_hash", "key")
-    scores = group.scores()
-    mean, std = mean_std(scores) if scores else (None, None)
+def as_rows(groups: Iterable[Group]) -> list[dict[str, Any]]:
+    """Return the values of each record by name, for CSV."""
+    return [as_row(record, path) for group in groups for record, path in group.runs]
+
+
+def as_row(record: Record, path: str) -> dict[str, Any]:
+    """Return the values of one record; None where there is none."""
+    names = ("domain", "dataset", "loss", "seed", "status", "main", "data_hash", "key")
+    main = record.get("main")
     return {
-        **{name: group.first[name] for name in shared},
-        "number": group.number,
-        "main": next((record["main"] for record in group.records if "main" in record), None),
-        "mean": mean,
-        "std": std,
-        "n": len(scores),
-        "tuning": sorted(group.tuning & {record["seed"] for record in group.records}),
-        "statuses": list(group.statuses().items()),
-        "runs": sorted(
-            (run(*pair, environments) for pair in zip(group.records, group.paths, strict=True)),
-            key=by_seed,
-        ),
-    }
-
-
-def by_seed(run: dict[str, Any]) -> tuple[int, str]:
-    """Seed 2 before seed 10."""
-    return run["seed"], run["path"]
-
-
-def run(record: Record, path: str, environments: list[dict[str, Any]]) -> dict[str, Any]:
-    """A record for the page."""
-    if record["environment"] not in environments:
-        environments.append(record["environment"])
-    details = record["details"]
-    return {
-        "seed": record["seed"],
-        "status": record["status"],
-        "metrics": {name: rounded(value) for name, value in record.get("metrics", {}).items()},
-        "seconds": rounded(record.get("seconds")),
-        "memory": rounded(record.get("peak_memory_mib")),
-        "environment": environments.index(record["environment"]),
+        **{name: record.get(name) for name in names},
+        "params": ", ".join(f"{name}={value}" for name, value in record["params"].items()),
+        "value": record["metrics"][main] if main else None,
+        "seconds": record.get("seconds"),
+        "peak_memory_mib": record.get("peak_memory_mib"),
         "path": path,
-        "error": details.get("error"),
-        "loss": thinned(list(enumerate(details.get("loss_by_epoch", []), start=1))),
-        "dev": thinned(details.get("dev_curve", [])),
     }
 
 
-def thinned(points: Sequence[Sequence[float]]) -> list[list[float | None]]:
-    """At most POINTS of them and the last, in five digits."""
+def thinned(points: Sequence[Sequence[float]]) -> Points:
+    """At most POINTS of them and the last, without those that have no value."""
     step = max(1, -(-len(points) // POINTS))
     kept = [*points[:-1:step], *points[-1:]]
-    return [[x, rounded(y)] for x, y in kept]
-
-
-def rounded(value: float | None) -> float | None:
-    """Round a value to five significant digits.
-
-    >>> rounded(87.77777777)
-    87.778
-    """
-    return None if value is None else float(f"{value:.5g}")
+    return [(x, y) for x, y in kept if y is not None]

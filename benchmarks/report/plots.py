@@ -161,7 +161,7 @@ class Drawing(NamedTuple):
 
     def svg(self) -> str:
         """Return the plot as SVG in the page's colours, with a description for screen readers."""
-        with matplotlib.rc_context(RC):
+        with matplotlib.rc_context({**RC, "svg.hashsalt": self.words}):  # ids differ by figure
             return svg(self.figure, self.words)
 
     def save(self, folder: Path, name: str) -> None:
@@ -258,7 +258,7 @@ def critical_difference(names: Sequence[str], ranking: Ranking) -> Drawing:
         return Drawing(figure, words)
 
 
-def cost_plot(points: Sequence[tuple[str, float, float]], metric: str) -> Drawing:
+def cost_plot(points: Iterable[tuple[str, float, float]], metric: str) -> Drawing:
     """Seconds of a seed against the score.
 
     Args:

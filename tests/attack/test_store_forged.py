@@ -113,7 +113,7 @@ def words_of(command: str, results: Path) -> list[str]:
         "compare": ["compare", str(suite)],
         "plan": ["plan", str(suite), "--seeds", "0-9"],
         "audit": ["audit", str(suite)],
-        "report": ["report", str(suite), "--output", str(results.with_name("page.html"))],
+        "report": ["report", str(suite), "--single", str(results.with_name("page.html"))],
         "pack": ["pack"],
         "merge": ["merge", str(results), "--results", str(elsewhere)],
     }[command]

@@ -180,7 +180,7 @@ def test_tables(undertaker: Lives, ram: Path, killed: Report) -> None:
 
 
 def test_report(undertaker: Lives, ram: Path, killed: Report) -> None:
-    life = ("one_page", str(ram), str(ram / "report.html"))
+    life = ("pages", str(ram), str(ram / "report"))
     rendered(undertaker, ram, life, "report", killed)
 
 

@@ -232,7 +232,7 @@ def test_records_of_the_first_release_make_a_frame_and_a_page(tmp_path: Path) ->
     path.parent.mkdir(parents=True)
     path.write_bytes(first.read_bytes())
     assert len(cb.records(tmp_path)) == 1
-    assert "records: 1" in report.write([], tmp_path, tmp_path / "page.html")
+    assert "records: 1" in report.write([], tmp_path, tmp_path / "pages")
 
 
 def test_without_pandas_its_line_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

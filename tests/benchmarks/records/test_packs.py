@@ -666,7 +666,7 @@ grid: {temperature: [0.2, 0.3]}
         ("compare", "suite.yaml"),
         ("plan", "suite.yaml"),
         ("audit", "adnce-table5"),
-        ("report", "suite.yaml", "--output", "results/page.html"),
+        ("report", "suite.yaml", "--single", "results/page.html"),
     ],
     ids=lambda words: " ".join(words[:2]),
 )

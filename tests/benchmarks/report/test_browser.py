@@ -25,13 +25,18 @@ pytestmark = pytest.mark.skipif(
     not (BROWSER and DRIVER), reason="no chromium with chromedriver on this machine"
 )
 
-ENTER, SPACE = "\ue007", " "
-ROWS = "#table-1-table > tbody > tr:not(.drill)"
+ENTER, SPACE, TAB = "\ue007", " ", "\ue004"
+ROWS = "#values > tbody > tr"
+PAGES = (
+    *("index.html", "tables/small.html", "losses/adnce.html", "records/index.html"),
+    "records/graph/MUTAG/infonce.html",
+)
+VIEWS = {"desktop": (1280, "light"), "dark": (1280, "dark"), "phone": (390, "light")}
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A report on a table with many columns, and on records that diverged and failed."""
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a report on a table with many columns, and on records that diverged and failed."""
     results = tmp_path_factory.mktemp("results")
     sets = ["MUTAG", "DD", "NCI1", "PROTEINS", "COLLAB", "IMDB-BINARY"]
     table = Table(
@@ -49,6 +54,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             {"name": "base", "loss": "infonce", "paper": {name: [80.0, 1.0] for name in sets}},
             {"name": "warm", "loss": "infonce", "params": {"temperature": 0.4}},
             {"name": "new", "loss": "adnce"},
+            {"name": "untrained", "loss": "none"},
         ],
     )
     for place, dataset in enumerate(sets):
@@ -56,12 +62,14 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             add(results, seed, 79.0 + seed + place, dataset=dataset)
             add(results, seed, 77.0 + seed, dataset=dataset, params={"temperature": 0.4})
             add(results, seed, 82.0 - seed - place, dataset=dataset, loss="adnce")
+            add(results, seed, 40.0 + seed, dataset=dataset, loss="none")
     add(results, 3, 0.0, status="failed", details={"error": "<b>bold</b>" + 200 * "x"})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(contents, "load", lambda name, **_: table)
         patch.setattr(catalogue, "names", lambda: ["small"])
-        report.write([], results, results / "report.html")
-    return results / "report.html"
+        report.write(["small"], results, results / "site")
+        report.write(["small"], results, results / "site" / "mail.html", single=True)
+    return results / "site"
 
 
 @pytest.fixture(scope="module")
@@ -77,19 +85,32 @@ def chrome() -> Iterator[Any]:
     driver.quit()
 
 
-@pytest.fixture(
-    params=[(1280, "light"), (1280, "dark"), (390, "light")], ids=["desktop", "dark", "phone"]
-)
-def opened(request: pytest.FixtureRequest, chrome: Any, page: Path) -> Any:
-    """The page at a width and in a colour scheme."""
-    width, scheme = request.param
+@pytest.fixture(params=VIEWS)
+def view(request: pytest.FixtureRequest, chrome: Any) -> Any:
+    """The browser at a width and in a colour scheme."""
+    width, scheme = VIEWS[request.param]
     size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500}
     chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    chrome.get_log("performance")
-    chrome.get(page.as_uri())
     return chrome
+
+
+@pytest.fixture(params=PAGES)
+def page(request: pytest.FixtureRequest, view: Any, site: Path) -> Any:
+    """One of the pages, with everything on it unfolded."""
+    view.get_log("performance")
+    view.get_log("browser")
+    view.get((site / request.param).as_uri())
+    view.execute_script("document.querySelectorAll('details').forEach((one) => one.open = true)")
+    return view
+
+
+@pytest.fixture
+def table(view: Any, site: Path) -> Any:
+    """The page of the table."""
+    view.get((site / "tables/small.html").as_uri())
+    return view
 
 
 def press(driver: Any, element: Any, key: str) -> None:
@@ -108,115 +129,122 @@ def requests(driver: Any) -> list[str]:
     ]
 
 
-def open_all(driver: Any) -> None:
-    """One record of every row of both lists."""
-    for button in driver.find_elements(
-        "css selector", "tr > :nth-child(2) .place, #records-table > tbody button"
-    ):
-        driver.execute_script("arguments[0].click()", button)
+def test_the_leaderboard_sorts_within_losses_and_controls(view: Any, site: Path) -> None:
+    view.get((site / "index.html").as_uri())
+    press(view, view.find_element("css selector", ".board thead button"), ENTER)
+    bodies = view.find_elements("css selector", ".board tbody")
+    names = [
+        [row.text.split("\n")[0] for row in body.find_elements("css selector", "th[scope=row]")]
+        for body in bodies
+    ]
+    assert [[name.split(" ")[0] for name in some] for some in names] == [
+        *[["base", "new", "warm"], ["untrained"]],
+    ]
+    assert bodies[1].text.startswith("Controls: ")
 
 
-def test_it_is_quiet_and_fetches_nothing(opened: Any, page: Path) -> None:
-    open_all(opened)
-    assert opened.get_log("browser") == []
-    assert [url for url in requests(opened) if not url.startswith("data:")] == [page.as_uri()]
+def test_it_is_quiet_and_fetches_its_own_files_alone(page: Any, site: Path) -> None:
+    assert page.get_log("browser") == []
+    fetched = {url for url in requests(page) if not url.startswith("data:")}
+    shared = {(site / name).as_uri() for name in ("style.css", "script.js")}
+    assert fetched == {page.current_url, *shared}
 
 
-def test_it_never_scrolls_sideways(opened: Any) -> None:
-    open_all(opened)
-    width, inner = opened.execute_script(
+def test_one_file_fetches_nothing(view: Any, site: Path) -> None:
+    view.get_log("performance")
+    view.get_log("browser")
+    view.get((site / "mail.html").as_uri())
+    assert view.get_log("browser") == []
+    fetched = [url for url in requests(view) if not url.startswith("data:")]
+    assert fetched == [(site / "mail.html").as_uri()]
+
+
+def test_it_never_scrolls_sideways(page: Any) -> None:
+    width, inner = page.execute_script(
         "return [document.documentElement.scrollWidth, window.innerWidth]"
     )
     assert width <= inner
-    assert opened.find_elements("css selector", ".drill .inner")
 
 
-def test_columns_sort_by_the_keyboard(opened: Any) -> None:
-    header = opened.find_elements("css selector", "#table-1-table > thead button")[1]
+def test_an_accessibility_checker_finds_nothing(page: Any) -> None:
+    axe = pytest.importorskip(
+        "axe_selenium_python", reason='no axe: pip install "axe-selenium-python>=3"'
+    ).Axe(page)
+    axe.inject()
+    found = axe.run(options="{preload: false}")
+    assert len(found["passes"]) > 10
+    wrong = {
+        one["id"]: [node["html"][:200] for node in one["nodes"]] for one in found["violations"]
+    }
+    assert wrong == {}
+
+
+def test_a_number_opens_its_records_without_scripts(view: Any, site: Path) -> None:
+    view.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    view.get((site / "tables/small.html").as_uri())
+    assert view.find_elements("css selector", "thead button, .controls:not([hidden])") == []
+    press_link = view.find_element("css selector", "#values td a")
+    press_link.send_keys(ENTER)
+    view.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    part = view.find_element("css selector", "section:target")
+    assert "infonce" in view.current_url
+    assert "2 ok, 1 failed" in part.text
+    assert "failed: <b>bold</b>" in part.text
+    assert "bench reproduce " in part.text
+
+
+def test_columns_sort_by_the_keyboard(table: Any) -> None:
+    header = table.find_elements("css selector", "#values > thead button")[1]
 
     def names() -> list[str]:
         return [
             row.find_element("css selector", "th").text.split("\n")[0]
-            for row in opened.find_elements("css selector", ROWS)
+            for row in table.find_elements("css selector", ROWS)
         ]
 
-    press(opened, header, ENTER)
+    press(table, header, ENTER)
     down = names()
-    assert [name[:5] for name in down] == [
-        "new",
-        "base",
-        "a quo",
-        "warm",
-    ]  # 81.5, 79.5, 78.5 and 77.5
-    assert (
-        opened.execute_script("return arguments[0].closest('th').ariaSort", header) == "descending"
-    )
-    press(opened, header, SPACE)
+    # 81.5, 79.5, 78.5, 77.5 and 40.5
+    assert [name[:5] for name in down] == ["new", "base", "a quo", "warm", "untra"]
+    sorted_ = "return arguments[0].closest('th').ariaSort"
+    assert table.execute_script(sorted_, header) == "descending"
+    press(table, header, SPACE)
     assert names() == down[::-1]
-    assert (
-        opened.execute_script("return arguments[0].closest('th').ariaSort", header) == "ascending"
-    )
+    assert table.execute_script(sorted_, header) == "ascending"
 
 
-def test_rows_are_filtered_and_counted(opened: Any) -> None:
-    press(opened, opened.find_element("css selector", "[data-filter=table-1-table]"), "base")
-    assert [row.is_displayed() for row in opened.find_elements("css selector", ROWS)] == [
-        False,
-        True,
-        False,
-        False,
-    ]
-    assert opened.find_element("id", "table-1-table-count").text == "1 of 4 rows"
-    press(opened, opened.find_element("css selector", "[data-filter=records-table]"), "DD adnce")
-    shown = [
-        row
-        for row in opened.find_elements("css selector", "#records-table > tbody > tr")
-        if row.is_displayed()
-    ]
-    assert [row.find_element("css selector", "th").text for row in shown] == ["graph DD adnce"]
+def shown(driver: Any, rows: str) -> list[bool]:
+    """Whether each row can be seen."""
+    return [row.is_displayed() for row in driver.find_elements("css selector", rows)]
 
 
-def test_quoted_rows_can_be_hidden(opened: Any) -> None:
-    press(opened, opened.find_element("css selector", "[data-only-run]"), SPACE)
-    assert [row.is_displayed() for row in opened.find_elements("css selector", ROWS)] == [
-        False,
-        True,
-        True,
-        True,
-    ]
+def test_rows_are_filtered_and_counted(table: Any, site: Path) -> None:
+    press(table, table.find_element("css selector", "[data-filter=values]"), "base")
+    assert shown(table, ROWS) == [False, True, False, False, False]
+    assert table.find_element("id", "values-count").text == "1 of 5 rows"
+    table.get((site / "records/index.html").as_uri())
+    press(table, table.find_element("css selector", "[data-filter=experiments]"), "DD adnce")
+    assert shown(table, "#experiments > tbody > tr").count(True) == 1
 
 
-def test_a_number_opens_its_records(opened: Any) -> None:
-    button = opened.find_element("css selector", ".place")
-    press(opened, button, ENTER)
-    drill = opened.find_element("css selector", "tr.drill")
-    assert button.get_attribute("aria-expanded") == "true"
-    assert "infonce on MUTAG (graph): 2 ok, 1 failed" in drill.text
-    assert "failed: <b>bold</b>" in drill.text
-    assert "infonce/" in drill.text
-    assert (
-        drill.find_element("css selector", "svg")
-        .get_attribute("aria-label")
-        .startswith("Training loss by epoch: seed 0")
-    )
-    press(opened, button, ENTER)
-    assert button.get_attribute("aria-expanded") == "false"
-    assert opened.find_elements("css selector", "tr.drill") == []
+def test_quoted_rows_can_be_hidden(table: Any) -> None:
+    press(table, table.find_element("css selector", "[data-only-run]"), SPACE)
+    assert shown(table, ROWS) == [False, True, True, True, True]
 
 
-def test_focus_is_seen(opened: Any) -> None:
-    opened.find_element("css selector", "body").send_keys("\ue004")
+def test_focus_is_seen(page: Any) -> None:
+    page.find_element("css selector", "body").send_keys(TAB)
     for _ in range(12):
-        outline = opened.execute_script(
+        outline = page.execute_script(
             "const e = document.activeElement; return [e.tagName, getComputedStyle(e).outlineStyle]"
         )
-        assert outline[1] != "none", outline
-        opened.switch_to.active_element.send_keys("\ue004")
+        assert outline[0] == "BODY" or outline[1] != "none", outline
+        page.switch_to.active_element.send_keys(TAB)
 
 
-def test_text_can_be_read_on_its_ground(opened: Any) -> None:
+def test_text_can_be_read_on_its_ground(page: Any) -> None:
     """Contrast of 4.5 to 1 by WCAG 2 for every text."""
-    wrong = opened.execute_script(CONTRAST)
+    wrong = page.execute_script(CONTRAST)
     assert wrong == []
 
 
@@ -237,13 +265,13 @@ return wrong;
 """
 
 
-def test_a_plot_is_saved_as_a_file_that_needs_no_page(opened: Any, tmp_path: Path) -> None:
+def test_a_plot_is_saved_as_a_file_that_needs_no_page(table: Any, tmp_path: Path) -> None:
     where = {"behavior": "allow", "downloadPath": str(tmp_path)}
-    opened.execute_cdp_cmd("Browser.setDownloadBehavior", where)
-    button = opened.find_element("css selector", "figure.differences button.save")
-    opened.execute_script("arguments[0].click()", button)
+    table.execute_cdp_cmd("Browser.setDownloadBehavior", where)
+    button = table.find_element("css selector", "figure.differences button.save")
+    table.execute_script("arguments[0].click()", button)
     saved = tmp_path / "Differences-from-base.svg"
-    WebDriverWait(opened, 30).until(lambda _: saved.is_file())
+    WebDriverWait(table, 30).until(lambda _: saved.is_file())
     text = saved.read_text()
     assert ElementTree.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"
     assert "currentColor" not in text

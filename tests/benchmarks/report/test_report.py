@@ -3,7 +3,6 @@
 What it shows, what it says of what is missing, and that nothing in it is run or fetched.
 """
 
-import json
 import os
 import re
 import sys
@@ -14,13 +13,16 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from typer.testing import CliRunner
 
 from contrastbench.benchmarks import report
+from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.comparison.statistics import Ranking
 from contrastbench.benchmarks.records import store
-from contrastbench.benchmarks.report import contents, plots
-from contrastbench.benchmarks.report.groups import POINTS, read_groups, thinned
-from contrastbench.benchmarks.report.page import with_minus
+from contrastbench.benchmarks.report import contents, plots, site
+from contrastbench.benchmarks.report.groups import POINTS, read_groups, thinned, titles
+from contrastbench.benchmarks.report.site import with_minus
+from contrastbench.benchmarks.running import reproduction
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.schema import Tune
 from contrastbench.benchmarks.tables.table import Table
@@ -61,9 +63,17 @@ def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def page(results: Path, *names: str) -> str:
-    """Write the report and return its text."""
-    report.write(names, results, results / "report.html")
+    """Write the report as one file, and return its text."""
+    report.write(names, results, results / "report.html", single=True)
     return (results / "report.html").read_text()
+
+
+def pages(results: Path, *names: str) -> dict[str, str]:
+    """Write the report as a folder, and return the texts of its files by path."""
+    folder = results / "report"
+    report.write(names, results, folder)
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_text() for path in paths}
 
 
 class Outline(HTMLParser):
@@ -81,19 +91,19 @@ class Outline(HTMLParser):
     def handle_data(self, data: str) -> None:
         self.texts.append((self.tags[-1][0] if self.tags else "", data.strip()))
 
-    def data(self) -> dict[str, Any]:
-        """What the script reads."""
-        i = next(i for i, (tag, a) in enumerate(self.tags) if a.get("id") == "data")
-        assert self.tags[i][0] == "script"
-        return dict(
-            json.loads(
-                next(text for tag, text in self.texts if tag == "script" and text.startswith("{"))
-            )
-        )
+    def links(self) -> list[str]:
+        """Return the addresses of all links."""
+        return [a["href"] or "" for tag, a in self.tags if tag == "a" and "href" in a]
+
+
+def squeezed(text: str) -> str:
+    """Return a text with single spaces."""
+    return re.sub(r"\s+", " ", text)
 
 
 def test_a_table_shows_ours_the_papers_and_what_went_wrong(filled: Path) -> None:
-    text = re.sub(r"\s+", " ", page(filled))
+    found = pages(filled, "small")
+    text = squeezed(found["tables/small.html"])
     assert (
         '<span class="ours">81.0</span><span class="std"> ± 1.0</span><span class="n"> n = 3</span>'
         in text
@@ -102,20 +112,28 @@ def test_a_table_shows_ours_the_papers_and_what_went_wrong(filled: Path) -> None
     assert f'{paper} <span class="difference down">−4.0</span>' in text, "it did not come back"
     assert "By mean and trimmed mean: " in text
     assert "diverged (1 of 5), failed (1 of 5)</span>" in text
-    assert "20 records of 6 experiments: 18 ok, 1 diverged, 1 failed" in text
     assert 'class="badge">quoted</span>' in text
     assert "Small &amp; safe" in text
+    about = "20 records of 6 experiments, 18 ok, 1 diverged, 1 failed."
+    assert about in squeezed(found["index.html"])
+
+
+def test_the_first_page_lists_tables_by_paper_with_what_is_done(filled: Path) -> None:
+    text = squeezed(pages(filled, "small")["index.html"])
+    row = '<a href="tables/small.html">small</a> <small>Small &amp; safe</small></th>'
+    assert f'{row} <td class="num">6 of 6</td> <td>' in text
+    assert "No difference from base is decided on any single data set" in text
 
 
 def test_notes_keep_their_paragraphs(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     noted = TABLE.model_copy(update={"notes": "First.\n\nSecond."})
     monkeypatch.setattr(contents, "load", lambda name, **_: noted)
-    text = page(filled)
+    text = page(filled, "small")
     assert '<p class="source">First.</p>\n<p class="source">Second.</p>\n' in text
 
 
 def test_the_best_of_a_column_is_marked(filled: Path) -> None:
-    text = re.sub(r"\s+", " ", page(filled))
+    text = pages(filled, "small")["tables/small.html"]
     assert '<span class="ours best">83.0</span>' in text
     assert text.count('class="ours best"') == 2, "one on each set"
     assert text.count("How to read") == 1
@@ -123,12 +141,14 @@ def test_the_best_of_a_column_is_marked(filled: Path) -> None:
 
 def test_costs_are_means_over_the_columns_that_all_fill(filled: Path) -> None:
     (shown,) = contents.choose(["small"], filled, read_groups(filled))
-    assert shown.costs == [("base", 2.0, 76.0), ("warm", 2.0, 78.0), ("new", 2.0, 76.0)]
+    assert shown.costs == [
+        *[("base", 2.0, 76.0, 100.0), ("warm", 2.0, 78.0, 100.0), ("new", 2.0, 76.0, 100.0)],
+    ]
 
 
 def test_plots_are_files_too(filled: Path) -> None:
     folder = filled / "plots"
-    report.write(["small"], filled, filled / "report.html", folder)
+    report.write(["small"], filled, filled / "report", folder)
     names = {path.name for path in folder.iterdir()}
     some = ("differences", "ranks", "costs")
     assert {f"small-{name}.{suffix}" for name in some for suffix in ("svg", "pdf")} <= names
@@ -146,19 +166,19 @@ def test_sweep_files_of_the_results_and_of_here_need_no_names(
     (here / "compose.yaml").write_text("services: {losses: 3}\n")
     monkeypatch.chdir(here)
     add(results, 0, 60.0)
+    monkeypatch.setattr(catalogue, "names", list)
     text = page(results)
-    assert "</span> one of mine</h2>" in text
-    assert "</span> another of mine</h2>" in text
+    assert "</span> one of mine</h1>" in text
+    assert "</span> another of mine</h1>" in text
 
 
 def test_failures_are_listed(filled: Path) -> None:
-    for seed in range(2):
-        add(filled, seed, 0.0, dataset="NCI1", loss="adnce", status="diverged")
-    text = re.sub(r"\s+", " ", page(filled))
-    assert '<a href="#failures">Failures</a>' in text
+    path = add(filled, 0, 0.0, loss="adnce", status="diverged", params={"mu": 0.1})
+    text = squeezed(pages(filled, "small")["records/index.html"])
     row = "<td>3</td><td>diverged</td><td>the loss is nan</td>"
     assert row in text
-    assert "adnce" in text.split('id="failures"')[1].split("<td>0, 1</td><td>diverged</td>")[0]
+    anchor = f"graph/MUTAG/adnce.html#{path.name[:16]}"
+    assert anchor in text.split('id="failures"')[1].split("<td>0</td><td>diverged</td>")[0]
 
 
 def test_seeds_that_choose_parameters_are_never_averaged_with_results(filled: Path) -> None:
@@ -172,13 +192,12 @@ def test_seeds_that_choose_parameters_are_never_averaged_with_results(filled: Pa
         if "DD" not in str(g.folder) and g.first["loss"] == "infonce"
     }
     assert (by_t[0.5].scores(), by_t[0.5].scores(tuning=True)) == ([80, 81, 82], [10, 10])
-    shown = {
-        g["params"]["temperature"]: g
-        for g in Outline(page(filled)).data()["groups"]
-        if (g["dataset"], g["loss"]) == ("MUTAG", "infonce")
-    }
-    assert (shown[0.5]["mean"], shown[0.5]["n"], shown[0.5]["tuning"]) == (81.0, 3, [1000, 1001])
-    assert (shown[0.3]["mean"], shown[0.3]["n"]) == (None, 0)
+    text = squeezed(pages(filled, "small")["records/graph/MUTAG/infonce.html"])
+    parts = text.split("<section ")[1:]
+    shown = {t: next(part for part in parts if f"temperature = {t}<" in part) for t in by_t}
+    assert "accuracy <strong>81.00</strong> ± 1.00 over 3 seeds. 5 ok, 1 diverged" in shown[0.5]
+    assert shown[0.5].count("ok, for tuning: not in the mean") == 2
+    assert "<strong>" not in shown[0.3]
     found = {what.tuning: what for what in plots.sensitivities(by_t.values())}
     assert found[False].lines[0].mean == [83.0, 81.0]
     assert found[True].lines[0].mean == [30.0, 20.0, 10.0]
@@ -196,7 +215,7 @@ def test_tuning_seeds_are_those_of_the_tables(
 
 
 def test_comparisons_and_ranks_are_on_the_page(filled: Path) -> None:
-    text = re.sub(r"\s+", " ", page(filled))
+    text = squeezed(page(filled, "small"))
     assert "Against base, seed by seed" in text
     assert "3 pairs cannot give less than 0.25" in text
     assert "Holm: p of the t test over all 4 comparisons" in text
@@ -204,7 +223,7 @@ def test_comparisons_and_ranks_are_on_the_page(filled: Path) -> None:
 
 
 def test_a_row_has_a_cell_for_each_heading(filled: Path) -> None:
-    tables = re.findall(r"<table.*?</table>", page(filled), re.DOTALL)
+    tables = re.findall(r"<table.*?</table>", page(filled, "small"), re.DOTALL)
     assert len(tables) > 5
     for table in tables:
         head, *rows = [
@@ -216,35 +235,53 @@ def test_a_row_has_a_cell_for_each_heading(filled: Path) -> None:
 
 
 def test_every_record_is_behind_its_number(filled: Path) -> None:
-    outline = Outline(page(filled))
-    found = outline.data()
-    groups = {group["number"]: group for group in found["groups"]}
-    buttons = [
-        a for tag, a in outline.tags if tag == "button" and "place" in (a.get("class") or "")
+    """A number links its experiment: each seed's value, its file and the command to make it."""
+    found = pages(filled, "small")
+    links = [link for link in Outline(found["tables/small.html"]).links() if "/records/" in link]
+    numbers = [link for link in links if "#" in link]
+    assert len(numbers) == 6
+    for link in numbers:
+        name, _, anchor = link.removeprefix("../").partition("#")
+        (part,) = re.findall(rf'<section id="{anchor}".*?</section>', found[name], re.DOTALL)
+        paths = re.findall(r"<code>(runs/.*?json)</code>", part)
+        assert len(paths) >= 3
+        for path in paths:
+            record = store.read(filled / path)
+            assert record["key"].startswith(anchor)
+            assert record["key"] in part
+            assert record["data_hash"] in part
+            value = f"{record['metrics']['accuracy']:.2f}" if "metrics" in record else "–"
+            row = next(row for row in part.split("<tr>") if path in row)
+            assert f'">{record["seed"]}</th><td>{record["status"]}' in row
+            assert f'<td class="num">{value}</td>' in row
+        assert f"bench reproduce {anchor}-seed0" in part
+
+
+def test_experiments_on_one_page_are_told_apart(tmp_path: Path) -> None:
+    add(tmp_path, 0, 70.0)
+    add(tmp_path, 0, 70.0, recipe={"epochs": 5})
+    add(tmp_path, 0, 70.0, data_hash="1" * 64)
+    found = [title for title, _ in titles(read_groups(tmp_path))]
+    assert sorted(title.partition(", key ")[0] for title in found) == [
+        *["temperature = 0.5, epochs = 20"] * 2,
+        "temperature = 0.5, epochs = 5",
     ]
-    assert len(buttons) == 6
-    base = groups[int(buttons[0]["data-groups"] or "")]
-    assert (base["loss"], base["dataset"], base["n"], base["mean"]) == ("infonce", "MUTAG", 3, 81.0)
-    assert base["statuses"] == [["ok", 3], ["diverged", 1], ["failed", 1]]
-    assert [run["seed"] for run in base["runs"] if run["status"] == "ok"] == [0, 1, 2]
-    assert base["runs"][0]["loss"] == [[1, 3.0], [2, 2.0], [3, 1.0]]
-    for group in groups.values():
-        for run in group["runs"]:
-            record, about = store.read(filled / run["path"]), found["environments"]
-            assert (group["key"], group["data_hash"]) == (record["key"], record["data_hash"])
-            assert about[run["environment"]]["commit"] == record["environment"]["commit"]
-    assert found["environments"] == [ENVIRONMENT]
+    assert len(set(found)) == 3
+
+
+def test_a_command_makes_a_record_again_by_its_name(filled: Path) -> None:
+    text = pages(filled, "small")["records/graph/DD/adnce.html"]
+    (name,) = re.findall(r"bench reproduce ([\w-]+)<", text)
+    assert reproduction.find(name, [filled])["dataset"] == "DD"
 
 
 def test_a_try_that_failed_counts_until_its_seed_is_ok(filled: Path) -> None:
     add(filled, 4, 80.0)
-    base = next(
-        group
-        for group in Outline(page(filled)).data()["groups"]
-        if ["diverged", 1] in group["statuses"]
-    )
-    assert base["statuses"] == [["ok", 4], ["diverged", 1]]
-    assert [(run["seed"], run["status"]) for run in base["runs"]][-2:] == [(4, "failed"), (4, "ok")]
+    (base,) = [group for group in read_groups(filled) if "diverged" in group.statuses()]
+    assert base.statuses() == {"ok": 4, "diverged": 1}
+    assert [(run["seed"], run["status"]) for run, _ in base.runs][-2:] == [
+        *[(4, "failed"), (4, "ok")],
+    ]
 
 
 def test_names_are_text_whatever_they_say(filled: Path) -> None:
@@ -252,58 +289,45 @@ def test_names_are_text_whatever_they_say(filled: Path) -> None:
     text = page(filled)
     outline = Outline(text)
     assert EVIL not in text
-    assert len([tag for tag, _ in outline.tags if tag == "script"]) == 2
+    assert len([tag for tag, _ in outline.tags if tag == "script"]) == 1
     assert f"quoted {EVIL}" in [data for _, data in outline.texts]
-    assert EVIL in [group["dataset"] for group in outline.data()["groups"]]
+    assert f"infonce on {EVIL} (graph)" in [data for _, data in outline.texts]
 
 
 def test_nothing_is_fetched(filled: Path) -> None:
-    outline = Outline(page(filled))
-    links = [
-        value
-        for _, a in outline.tags
+    outline = Outline(page(filled, "small"))
+    found = [
+        value or ""
+        for tag, a in outline.tags
         for name, value in a.items()
-        if name in ("src", "href", "xlink:href")
+        if name in ("src", "href", "xlink:href") and tag != "a"
     ]
-    assert links
-    assert all(link and link.startswith(("#", "data:")) for link in links)
+    assert found
+    assert all(link.startswith(("#", "data:")) for link in found)
+    papers = [link for link in outline.links() if not link.startswith("#")]
+    assert all(link.startswith("https://") for link in papers), "the pages of papers"
     policy = next(a for _, a in outline.tags if a.get("http-equiv") == "Content-Security-Policy")
     assert (policy["content"] or "").startswith("default-src 'none'")
 
 
-def test_headings_labels_and_buttons_are_there_for_everybody(filled: Path) -> None:
-    tags = Outline(page(filled)).tags
-    assert {"header", "nav", "main", "footer", "h1", "h2"} <= {tag for tag, _ in tags}
-    assert all(
-        a.get("aria-label") for tag, a in tags if tag in ("svg", "nav") or a.get("role") == "region"
-    )
-    assert all("aria-expanded" in a for tag, a in tags if tag == "button" and "data-groups" in a)
-    ids = [
-        a["id"]
-        for _, a in tags
-        if "id" in a and not re.fullmatch(r"[mp][0-9a-f]{10}", a["id"] or "")
-    ]
-    assert len(ids) == len(set(ids))
-
-
 def test_the_same_records_make_the_same_page(filled: Path) -> None:
-    assert page(filled) == page(filled)
+    assert pages(filled, "small") == pages(filled, "small")
 
 
 def test_a_named_table_brings_its_own_records_and_those_of_other_parameters(filled: Path) -> None:
     add(filled, 0, 60.0, params={"temperature": 0.9})
     add(filled, 0, 60.0, dataset="NCI1")
-    everything = Outline(page(filled)).data()["groups"]
-    named = Outline(page(filled, "small")).data()["groups"]
-    assert {group["dataset"] for group in everything} == {"MUTAG", "DD", "NCI1"}
-    assert {group["dataset"] for group in named} == {"MUTAG", "DD"}
-    assert 0.9 in [group["params"]["temperature"] for group in named]
+    everything, named = (site.read(names, filled).chosen for names in ([], ["small"]))
+    assert {group.first["dataset"] for group in everything} == {"MUTAG", "DD", "NCI1"}
+    assert {group.first["dataset"] for group in named} == {"MUTAG", "DD"}
+    assert 0.9 in [group.first["params"]["temperature"] for group in named]
 
 
-def test_a_table_without_records_is_shown_if_it_is_named(tmp_path: Path) -> None:
+def test_a_table_without_records_says_so(tmp_path: Path) -> None:
     add(tmp_path, 0, 60.0, dataset="motifs")
-    assert "adnce-table5" not in page(tmp_path)
-    assert "not run" in page(tmp_path, "adnce-table5")
+    found = pages(tmp_path, "adnce-table5")
+    assert "Nothing was run here yet." in found["index.html"]
+    assert "not run" in found["tables/adnce-table5.html"]
 
 
 def test_a_users_sweep_is_a_table_too(tmp_path: Path) -> None:
@@ -312,20 +336,20 @@ def test_a_users_sweep_is_a_table_too(tmp_path: Path) -> None:
     for seed in (0, 1):
         add(tmp_path, seed, 80.0 + seed)
         add(tmp_path, seed, 82.0 - seed, loss="adnce")
-    outline = Outline(page(tmp_path, str(file)))
-    assert [a["href"] for tag, a in outline.tags if tag == "a"][1] == "#table-1"
+    found = pages(tmp_path, str(file))
+    assert "tables/mine___yours.html" in Outline(found["index.html"]).links()
+    outline = Outline(found["tables/mine___yours.html"])
     assert "mine & yours" in [text for _, text in outline.texts]
     assert "Against infonce, seed by seed" in [text for _, text in outline.texts]
 
 
 def test_curves_are_thinned_and_keep_their_ends() -> None:
-    short = [[1.0, 2.0], [2.0, 1.0]]
+    short = [(1.0, 2.0), (2.0, 1.0)]
     assert thinned(short) == short
     assert thinned([]) == []
     thin = thinned([(i, i / 3) for i in range(1, 1001)])
     assert len(thin) <= POINTS + 1
-    assert (thin[0], thin[-1]) == ([1, 0.33333], [1000, 333.33])
-    assert thinned([(1, 2.0)]) == [[1, 2.0]]
+    assert (thin[0], thin[-1]) == ((1, 1 / 3), (1000, 1000 / 3))
 
 
 def test_sensitivity_holds_everything_else(tmp_path: Path) -> None:
@@ -435,12 +459,12 @@ def test_a_mistake_is_one_line(
 ) -> None:
     prepare(tmp_path)
     with pytest.raises(UserError, match=message) as caught:
-        report.write(names, tmp_path, tmp_path / "report.html")
+        report.write(names, tmp_path, tmp_path / "report.html", single=True)
     assert "\n" not in str(caught.value)
 
 
 def test_a_missing_library_gives_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "contrastbench.benchmarks.report.page")
+    monkeypatch.delitem(sys.modules, "contrastbench.benchmarks.report.site")
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(
         UserError,
@@ -449,22 +473,66 @@ def test_a_missing_library_gives_its_line(tmp_path: Path, monkeypatch: pytest.Mo
         report.write([], tmp_path, tmp_path / "report.html")
 
 
-def test_a_full_disk_leaves_the_old_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(handle: int) -> None:
-        raise OSError(28, "No space left on device")
+def full(handle: int) -> None:
+    """Fail as where a disk is full."""
+    raise OSError(28, "No space left on device")
 
-    add(tmp_path, 0, 80.0)
-    page = tmp_path / "report.html"
-    page.write_text("old")
+
+@pytest.mark.parametrize("single", [True, False], ids=["file", "folder"])
+def test_a_full_disk_leaves_the_old_page(
+    filled: Path, monkeypatch: pytest.MonkeyPatch, single: bool
+) -> None:
+    target = filled / "report"
+    report.write(["small"], filled, target, single=single)
+    old = {path: path.read_bytes() for path in filled.rglob("*") if path.is_file()}
+    more = add(filled, 9, 80.0)
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(UserError, match=r"cannot write .*report.html \(No space left on device\)"):
-        report.write([], tmp_path, page)
-    assert page.read_text() == "old"
-    assert not list(tmp_path.glob(".*"))
+    with pytest.raises(UserError, match=r"cannot write .*report.* \(No space left on device\)"):
+        report.write(["small"], filled, target, single=single)
+    more.unlink()
+    assert {path: path.read_bytes() for path in filled.rglob("*") if path.is_file()} == old
+
+
+def test_a_folder_keeps_what_no_report_wrote(filled: Path) -> None:
+    """A page of an earlier report that is no more is removed, and a file of somebody else stays."""
+    pages(filled, "small")
+    folder = filled / "report"
+    (folder / "CNAME").write_text("mine")
+    for path in (filled / "runs/graph/DD").rglob("*.json"):
+        path.unlink()
+    assert (folder / "records/graph/DD").is_dir()
+    found = pages(filled, "small")
+    assert found["CNAME"] == "mine"
+    assert not (folder / "records/graph/DD").exists()
+    assert found["files.txt"].splitlines() == sorted(set(found) - {"CNAME", "files.txt"})
+
+
+def test_a_file_of_somebody_else_is_never_replaced(filled: Path) -> None:
+    folder = filled / "docs"
+    folder.mkdir()
+    (folder / "index.html").write_text("mine")
+    with pytest.raises(UserError, match=r"docs/index.html was not written by bench report: name"):
+        report.write(["small"], filled, folder)
+    assert [path.name for path in folder.iterdir()] == ["index.html"]
+    assert (folder / "index.html").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--output", "r.html"], "--output r, or --single r.html for one file"),
+        (["--output", "r", "--single", "r.html"], "give one of the two"),
+        (["--loss", "hcl"], "--loss hcl joins a sweep: name it, such as bench report standard"),
+    ],
+)
+def test_options_that_do_not_go_together_are_one_line(options: list[str], message: str) -> None:
+    result = CliRunner().invoke(app, ["report", *options])
+    assert isinstance(result.exception, UserError)
+    assert message in str(result.exception)
 
 
 def test_a_table_names_its_command_and_what_its_records_took(filled: Path) -> None:
-    text = re.sub(r"\s+", " ", page(filled))
+    text = squeezed(pages(filled, "small")["tables/small.html"])
     device = ENVIRONMENT["device"]
     assert (
         f"Behind these numbers are 20 records, which took 0.0 hours, as recorded, on {device}; "
@@ -478,7 +546,7 @@ def test_columns_that_say_nothing_are_named_and_left_out(
     columns = {**TABLE.model_dump()["columns"], "C": {"dataset": "NCI1"}}
     wider = Table(**{**TABLE.model_dump(exclude_unset=True), "columns": columns})
     monkeypatch.setattr(contents, "load", lambda name, **_: wider)
-    text = page(filled)
+    text = pages(filled, "small")["tables/small.html"]
     assert "Not run yet: C." in text
-    assert 'data-sort="number">B</button>' in text
-    assert 'data-sort="number">C</button>' not in text
+    assert "data-sort>B</th>" in text
+    assert "data-sort>C</th>" not in text

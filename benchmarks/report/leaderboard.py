@@ -1,0 +1,134 @@
+"""Order the losses of the standing comparison for the first page of the report."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from contrastbench.benchmarks.comparison.answer import (
+    controls_text,
+    left_out_text,
+    seen_text,
+    some,
+    verdicts_text,
+)
+from contrastbench.benchmarks.comparison.compare import compare
+from contrastbench.benchmarks.comparison.controls import over_sets_of
+from contrastbench.benchmarks.comparison.effects import Effect
+from contrastbench.benchmarks.report.chart import Forest, axis
+from contrastbench.benchmarks.report.contents import Cost, Shown
+from contrastbench.benchmarks.tables.choices import as_given
+from contrastbench.benchmarks.tables.load import NEWEST
+from contrastbench.benchmarks.tables.resolved import Line, Resolved
+
+BASELINE = "baseline"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the leaderboard."""
+
+    line: Line
+    effect: Effect
+    failures: int  # seeds without a number
+    cost: Cost | None
+    setting: str  # how its parameters came about
+    leads: bool = False  # this comparison does not find it worse than the leader
+
+    @property
+    def name(self) -> str:
+        """Return the name of the method."""
+        return self.line.name
+
+
+@dataclass(frozen=True)
+class Board:
+    """The leaderboard of a comparison that decides over data sets."""
+
+    shown: Shown
+    rows: Sequence[Row]  # best first
+    controls: Sequence[Row]
+    domains: Sequence[str]
+    forest: Forest
+
+    @property
+    def readable(self) -> bool:
+        """Return whether no control came out as it must not."""
+        return all(row.effect.came_out for row in self.controls)
+
+    @property
+    def controls_text(self) -> str:
+        """Return how the controls came out."""
+        return controls_text(self.shown.baseline or "", self.shown.over, self.shown.compared)
+
+    @property
+    def holds(self) -> str:
+        """Return the sentence that says what holds."""
+        return verdicts_text(self.shown.baseline or "", self.shown.over)
+
+    @property
+    def seen(self) -> str:
+        """Return the sentence that says what could have been seen."""
+        return seen_text(self.shown.over)
+
+    @property
+    def left_out(self) -> str:
+        """Return the sentence that names the data sets that do not count."""
+        return left_out_text(self.shown.over)
+
+    @property
+    def group(self) -> str:
+        """Return the sentence that names the leader and those that are not worse than it."""
+        leader = self.rows[0].name
+        worse = [row.name for row in self.rows if not row.leads]
+        found = f"worse than it: {some(worse)}" if worse else "no other loss is found worse than it"
+        return f"{leader} has the largest effect; {found}."
+
+
+def leaderboard(shown: Sequence[Shown]) -> Board | None:
+    """Return the leaderboard of the standing comparison, or else of the first that decides."""
+    found = [one for one in shown if one.over.effects and one.over.decides]
+    found.sort(key=lambda one: one.table.name != NEWEST["standard"])
+    return board(found[0]) if found else None
+
+
+def board(shown: Shown) -> Board:
+    """Return the leaderboard of a table that decides over data sets."""
+    over, base = shown.over, shown.baseline or ""
+    zero = Effect(base, {}, 0, 0.0, (0.0, 0.0), 1.0, 1.0, verdict=BASELINE)
+    effects = sorted([zero, *over.contestants], key=lambda one: -one.estimate)
+    first = not_worse(shown.resolved, effects[0].row)
+    rows = [row(shown, one, one.row in first) for one in effects]
+    controls = [row(shown, one, False) for one in over.effects if one.control]
+    domains = list(dict.fromkeys(name for one in over.effects for name in one.by_domain))
+    ends = [end for one in over.contestants for end in one.interval]
+    return Board(shown, rows, controls, domains, axis(ends, over.margin))
+
+
+def not_worse(resolved: Resolved, leader: str) -> set[str]:
+    """Return the leader and the losses that are not worse than it over data sets."""
+    over = over_sets_of(resolved, compare(resolved, leader))
+    return {leader, *(one.row for one in over.contestants if one.verdict != "worse")}
+
+
+def row(shown: Shown, effect: Effect, leads: bool) -> Row:
+    """Return the line of one method."""
+    line = next(one for one in shown.resolved.lines if one.name == effect.row)
+    failed = sum(len(seeds) for cell in line.cells.values() for seeds in cell.failed.values())
+    cost = next((one for one in shown.costs if one.row == effect.row), None)
+    return Row(line, effect, failed, cost, setting(shown.resolved, line), leads)
+
+
+def setting(resolved: Resolved, line: Line) -> str:
+    """Return how the parameters of a method came about, and whether it joined."""
+    joined = "joined, " * (line.name in resolved.table.joined)
+    if line.control:
+        return "control"
+    if as_given(resolved, line):
+        return f"{joined}as given"
+    tried = max(
+        (
+            len(cell.experiments) if cell.choice.folds else cell.choice.best_of
+            for cell in line.cells.values()
+        ),
+        default=0,
+    )
+    return joined + (f"tuned, {tried} tried" if tried else "defaults")

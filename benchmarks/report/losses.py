@@ -1,0 +1,125 @@
+"""Collect what the page of a loss says: formula, parameters, limits, weights, rows of tables."""
+
+import importlib
+import inspect
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from latex2mathml.converter import convert
+from markupsafe import Markup
+from torch import Tensor
+
+from contrastbench.benchmarks.report.chart import Chart
+from contrastbench.benchmarks.report.contents import Filled, Shown
+from contrastbench.benchmarks.report.groups import Group
+from contrastbench.benchmarks.tables.catalogue import by_number
+from contrastbench.losses import ScoreLoss, get_loss
+from contrastbench.losses.base import Scores
+from contrastbench.losses.expression import is_sum, split_sum
+from contrastbench.losses.ranges import Number
+from contrastbench.losses.registry import FAMILIES, OURS, describe
+
+POSITIVE = 0.8  # score of the anchor's positive
+MATH = ".. math::"
+REST = re.compile(r"\n\s*(?:Args:|Raises:|>>>)")  # begins what is no description
+
+
+class Block(NamedTuple):
+    """A paragraph of a docstring, or a formula as MathML."""
+
+    text: str = ""
+    formula: Markup = Markup()
+
+
+class InTable(NamedTuple):
+    """The rows of a loss in one table."""
+
+    shown: Shown
+    page: str
+    lines: Sequence[Sequence[Filled]]
+
+
+def names(shown: Sequence[Shown], groups: Sequence[Group], all_: bool) -> list[str]:
+    """Return the losses that have a page: those of records and tables, or all of ours as well."""
+    found = {group.first["loss"] for group in groups}
+    found |= {line.row.loss for one in shown for line in one.resolved.lines if line.row.loss}
+    found |= {term for name in found if is_sum(name) for _, term in split_sum(name)}
+    ours = [name for name in OURS if all_ or name in found]
+    return [*ours, *sorted(found - set(OURS), key=by_number)]
+
+
+def family(name: str) -> str:
+    """Return the family of a loss of ours, or nothing."""
+    return next((family for family, members in FAMILIES.items() if name in members), "")
+
+
+def description(name: str) -> Iterator[Block]:
+    """Yield the paragraphs and formulas of the docstring of a loss of ours."""
+    if name not in OURS:
+        return
+    module, attribute = OURS[name].split(":")
+    made = getattr(importlib.import_module(f"contrastbench.losses.{module}"), attribute)
+    for text in REST.split(inspect.getdoc(made) or "")[0].split("\n\n"):
+        if text.lstrip().startswith(MATH):
+            tex = text.replace(MATH, "").strip()
+            yield Block(formula=Markup(convert(" ".join(tex.split()), display="block")))
+        elif text.strip():
+            yield Block(" ".join(text.split()))
+
+
+def parameters(name: str) -> Iterator[tuple[str, str, str, str]]:
+    """Yield each parameter with its default, its values and the part that a search tries."""
+    about = describe(name)
+    for key, values in about.ranges.items():
+        searched = ""
+        if isinstance(values, Number) and values.tune:
+            scale = " (logarithmic)" if values.log else ""
+            searched = "{:g} to {:g}".format(*values.tune) + scale
+        yield key, str(about.params[key]), str(values) or "any number", searched
+
+
+def limits(name: str) -> Iterator[tuple[bool, str, str]]:
+    """Yield each loss that a loss becomes (True) or that becomes it, with the law in words."""
+    for limit in describe(name).limits:
+        yield True, limit.to, f"{name} is {limit}"
+    for other in OURS:
+        for limit in describe(other).limits:
+            if limit.to == name != other:
+                yield False, other, f"{other} is {limit}"
+
+
+def weights(loss: ScoreLoss) -> tuple[Tensor, Tensor]:
+    """Return scores of negatives, and the gradient of one anchor's loss in each, of mean size 1."""
+    neg = torch.linspace(-1, 1, 1001, dtype=torch.float64).unsqueeze(0).requires_grad_()
+    pos = torch.full((1, 1), POSITIVE, dtype=torch.float64)
+    count = torch.full_like(pos, neg.shape[1])
+    value = loss.combine(loss.terms(Scores(pos, neg, count, True, True)))
+    (gradient,) = torch.autograd.grad(value, neg)
+    return neg.detach()[0], (gradient / gradient.abs().mean())[0]
+
+
+def weight_chart(name: str) -> Chart | None:
+    """Return the chart of the weights of negatives; None for a loss that is not of scores."""
+    loss = get_loss(name) if name in OURS else None
+    if not isinstance(loss, ScoreLoss):
+        return None
+    scores, gradient = (values[::10].tolist() for values in weights(loss))
+    line = list(zip(scores, gradient, strict=True))
+    return Chart("Weight of a negative", "cosine with the anchor", {name: line})
+
+
+def in_tables(name: str, tables: Sequence[tuple[Shown, str]]) -> Iterator[InTable]:
+    """Yield the rows of a loss, alone or as a term of a sum, of each table that has some."""
+    for one, page in tables:
+        lines = [line for line in one.lines if line and is_of(name, line[0].entry.line.row.loss)]
+        if lines:
+            yield InTable(one, page, lines)
+
+
+def is_of(name: str, loss: str | None) -> bool:
+    """Return whether a row's loss is the named one, or a sum with it."""
+    if loss is None or loss == name:
+        return loss == name
+    return is_sum(loss) and name in [term for _, term in split_sum(loss)]

@@ -1,0 +1,288 @@
+"""Make the pages of the report: each by its template, linked by relative addresses."""
+
+import posixpath
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from contrastbench.benchmarks.comparison import formats as comparison_formats
+from contrastbench.benchmarks.comparison.markdown import VERDICTS, ranks_text, seeds_text
+from contrastbench.benchmarks.comparison.numbers import p_text, signed
+from contrastbench.benchmarks.comparison.statistics import ALPHA
+from contrastbench.benchmarks.records import files
+from contrastbench.benchmarks.records.store import file_name
+from contrastbench.benchmarks.report import contents, leaderboard, losses, plots
+from contrastbench.benchmarks.report.contents import Shown
+from contrastbench.benchmarks.report.differences import differences_plot
+from contrastbench.benchmarks.report.groups import (
+    Group,
+    as_rows,
+    environments,
+    failures,
+    pairs,
+    read_groups,
+    titles,
+)
+from contrastbench.benchmarks.running.provenance import provenance
+from contrastbench.benchmarks.tables import catalogue, formats
+from contrastbench.losses.spec import LossSpec
+
+TEMPLATES = Path(__file__).with_name("templates")
+INDEX, RECORDS = "index", "records/index"
+Files = dict[str, str]  # by path in the folder
+
+
+class Page(NamedTuple):
+    """One page: its name is its path without the ending."""
+
+    name: str
+    title: str
+    template: str
+    values: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Report:
+    """The tables and records that a report is of."""
+
+    shown: Sequence[Shown]
+    groups: Sequence[Group]  # all, by number
+    chosen: Sequence[Group]  # those that the report shows
+    named: bool  # whether tables were asked for by name
+
+    @cached_property
+    def tables(self) -> list[tuple[Shown, str]]:
+        """Return each table with the name of its page; two tables of one name have two pages."""
+        seen, found = Counter[str](), []
+        for one in self.shown:
+            name = file_name(one.table.name) + "-validation" * one.is_variant
+            seen[name] += 1
+            found.append((one, f"tables/{name}" + (f"-{seen[name]}" if seen[name] > 1 else "")))
+        return found
+
+    @cached_property
+    def losses(self) -> list[str]:
+        """Return the losses that have a page."""
+        return losses.names(self.shown, self.chosen, not self.named)
+
+    @property
+    def families(self) -> dict[str, list[str]]:
+        """Return the losses that have a page by family."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for name in self.losses:
+            found[losses.family(name) or "sums and others"].append(name)
+        return found
+
+    @property
+    def statuses(self) -> Counter[str]:
+        """Count the records by status."""
+        return Counter(record["status"] for group in self.chosen for record in group.records)
+
+    @property
+    def summary(self) -> str:
+        """Say in a line what the report shows."""
+        parts = ("tables", len(self.shown)), ("experiments", len(self.chosen))
+        counted = ", ".join(f"{what}: {n}" for what, n in parts)
+        return f"{counted}, records: {self.statuses.total()}"
+
+
+def read(
+    names: Sequence[str],
+    results: Path,
+    joining: Sequence[LossSpec] = (),
+    quick: bool = False,
+) -> Report:
+    """Return what the report shows of a folder of results."""
+    groups = read_groups(results)
+    shown = contents.choose(names, results, groups, joining, quick)
+    numbers = contents.related(shown, groups) if names else {group.number for group in groups}
+    chosen = [group for group in groups if group.number in numbers]
+    return Report(shown, groups, chosen, bool(names))
+
+
+def pages(report: Report) -> Iterator[Page]:
+    """Yield all pages, the first one first."""
+    board = leaderboard.leaderboard(report.shown)
+    yield Page(
+        INDEX, "contrastbench report", "index", {"board": board, "papers": by_paper(report.tables)}
+    )
+    for one, name in report.tables:
+        yield Page(name, one.name, "table", {"one": one})
+    yield from loss_pages(report, board)
+    folders: dict[str, list[Group]] = defaultdict(list)
+    for group in report.chosen:
+        folders[group.page].append(group)
+    listed = {"folders": folders, "failures": failures(report.chosen)}
+    yield Page(RECORDS, "Records", "records", {**listed, "made": environments(report.chosen)})
+    for name, members in folders.items():
+        first = members[0].first
+        title = f"{first['loss']} on {first['dataset']} ({first['domain']})"
+        yield Page(name, title, "record", {"titled": titles(members)})
+
+
+def loss_pages(report: Report, board: leaderboard.Board | None) -> Iterator[Page]:
+    """Yield a page for each loss."""
+    sensitivities = defaultdict(list)
+    for what in plots.sensitivities(report.chosen):
+        sensitivities[what.loss].append(what)
+    for name in report.losses:
+        values = {"board": board, "sensitivities": sensitivities[name]}
+        yield Page(loss_page(name), name, "loss", {"loss": name, **values})
+
+
+def loss_page(name: str) -> str:
+    """Return the name of a loss's page."""
+    return f"losses/{file_name(name)}"
+
+
+def by_paper(tables: Sequence[tuple[Shown, str]]) -> dict[str, list[tuple[Shown, str]]]:
+    """Return the published tables by their paper; sweeps and files of the user are studies."""
+    found: dict[str, list[tuple[Shown, str]]] = defaultdict(list)
+    names = catalogue.names()
+    for one, page in tables:
+        published = one.table.quotes and one.table.name in names
+        found[paper_of(one) if published else ""].append((one, page))
+    studies = found.pop("", [])
+    return {**found, **({"Studies": studies} if studies else {})}
+
+
+def paper_of(one: Shown) -> str:
+    """Return the paper that a table is from, without the number of the table."""
+    return one.table.source.rpartition(", ")[0] or one.table.source
+
+
+def render(report: Report, folder: Path | None, single: bool) -> Files:
+    """Return the files of the report, and write its plots into a folder if one is given."""
+    wanted = list(pages(report))
+    known = {page.name for page in wanted}
+    made = environment(folder)
+    made.globals |= {"report": report, "single": single, "known": known}
+    bodies = {page.name: body(made, page, known, single) for page in wanted}
+    frame = made.get_template("frame.html")
+    if single:
+        link = partial(address, INDEX, single)
+        return {"": frame.render(title=wanted[0].title, bodies=bodies, here=INDEX, link=link)}
+    found = {
+        f"{page.name}.html": frame.render(
+            title=page.title,
+            bodies={page.name: bodies[page.name]},
+            here=page.name,
+            link=partial(address, page.name, single),
+        )
+        for page in wanted
+    }
+    return found | beside(report) | {name: text_of(name) for name in ("style.css", "script.js")}
+
+
+def body(made: Environment, page: Page, known: set[str], single: bool) -> Markup:
+    """Return the body of a page."""
+    template = made.get_template(f"{page.template}.html")
+    name = f"{page.name}:" if single else ""
+    about = {"page": page, "link": partial(address, page.name, single)}
+    return Markup(template.render(**page.values, **about, id=lambda anchor: name + anchor))
+
+
+def address(here: str, single: bool, page: str, anchor: str = "", ending: str = ".html") -> str:
+    """Return the address of a page, or of a place on it, as another page links it.
+
+    >>> address("tables/a", False, "records/graph/MUTAG/adnce", "0123")
+    '../records/graph/MUTAG/adnce.html#0123'
+    >>> address("tables/a", True, "records/graph/MUTAG/adnce", "0123")
+    '#records/graph/MUTAG/adnce:0123'
+    """
+    if single:
+        return f"#{quote(page, safe='/:')}" + (f":{quote(anchor)}" if anchor else "")
+    path = posixpath.relpath(page + ending, posixpath.dirname(here) or ".")
+    return quote(path) + (f"#{quote(anchor)}" if anchor else "")
+
+
+def beside(report: Report) -> Files:
+    """Return the files that pages link: each table as CSV and LaTeX, tests and records as CSV."""
+    found = {"records/records.csv": files.comma_separated(as_rows(report.chosen), "{:.6g}")}
+    for one, name in report.tables:
+        found[f"{name}.csv"] = formats.render(one.resolved, "csv")
+        found[f"{name}.tex"] = formats.render(one.resolved, "latex")
+        if one.compared:
+            base = one.baseline or ""
+            tests = comparison_formats.comma_separated(one.resolved, base, one.compared)
+            found[f"{name}-tests.csv"] = tests
+    return found
+
+
+def text_of(name: str) -> str:
+    """Return the text of a file beside the templates."""
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def environment(folder: Path | None) -> Environment:
+    """Return the templates; autoescape is on for all that is not marked as ours."""
+    saved = Counter[str]()  # two data of one set have plots of one name
+
+    def shown(name: str, drawing: plots.Drawing | None) -> Markup:
+        if drawing is None:
+            return Markup()
+        if folder:
+            drawing.save(folder, f"{name}-{saved[name]}" if saved[name] else name)
+            saved[name] += 1
+        return Markup(drawing.svg())
+
+    made = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals |= {
+        **{"losses": losses, "loss_page": loss_page, "ranks_text": ranks_text},
+        **{"VERDICTS": VERDICTS, "RECORDS": RECORDS, "INDEX": INDEX, "alpha": ALPHA},
+        **{"colors": plots.COLORS, "version": provenance().version or ""},
+        "ours": lambda name: Markup(text_of(name)),
+        "sensitivity_plot": lambda what: shown(what.title, plots.sensitivity_plot(what)),
+        "critical_difference": lambda one: shown(
+            f"{one.name} ranks", plots.critical_difference(one.ranks.rows, one.ranks.ranking)
+        ),
+        "cost_plot": lambda one: shown(
+            f"{one.name} costs",
+            plots.cost_plot([cost[:3] for cost in one.costs], one.table.metric or "score"),
+        ),
+        "differences_plot": lambda one: shown(
+            f"{one.name} differences",
+            differences_plot(one.baseline, one.compared, one.table.decimals),
+        ),
+    }
+    made.filters |= {
+        "signed": with_minus,
+        "p": p_text,
+        "seeds_needed": seeds_text,
+        "commit": short_commit,
+        "pairs": pairs,
+    }
+    return made
+
+
+def with_minus(value: float, decimals: int) -> str:
+    """Format a number with its sign, with a real minus.
+
+    >>> with_minus(-0.71, 1)
+    '−0.7'
+    """
+    return signed(value, decimals).replace("-", "−")
+
+
+def short_commit(commit: str | None) -> str:
+    """Twelve digits, and whether files differed from it.
+
+    >>> short_commit("0123456789abcdef+changes")
+    '0123456789ab+changes'
+    """
+    if commit is None:
+        return "none: an installed package"
+    return commit[:12] + ("+changes" if commit.endswith("+changes") else "")
