@@ -58,6 +58,9 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {  # family -> name -> "module:Class
         "hardness": "hardness:Hardness",
         "macl": "macl:MACL",
         "weince": "weince:WEINCE",
+        "sogclr": "sogclr:SogCLR",
+        "isogclr": "isogclr:ISogCLR",
+        "dhel": "dhel:DHEL",
     },
     "mutual information": {
         "mlcpc": "mlcpc:MLCPC",
@@ -70,6 +73,7 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {  # family -> name -> "module:Class
         "f_micl": "f_micl:FMICL",
         "spectral": "spectral:Spectral",
         "siglip": "siglip:SigLIP",
+        "kcl": "kcl:KCL",
     },
     "metric learning": {
         "circle": "circle:Circle",
