@@ -44,14 +44,15 @@ def make_changing(
 
     with torch.random.fork_rng(devices=[]):  # the loss draws the same numbers
         twin = at(-1)
-    twin.prepare_samples(SIZE)
+        twin.prepare_samples(SIZE)
     loss = at(0)
     for key, course in courses.items():
         if isinstance(getattr(twin, key), float | int):
             setattr(twin, key, course.ends[0])
-    with_samples = copy.deepcopy(loss)
-    with_samples.prepare_samples(SIZE)
-    if where := difference(with_samples, twin):
+    with torch.random.fork_rng(devices=[]):
+        prepared = copy.deepcopy(loss)
+        prepared.prepare_samples(SIZE)
+    if where := difference(prepared, twin):
         raise UserError(
             f"{name} cannot change {' and '.join(courses)} in a training, because its constructor "
             f"computes {where} from it: give a number"

@@ -311,9 +311,7 @@ def own_view(z1: Tensor, z2: Tensor) -> Contrast:
     ids, keys = rows(z1), unit(z1)
     positive, negatives = unit(z2).unsqueeze(1), len(keys) - 1
     views = (z1, z2)
-    return Contrast(
-        keys, positive, keys, ids, ids, negatives=negatives, views=views, own_view=True
-    )
+    return Contrast(keys, positive, keys, ids, ids, negatives=negatives, views=views, own_view=True)
 
 
 def query_key(queries: Tensor | Sequence[Tensor], keys: Tensor) -> Contrast:
@@ -378,13 +376,13 @@ def indexed(contrast: Contrast, index: Tensor) -> Contrast:
     >>> indexed(both_views(torch.eye(2), torch.eye(2)), torch.tensor([7, 5])).index
     tensor([7, 5, 7, 5])
     """
-    views, rest = divmod(len(contrast.anchor), max(1, len(index)))
+    views, rest = divmod(len(contrast.anchor), index.numel() or 2 * len(contrast.anchor))
     if index.ndim != 1 or rest or not views:
         raise UserError(
             f"index has shape {tuple(index.shape)} for {len(contrast.anchor)} anchors: "
             "give one number for each sample of the batch"
         )
-    return replace(contrast, index=index.repeat(views))
+    return replace(contrast, index=index if views == 1 else index.repeat(views))
 
 
 def permuted(contrast: Contrast) -> Contrast:

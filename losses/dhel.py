@@ -20,7 +20,7 @@ class DHEL(Decoupled):
 
     The released code (github.com/pakoromilas/DHEL-KCL) takes the negatives of both views and counts
     each positive pair once: w = 1/2 (`variant="official_code"`). With w = 1 (`variant="paper"`) it
-    is `decoupled`. In `own_view` that is the code's loss with `include_augs=False`, over both views.
+    is `decoupled`; in `own_view` that is the code's loss with `include_augs=False`.
 
     Args:
         temperature: tau > 0; the released code's is 0.3.

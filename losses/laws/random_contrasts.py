@@ -34,7 +34,7 @@ SCORED: dict[str, Pairing] = {
 
 
 def whole(pairing: Pairing) -> Pairing:
-    """Let a pairing carry two whole views and an index always: every loss meets the same batches."""
+    """Let a pairing carry two whole views and an index always, so all losses meet one batch."""
     return lambda views: counted(replace(pairing(views), views=(views[0], views[1])))
 
 
