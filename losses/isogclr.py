@@ -61,9 +61,9 @@ class ISogCLR(ScoreLoss):
         gamma=Number(low=0, high=1, closed="high", tune=(0.1, 1)),
         rho=Number(low=0, closed="low", tune=(0.1, 0.5)),
         eta=Number(low=0, closed="low", tune=(0.001, 0.1), log=True),
-        beta=Number(low=0, high=1, closed="high"),
-        temperature_min=Number(low=0),
-        temperature_max=Number(low=0),
+        beta=Number(low=0, high=1, closed="high", tune=(0.5, 1)),
+        temperature_min=Number(low=0, tune=(0.01, 0.1), log=True),
+        temperature_max=Number(low=0, tune=(0.3, 1), log=True),
     )
     limits = reduces(Limit("sogclr", {"eta": 0}, constant=True))
     log_u: Tensor

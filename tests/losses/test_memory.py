@@ -198,7 +198,7 @@ def test_gamma_may_follow_a_schedule_and_the_start_of_temperatures_may_not() -> 
     assert loss.gamma == 0.5
     assert made("sogclr", temperature="learned").log_temperature.requires_grad
     for name, course in (("sogclr", "learned"), ("isogclr", "linear(0.1, 0.3)")):
-        with pytest.raises(UserError, match="give a number|only a temperature is learned"):
+        with pytest.raises(UserError, match=r"give a number|only a temperature is learned"):
             get_loss(name, **{"gamma" if name == "sogclr" else "temperature": course})
 
 
