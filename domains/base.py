@@ -141,6 +141,15 @@ class HasClasses(Protocol):
 
 
 @runtime_checkable
+class NumbersSamples(Protocol):
+    """A domain whose contrasts have an `index`: the anchors' rows of the training set."""
+
+    @property
+    def sample_count(self) -> int:
+        """Return how many samples the encoder is trained on."""
+
+
+@runtime_checkable
 class PairsByClass(HasClasses, Protocol):
     """A domain whose contrasts have classes as ids, if its recipe's `pairs_by_class` is true."""
 

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from contrastbench.losses.contrast import (
         Contrast,
         both_views,
+        indexed,
         other_view,
+        own_view,
         part_of,
         query_key,
         same_class,
@@ -38,7 +40,9 @@ __all__ = [
     "ViewLoss",
     "both_views",
     "get_loss",
+    "indexed",
     "other_view",
+    "own_view",
     "part_of",
     "query_key",
     "same_class",
@@ -50,7 +54,10 @@ __all__ = [
 _MODULES = {
     **dict.fromkeys(["Loss", "ScoreLoss", "Scores"], "contrastbench.losses.base"),
     **dict.fromkeys(
-        ["Contrast", "both_views", "other_view", "part_of", "query_key", "same_class", "whole_row"],
+        [
+            *("Contrast", "both_views", "indexed", "other_view", "own_view", "part_of"),
+            *("query_key", "same_class", "whole_row"),
+        ],
         "contrastbench.losses.contrast",
     ),
     "ViewLoss": "contrastbench.losses.views",

@@ -152,13 +152,15 @@ class Loss(nn.Module):
     - seed torch before making the loss, if its parameters are drawn,
     - call `loss.prepare(classes, dim)` once if `loss.needs_classes`, with the number of classes
       and the embeddings' dimensions, before the optimizer is made,
+    - call `loss.prepare_samples(n)` once if `loss.needs_samples`, with the number of training
+      samples, and give contrasts with an `index` (`losses.indexed`),
     - move it: `loss.to(device)`,
     - give the optimizer `loss.parameter_groups()` beside the encoder's parameters: a group has
       the key "lr" where the loss wants its own rate, and the encoder's rate otherwise,
     - call `loss.advance(share)` before each step if parameters follow a schedule, with the share
       of the steps that are done: 0 before the first, 1 before the last,
     - switch `loss.train()` and `loss.eval()` as the encoder,
-    - save `loss.state_dict()` in checkpoints, and load it after `prepare`.
+    - save `loss.state_dict()` in checkpoints, and load it after these two.
 
     The encoder is what is evaluated; the loss's parameters end with the training.
     """
@@ -171,6 +173,9 @@ class Loss(nn.Module):
     other_laws: Mapping[str, str] = MappingProxyType({})
     ordered = False  # whether the order of the anchors matters
     needs_classes = False  # whether `prepare` must be told the number of classes
+    # whether `prepare_samples` must be told the number of training samples
+    needs_samples = False
+    own_view = False  # whether its paper takes negatives of the anchor's own view alone
     needs_views = False  # whether the contrast must have two whole views, as for a ViewLoss
     lr: float | None = None  # learning rate of the loss's own parameters; None: the encoder's
     # "kl" or "renyi": minus the loss is a lower bound of this divergence between positive and
@@ -208,6 +213,17 @@ class Loss(nn.Module):
         In the supervised pairings, `same_class` and `both_views` with labels, the ids of a contrast
         are the classes.
         """
+
+    def prepare_samples(self, samples: int) -> None:
+        """Make what is kept of each of so many training samples, as buffers.
+
+        The `index` of a contrast says of which samples its anchors are. A loss changes what it
+        keeps in training alone.
+        """
+
+    def remembered(self) -> dict[str, Tensor]:
+        """Return single numbers, by name, that sum up for a record what it keeps of the samples."""
+        return {}
 
     def follow(self, courses: Mapping[str, Course], ranges: Mapping[str, Range]) -> None:
         """Let parameters change over the training, which `get_loss` asks for.
@@ -360,7 +376,9 @@ class Sum(Loss):
         }
         self.ordered = any(loss.ordered for _, loss in flat_terms)
         self.needs_classes = any(loss.needs_classes for _, loss in flat_terms)
+        self.needs_samples = any(loss.needs_samples for _, loss in flat_terms)
         self.needs_views = any(loss.needs_views for _, loss in flat_terms)
+        self.own_view = any(loss.own_view for _, loss in flat_terms)
         self.courses = flat({prefix: loss.courses for prefix, loss in self.prefixed.items()})
 
     def forward(self, contrast: Contrast) -> Tensor:
@@ -370,6 +388,10 @@ class Sum(Loss):
     def prepare(self, classes: int, dim: int) -> None:
         for _, loss in summands(self):
             loss.prepare(classes, dim)
+
+    def prepare_samples(self, samples: int) -> None:
+        for _, loss in summands(self):
+            loss.prepare_samples(samples)
 
     def advance(self, share: float) -> None:
         for _, loss in summands(self):
@@ -431,6 +453,14 @@ class ScoreLoss(Loss):
         """
         return terms.mean()
 
+    def conclude(self, contrast: Contrast, terms: Tensor) -> Tensor:
+        """One scalar of all anchors' terms, where it takes more of the contrast than its scores.
+
+        Blocks of terms are computed again in the backward pass. What changes a loss stands here,
+        which runs once.
+        """
+        return self.combine(terms)
+
     @property
     def hole(self) -> float:
         """The score of a key that is no negative, with which the loss can be differentiated."""
@@ -446,7 +476,7 @@ class ScoreLoss(Loss):
             return self.block_terms(replace(scores, whole=whole))
 
         with torch.autocast(contrast.anchor.device.type, enabled=False):
-            return self.combine(self.of_anchors(contrast, terms))
+            return self.conclude(contrast, self.of_anchors(contrast, terms))
 
     def of_anchors(self, contrast: Contrast, f: OfScores) -> Tensor:
         """(A, ...) f of the scores of all anchors, computed in blocks of rows."""

@@ -10,7 +10,7 @@ from torch import nn
 
 from contrastbench.errors import UserError
 from contrastbench.losses.base import Loss
-from contrastbench.losses.contrast import both_views
+from contrastbench.losses.contrast import both_views, indexed
 from contrastbench.losses.own import make
 from contrastbench.losses.ranges import Range
 from contrastbench.losses.schedules import Course, Learned
@@ -44,11 +44,15 @@ def make_changing(
 
     with torch.random.fork_rng(devices=[]):  # the loss draws the same numbers
         twin = at(-1)
+        twin.prepare_samples(SIZE)
     loss = at(0)
     for key, course in courses.items():
         if isinstance(getattr(twin, key), float | int):
             setattr(twin, key, course.ends[0])
-    if where := difference(loss, twin):
+    with torch.random.fork_rng(devices=[]):
+        prepared = copy.deepcopy(loss)
+        prepared.prepare_samples(SIZE)
+    if where := difference(prepared, twin):
         raise UserError(
             f"{name} cannot change {' and '.join(courses)} in a training, because its constructor "
             f"computes {where} from it: give a number"
@@ -87,6 +91,7 @@ def has_gradient(loss: Loss, name: str) -> bool:
     z = torch.arange(SIZE * SIZE, dtype=torch.float32).sin().view(SIZE, SIZE).requires_grad_()
     with torch.random.fork_rng(devices=[]):
         loss.prepare(SIZE, SIZE)
-        value = loss(both_views(z, z + 0.1))
+        loss.prepare_samples(SIZE)
+        value = loss(indexed(both_views(z, z + 0.1), torch.arange(SIZE)))
     (gradient,) = torch.autograd.grad(value, [loss.get_parameter(name)], allow_unused=True)
     return gradient is not None

@@ -91,4 +91,5 @@ def turned(contrast: Contrast) -> Contrast:
         padding=None,
         positive_key=None,
         negatives=None,
+        index=None,
     )

@@ -25,6 +25,9 @@ class Contrast:
 
     `views` are the embeddings of two whole views as the model gave them, row i of both from sample
     i. Losses of views see these alone. Pairings of anything but two views have none.
+
+    `index` says of which training sample each anchor is: its row of the training set. Losses that
+    keep numbers of each sample need it. `indexed` adds it to a contrast.
     """
 
     anchor: Tensor  # (A, D)
@@ -41,6 +44,8 @@ class Contrast:
     # is the same object, so a contrast with other positives is not taken for such a one
     partners: Tensor | None = None
     views: tuple[Tensor, Tensor] | None = None  # (N, D) each, rows of any length
+    own_view: bool = False  # whether an anchor's negatives are rows of its own view alone
+    index: Tensor | None = None  # (A,) rows of the training set
 
     def __post_init__(self) -> None:
         """Check shapes, here and once, and widen half precision.
@@ -74,6 +79,7 @@ class Contrast:
             "key_id": (keys,),
             "padding": each,
             "positive_key": each,
+            "index": (anchors,),
         }
 
     @property
@@ -288,6 +294,26 @@ def whole_row(z1: Tensor, z2: Tensor) -> Contrast:
     )
 
 
+def own_view(z1: Tensor, z2: Tensor) -> Contrast:
+    """Pair the first view's rows with each other, as DHEL and KCL do; the partner is the positive.
+
+    The other N - 1 rows of the anchor's own view are its negatives. The second view's rows are
+    anchors of `own_view(z2, z1)`: a domain gives both contrasts, whose losses add up.
+
+    Args:
+        z1, z2: (N, D) embeddings of two views, row i of both from sample i; need not be normalised.
+
+    >>> contrast = own_view(torch.eye(4), torch.eye(4))
+    >>> contrast.anchor is contrast.keys, contrast.count(slice(2)).tolist()
+    (True, [[3], [3]])
+    """
+    same_shape(z1, z2)
+    ids, keys = rows(z1), unit(z1)
+    positive, negatives = unit(z2).unsqueeze(1), len(keys) - 1
+    views = (z1, z2)
+    return Contrast(keys, positive, keys, ids, ids, negatives=negatives, views=views, own_view=True)
+
+
 def query_key(queries: Tensor | Sequence[Tensor], keys: Tensor) -> Contrast:
     """Pair every crop's query with the keys of one target view, as MoCo v3 does.
 
@@ -338,6 +364,25 @@ def part_of(whole: Tensor, part: Tensor, starts: Tensor, most: int) -> Contrast:
     return Contrast(
         unit(whole), None, unit(part), ids, owner, padding=padding, positive_key=positive_key
     )
+
+
+def indexed(contrast: Contrast, index: Tensor) -> Contrast:
+    """Tell of which training sample each anchor is, for losses that keep numbers of each.
+
+    Args:
+        contrast: of a batch; its anchors are views, one after the other, each of all samples.
+        index: (N,) the row of each sample of the batch in the training set.
+
+    >>> indexed(both_views(torch.eye(2), torch.eye(2)), torch.tensor([7, 5])).index
+    tensor([7, 5, 7, 5])
+    """
+    views, rest = divmod(len(contrast.anchor), index.numel() or 2 * len(contrast.anchor))
+    if index.ndim != 1 or rest or not views:
+        raise UserError(
+            f"index has shape {tuple(index.shape)} for {len(contrast.anchor)} anchors: "
+            "give one number for each sample of the batch"
+        )
+    return replace(contrast, index=index if views == 1 else index.repeat(views))
 
 
 def permuted(contrast: Contrast) -> Contrast:

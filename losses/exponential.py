@@ -44,7 +44,7 @@ class ExponentialLoss(ScoreLoss):
             own = [parameter for parameter in self.parameters() if parameter.requires_grad]
             sums = log_sums(z, contrast.anchor_id, self.log_summands, peaks, tile, own)
             scores = with_positives(contrast, slice(None), z.new_empty(len(z), 0))
-            return self.combine(self.row_terms(scores, *sums))
+            return self.conclude(contrast, self.row_terms(scores, *sums))
 
     def tiled(self, contrast: Contrast) -> bool:
         """Return whether tiles pay: many anchors that are the keys, without scores of positives.

@@ -12,16 +12,19 @@ class Pairing:
         one_positive: whether each anchor has exactly one positive.
         mean_over_negatives: whether the denominator has the mean of the negatives, not their sum.
         two_views: whether the contrast has two whole views, which losses of views need.
+        own_view: whether an anchor's negatives are rows of its own view alone.
     """
 
     positive_in_denominator: bool
     one_positive: bool = True
     mean_over_negatives: bool = False
     two_views: bool = True
+    own_view: bool = False
 
 
 # by the function of `losses.contrast` that makes the contrast
 BOTH_VIEWS = QUERY_KEY = Pairing(positive_in_denominator=True)
 OTHER_VIEW = Pairing(positive_in_denominator=False, mean_over_negatives=True)
+OWN_VIEW = Pairing(positive_in_denominator=True, own_view=True)
 WHOLE_ROW = Pairing(positive_in_denominator=False)
 SAME_CLASS = PART_OF = Pairing(positive_in_denominator=True, one_positive=False, two_views=False)

@@ -58,6 +58,9 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {  # family -> name -> "module:Class
         "hardness": "hardness:Hardness",
         "macl": "macl:MACL",
         "weince": "weince:WEINCE",
+        "sogclr": "sogclr:SogCLR",
+        "isogclr": "isogclr:ISogCLR",
+        "dhel": "dhel:DHEL",
     },
     "mutual information": {
         "mlcpc": "mlcpc:MLCPC",
@@ -70,6 +73,7 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {  # family -> name -> "module:Class
         "f_micl": "f_micl:FMICL",
         "spectral": "spectral:Spectral",
         "siglip": "siglip:SigLIP",
+        "kcl": "kcl:KCL",
     },
     "metric learning": {
         "circle": "circle:Circle",
@@ -106,6 +110,8 @@ ALIASES: Mapping[str, tuple[str, str]] = {  # name -> its name in OURS, a note o
     "sincere": ("infonce", "SINCERE is 'infonce' with several positives, those of one class"),
     "llave": ("hardness", "LLaVE's loss is 'hardness'"),
     "sigmoid": ("siglip", "the sigmoid loss is 'siglip'"),
+    "gcl": ("sogclr", "the global contrastive loss 'gcl' is 'sogclr'"),
+    "rgcl": ("isogclr", "the robust global contrastive loss 'rgcl' is 'isogclr'"),
 }
 NO_LOSSES: Mapping[str, str] = dict.fromkeys(  # name of a method -> why no loss has it
     ("byol", "simsiam"),

@@ -119,6 +119,21 @@ PARAMETERS: dict[str, Callable[[Random], dict[str, Any]]] = {
         "kappa_aic": r.uniform(0.2, 2),
         "variant": r.choice(VARIANTS),
     },
+    "sogclr": lambda r: {"gamma": r.choice([1, r.uniform(0.05, 1)])},
+    "isogclr": lambda r: {
+        "gamma": r.choice([1, r.uniform(0.05, 1)]),
+        "rho": r.uniform(0, 1),
+        "eta": r.choice([0, r.uniform(0.01, 0.5)]),
+        "beta": r.choice([1, r.uniform(0.1, 1)]),
+        "temperature_min": r.uniform(0.05, 0.2),
+        "temperature_max": r.uniform(0.3, 1),
+    },
+    "dhel": lambda r: {"variant": r.choice(VARIANTS)},
+    "kcl": lambda r: {
+        "t": r.uniform(0.1, 4),
+        "gamma": r.uniform(0.5, 20),
+        "kernel": r.choice(["gaussian", "log", "imq"]),
+    },
     SUM: lambda r: {"dar.form": r.choice(["chain", "star"])},
 }
 

@@ -87,7 +87,9 @@ def steps_asked(
 def alone(name: str, pairing: str) -> str:
     """Launches of a loss and its gradient, with host reads if there are any."""
     views = [x.to(shadow()) for x in random_views(0, SIZE // 2, DIM, torch.float32)]
-    loss = get_loss(name).to(shadow())
+    loss = get_loss(name)
+    loss.prepare_samples(SIZE)
+    loss.to(shadow())
     embeddings = [view.requires_grad_() for view in views]
     with counting() as counts:
         loss(PAIRINGS[pairing](embeddings)).backward()

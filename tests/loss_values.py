@@ -13,7 +13,7 @@ from typing import Any
 import frozen
 from contrastbench.losses import LOSSES, get_loss
 from contrastbench.losses.laws.assertions import value_and_gradient
-from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
+from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views, ready
 
 FILE = Path(__file__).parent / "losses" / "values.json"
 
@@ -21,7 +21,7 @@ FILE = Path(__file__).parent / "losses" / "values.json"
 def compute(name: str, pairing: str) -> list[float]:
     """Return the loss's value and the norm of its gradient by each view."""
     views = random_views(0, 6, grad=True)
-    found = value_and_gradient(get_loss(name), PAIRINGS[pairing](views), views)
+    found = value_and_gradient(ready(get_loss(name)), PAIRINGS[pairing](views), views)
     return [number.norm().item() if number.ndim else number.item() for number in found]
 
 

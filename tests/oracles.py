@@ -439,6 +439,62 @@ def weince(
     return torch.stack(terms).mean()
 
 
+def kept_average(contrast: Contrast, temperature: float, gamma: float, kept: float) -> Tensor:
+    """Each anchor's -s + tau log u, with the gradient of SogCLR's algorithm: u is a number.
+
+    Before the batch every sample has the moving average `kept`.
+    """
+    terms = []
+    for pos, neg in anchors(contrast):
+        mean = torch.exp(neg / temperature).mean()
+        u = (1 - gamma) * kept + gamma * mean.item()
+        terms.append(temperature * (math.log(u) + (mean - mean.item()) / u) - pos.mean())
+    return torch.stack(terms).mean()
+
+
+def sogclr(contrast: Contrast, temperature: float, gamma: float) -> Tensor:
+    """After one batch whose negatives all had the cosine 0.3, as `ready` of the laws leaves it."""
+    return kept_average(contrast, temperature, gamma, math.exp(0.3 / temperature))
+
+
+def isogclr(
+    contrast: Contrast,
+    temperature: float,
+    gamma: float,
+    rho: float,
+    eta: float,
+    beta: float,
+    temperature_min: float,
+    temperature_max: float,
+) -> Tensor:
+    """After one batch whose negatives all had the cosine 0.3: the derivative by tau was rho."""
+    kept, moved = math.exp(0.3 / temperature), temperature
+    if eta:
+        moved = min(max(temperature - eta * beta * rho, temperature_min), temperature_max)
+    return kept_average(contrast, moved, gamma, kept) + moved * rho
+
+
+def dhel(contrast: Contrast, temperature: float, variant: str) -> Tensor:
+    weight = {"official_code": 0.5, "paper": 1}[variant]
+    terms = [
+        torch.log(torch.exp(neg / temperature).sum()) - weight * pos.mean() / temperature
+        for pos, neg in anchors(contrast)
+    ]
+    return torch.stack(terms).mean()
+
+
+def kcl(contrast: Contrast, t: float, gamma: float, kernel: str) -> Tensor:
+    k: Callable[[Tensor], Tensor] = {
+        "gaussian": lambda square: torch.exp(-t * square),
+        "log": lambda square: -torch.log(1 + t * square),
+        "imq": lambda square: t / torch.sqrt(t**2 + square),
+    }[kernel]
+    terms = [
+        gamma * k(2 - 2 * neg).mean() - k(2 - 2 * pos).mean() for pos, neg in anchors(contrast)
+    ]
+    return torch.stack(terms).mean()
+
+
 def sigmoid(x: float) -> float:
     return 1 / (1 + math.exp(-x)) if x > -700 else 0.0
 
@@ -500,4 +556,8 @@ ORACLES: dict[str, Oracle] = {
     "hardness": hardness,
     "macl": macl,
     "weince": weince,
+    "sogclr": sogclr,
+    "isogclr": isogclr,
+    "dhel": dhel,
+    "kcl": kcl,
 }

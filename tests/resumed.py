@@ -28,6 +28,7 @@ DRAWS = LEARNED.with_name("drawing.py")
 SCHEDULED = "infonce + 0.5*hcl"  # with these parameters
 PARAMS = {"temperature": "learned(0.1, lr=0.05)", "hcl.beta": "cosine(0, 2)"}
 SMALL = {"limit": 36, "batch_size": 12}
+SAMPLES = 64  # no case trains on more
 IMAGES = {"width": 0.0625, "projection": (16, 8), "limit": 48}
 # MoCo's target has statistics of its own; a model is chosen and scored on the way
 CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -45,6 +46,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "tabular": ("tabular", "adnce", {"limit": 60}),
     "tabular, learned": ("tabular", f"{LEARNED}:Counting", {"limit": 60}),
     "tabular, scheduled": ("tabular", SCHEDULED, {"limit": 60}),
+    "tabular, memory": ("tabular", "isogclr", {"limit": 60}),
 }
 State = tuple[dict[str, bytes], dict[str, Any]]
 
@@ -69,7 +71,9 @@ def few_sentences() -> Iterator[None]:
 def made(loss: str) -> Loss:
     """The loss as it is before the first step."""
     torch.manual_seed(0)
-    return get_loss(loss, **(PARAMS if loss == SCHEDULED else {}))
+    found = get_loss(loss, **(PARAMS if loss == SCHEDULED else {}))
+    found.prepare_samples(SAMPLES)
+    return found
 
 
 def state(path: Path) -> State:

@@ -30,6 +30,7 @@ def gradients(names: Sequence[str] = (*NAMES, *PACKAGED)) -> Gradients:
         torch.manual_seed(1)
         loss = get_loss(name, **({"temperature": "learned"} if name == TEMPERATURES else {}))
         loss.prepare(SAMPLES, 8)
+        loss.prepare_samples(SAMPLES)
         for part in loss.double().modules():
             part.block_elements = BLOCK  # type: ignore[assignment]
         for pair, pairing in PAIRINGS.items():

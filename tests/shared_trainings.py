@@ -30,6 +30,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "graphs, nodes": ("graph", "jsd", {**GRAPHS, "pairing": "part_of"}),
     "a table, momentum": ("tabular", "rmlcpc", TABLE),
     "a table, both views": ("tabular", "phi_dro", {**TABLE, "pairing": "both_views"}),
+    "a table, memory": ("tabular", "isogclr + sogclr", {**TABLE, "pairing": "own_view"}),
     "images, chosen": ("image", "infonce", {**SMALL, "eval_every": 3, "validation": 0.2}),
     "images, multi-crop": ("image", "mlcpc", {**SMALL, **MULTI_CROP}),
     "images, positives in chunks": (

@@ -210,7 +210,11 @@ def convention(loss: Any) -> Callable[[Any, str, Batch], Any]:
 
 def call_ours(loss: Loss, pairing: str, batch: Batch) -> Tensor:
     """Call a loss of this package's kind on a contrast."""
-    return loss(PAIRINGS[pairing](batch))
+    contrast = PAIRINGS[pairing](batch)
+    if loss.needs_samples:  # which are all met for the first time
+        loss.prepare_samples(len(contrast.anchor))
+        contrast = replace(contrast, index=contrast.anchor_id)
+    return loss(contrast)
 
 
 def ids(pairing: str, batch: Batch) -> Tensor:

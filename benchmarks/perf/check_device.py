@@ -41,7 +41,7 @@ from contrastbench.losses import LOSSES, get_loss, same_class
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.laws.assertions import value_and_gradient
 from contrastbench.losses.laws.battery import prepared
-from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
+from contrastbench.losses.laws.random_contrasts import PAIRINGS, counted, random_views
 from contrastbench.losses.spec import LossSpec
 
 MINUTES = 10  # after which no check is begun
@@ -167,7 +167,7 @@ def pair(title: str, views: Sequence[Tensor]) -> Contrast:
     if title != "same_class":
         return PAIRINGS[title](views)
     labels = torch.arange(len(views[0]), device=views[0].device) % 10
-    return same_class(views[0], views[1], labels)
+    return counted(same_class(views[0], views[1], labels))
 
 
 def steps_without_waiting(work: Work) -> Found:

@@ -59,7 +59,7 @@ def epoch_times(domain: GraphDomain, recipe: GraphRecipe) -> tuple[float, float,
     batches = list(domain.batches(0))
 
     def passes() -> None:
-        for graphs, views in batches:
+        for graphs, views, _ in batches:
             (model(graphs).sum() + model(views, symmetric=False).sum()).backward()
 
     def epoch() -> None:

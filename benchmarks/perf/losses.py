@@ -103,14 +103,15 @@ def train_step(name: str, size: int, device: torch.device = CPU) -> Callable[[],
     if name in PEERS:
         peer, theirs = PEERS[name], PEERS[name].make().to(device)
         return lambda: peer.value(theirs, views, classes).backward()
-    from contrastbench.losses import both_views, get_loss, same_class
+    from contrastbench.losses import both_views, get_loss, indexed, same_class
 
     ours = get_loss(name)
     if ours.needs_classes:
         ours.prepare(CLASSES, DIM)
+    ours.prepare_samples(len(samples))
     ours.to(device)
     pairing = partial(same_class, labels=classes) if ours.needs_classes else both_views
-    return lambda: ours(pairing(views[0], views[1])).backward()
+    return lambda: ours(indexed(pairing(views[0], views[1]), samples)).backward()
 
 
 def embeddings(size: int, device: torch.device) -> list[Tensor]:

@@ -61,7 +61,7 @@ def step_times(domain: TabularDomain, recipe: TabularRecipe) -> tuple[float, flo
         torch.stack(
             [
                 loss(contrast)
-                for contrast in domain.contrasts(model, Batch(x, x, domain.train.y[rows]))
+                for contrast in domain.contrasts(model, Batch(x, x, domain.train.y[rows], rows))
             ]
         ).sum().backward()
         optimizer.step()

@@ -29,7 +29,7 @@ from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.runner import as_details, open_domain
 from contrastbench.benchmarks.running.training import AnyDomain, History, Look, train
-from contrastbench.domains.base import Domain, Evaluation
+from contrastbench.domains.base import Domain, Evaluation, NumbersSamples
 from contrastbench.domains.declaration import Declaration, TestPart
 from contrastbench.domains.registry import declaration, domain_class, domains, make_recipe
 from contrastbench.errors import UserError, is_termination, users_code
@@ -204,6 +204,7 @@ def check_contrasts(subject: Subject) -> None:
         check_rows(contrast)
         check_ids(contrast)
         check_facts(contrast, subject.experiment.full_recipe.pairing_facts)
+        check_index(contrast, subject.open())
     check_gradients(model, contrasts, subject.experiment.loss)
     _, again = first_contrasts(subject, 1)
     fix = "draw from a generator or seed that the batch carries"
@@ -386,6 +387,19 @@ def check_ids(contrast: Contrast) -> None:
     negative = contrast.anchor_id.unsqueeze(1) != contrast.key_id
     lonely = int((~negative.any(dim=1)).sum())
     assert not lonely, f"{lonely} anchors have no negative: give samples ids of their own"
+
+
+def check_index(contrast: Contrast, domain: AnyDomain) -> None:
+    """Fail unless a domain that numbers its samples tells those of all anchors."""
+    if not isinstance(domain, NumbersSamples):
+        return
+    fix = "give indexed(contrast, rows), with the training set's row of each sample"
+    index = contrast.index
+    assert index is not None, f"the domain has a sample_count, and a contrast no index: {fix}"
+    valid = (index >= 0) & (index < domain.sample_count)
+    assert valid.all(), f"index is none of {domain.sample_count} samples: {fix}"
+    pairs = torch.stack([index, contrast.anchor_id], dim=1)
+    assert len(pairs.unique(dim=0)) == len(index.unique()), f"a sample has two ids: {fix}"
 
 
 def check_gradients(model: nn.Module, contrasts: Sequence[Contrast], loss: LossSpec) -> None:

@@ -15,7 +15,8 @@ def learned(loss: Loss | None) -> dict[str, Any]:
     """Return the record's detail on the parameters that a loss has learned; {} without any.
 
     Those of a sum have the prefix of their term, as in its `params`. A temperature that was asked
-    to be learned is here by its own name, not as the logarithm.
+    to be learned is here by its own name, not as the logarithm. What is kept of each training
+    sample is summed up in single numbers.
     """
     if loss is None:
         return {}
@@ -38,7 +39,7 @@ def tensors(loss: Loss) -> dict[str, Tensor]:
             found[argument] = getattr(loss, argument)
         elif parameter.requires_grad:
             found[name] = parameter
-    return found
+    return found | loss.remembered()
 
 
 def value(parameter: Tensor) -> Any:

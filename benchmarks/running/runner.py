@@ -29,7 +29,7 @@ from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.benchmarks.running.training import AnyDomain, Diverged, Log, total, train
 from contrastbench.distributed import ProcessLost
-from contrastbench.domains.base import Evaluation, Exports, PairsByClass
+from contrastbench.domains.base import Evaluation, Exports, NumbersSamples, PairsByClass
 from contrastbench.domains.reading import cause
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import domain_class
@@ -208,17 +208,29 @@ def make_loss(cell: Cell, domain: AnyDomain) -> Loss | None:
 
 
 def prepared(loss: Loss, domain: AnyDomain) -> Loss:
-    """Move the loss to the domain's device, and tell it the classes if it needs them.
+    """Move the loss to the domain's device, and tell it the classes or samples if it needs them.
 
     Raises:
-        UserError: it does, and this recipe does not pair by them; or it needs two whole views, and
-            this recipe pairs otherwise.
+        UserError: it does, and this recipe does not pair by them, or this domain does not number
+            its samples; or it needs two whole views, and this recipe pairs otherwise.
     """
     if loss.needs_classes:
         if not (domain.recipe.pairs_by_class and isinstance(domain, PairsByClass)):
             raise UserError(f"{loss.name} needs class labels: {how_by_class(domain.recipe)}")
         loss.prepare(domain.class_count, domain.dim)
+    if loss.needs_samples:
+        if not isinstance(domain, NumbersSamples):
+            raise UserError(
+                f"{loss.name} keeps numbers of each training sample, and {type(domain).__name__} "
+                "does not number them: write its sample_count, and give contrasts an index"
+            )
+        loss.prepare_samples(domain.sample_count)
     facts = domain.recipe.pairing_facts
+    if loss.own_view and facts is not None and not facts.own_view:
+        tell(
+            f"{loss.name} is defined with negatives of the anchor's own view, and here they are "
+            "those of the recipe: give --recipe pairing=own_view"
+        )
     if loss.needs_views and facts is not None and not facts.two_views:
         raise UserError(f"{loss.name} {NEEDS_VIEWS}")
     return loss.to(domain.device)

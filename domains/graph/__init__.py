@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from contrastbench.domains.declaration import Dataset, Declaration, Source, by_name
 from contrastbench.domains.own import PYTHON
 from contrastbench.domains.recipe import Recipe
-from contrastbench.losses.pairing import OTHER_VIEW, PART_OF, SAME_CLASS, Pairing
+from contrastbench.losses.pairing import OTHER_VIEW, OWN_VIEW, PART_OF, SAME_CLASS, Pairing
 
 Augmentation = Literal["drop", "edges", "mask", "subgraph", "random2", "random3", "random4"]
 TU_URL = "https://www.chrsmrrs.com/graphkerneldatasets/{}.zip"
@@ -48,9 +48,10 @@ class GraphRecipe(Recipe):
         *("edge_ratio", "mask_ratio", "subgraph_ratio"),
     }
 
-    pairing: Literal["other_view", "part_of", "supervised"] = Field(
+    pairing: Literal["other_view", "own_view", "part_of", "supervised"] = Field(
         "other_view",
-        description="part_of: InfoGraph's, a graph meets nodes, without views; supervised: graphs "
+        description="own_view: negatives of the own view alone, for dhel and kcl; "
+        "part_of: InfoGraph's, a graph meets nodes, without views; supervised: graphs "
         "of one class are positives, those of test folds too, so it is no fair result",
     )
     augmentation: Augmentation = "random2"
@@ -111,10 +112,10 @@ class GraphRecipe(Recipe):
 
     @property
     def pairing_facts(self) -> Pairing:
-        """GraphCL's pairing, pairs by class, or InfoGraph's."""
+        """GraphCL's pairing, DHEL's, pairs by class, or InfoGraph's."""
         if self.pairs_by_class:
             return SAME_CLASS
-        return OTHER_VIEW if self.pairing == "other_view" else PART_OF
+        return {"other_view": OTHER_VIEW, "own_view": OWN_VIEW}.get(self.pairing, PART_OF)
 
     @property
     def evaluation(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -27,14 +27,29 @@ from contrastbench.domains.random import generator
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.svm import check_folds, linear_folds, svm_folds
 from contrastbench.errors import UserError, tell
-from contrastbench.losses.contrast import Contrast, other_view, part_of, same_class
+from contrastbench.losses.contrast import (
+    Contrast,
+    indexed,
+    other_view,
+    own_view,
+    part_of,
+    same_class,
+)
 
 Model = GraphModel | InfoGraph | Counts
 # views are made for so many edges at once: small sets in one pass, large ones in bounded memory
 CHUNK_EDGES = 2**22
 
 
-class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
+class Batch(NamedTuple):
+    """Graphs of a step, their augmented views, and their numbers."""
+
+    graphs: Graphs
+    views: Graphs
+    rows: Tensor
+
+
+class GraphDomain(Domain[GraphRecipe, Model, Batch]):
     """A graph dataset under GraphCL's protocol (You et al. 2020, unsupervised_TU).
 
     The first view is the graph itself, the second an augmented one; in InfoGraph's pairing a graph
@@ -65,6 +80,7 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
             raise UserError(f"{dataset} has graphs without nodes: leave out --recipe pairing")
         self.most_nodes = int(nodes.max())
         self.graphs = add_loops(graphs.to(device))
+        self.rows = torch.arange(len(graphs), device=device)
 
     def data_hash(self, trained: bool) -> str:
         """All graphs are trained on and scored."""
@@ -90,7 +106,7 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
             kind = InfoGraph if recipe.pairing == "part_of" else GraphModel
             return kind(features, recipe.hidden, recipe.layers).to(self.device)
 
-    def batches(self, epoch: int) -> Iterator[tuple[Graphs, Graphs]]:
+    def batches(self, epoch: int) -> Iterator[Batch]:
         """Consecutive graphs and their augmented views, or without views the graphs twice."""
         size = self.recipe.batch_size
         for start, stop in chunks(self.graphs, size):
@@ -98,9 +114,10 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
             if self.recipe.pairing != "part_of":
                 rng = generator(self.device, self.seed, epoch, start)
                 views = augment(graphs, self.recipe, rng)
-            for batch, view in zip(graphs.split(size), views.split(size), strict=True):
-                if self.has_negatives(batch.y):
-                    yield batch, view
+            parts = graphs.split(size), views.split(size), self.rows[start:stop].split(size)
+            for batch in map(Batch, *parts):
+                if self.has_negatives(batch.graphs.y):
+                    yield batch
 
     def has_negatives(self, y: Tensor) -> bool:
         """Whether a batch of these classes has two graphs, or two classes for pairs by class."""
@@ -110,9 +127,18 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
         """Number of batches in an epoch."""
         return sum(map(self.has_negatives, self.graphs.y.split(self.recipe.batch_size)))
 
-    def contrasts(self, model: Model, batch: tuple[Graphs, Graphs]) -> list[Contrast]:
-        """GraphCL's pairing, InfoGraph's, or pairs by class."""
-        graphs, views = batch
+    @property
+    def sample_count(self) -> int:
+        """Return how many graphs there are: the encoder is trained on all."""
+        return len(self.graphs)
+
+    def contrasts(self, model: Model, batch: Batch) -> list[Contrast]:
+        """Pair the graphs of a batch, and tell the rows of the anchors."""
+        return [indexed(contrast, batch.rows) for contrast in self.paired(model, batch)]
+
+    def paired(self, model: Model, batch: Batch) -> list[Contrast]:
+        """GraphCL's pairing, DHEL's, InfoGraph's, or pairs by class."""
+        graphs, views, _ = batch
         if isinstance(model, InfoGraph):
             with alone():  # nodes are not shared out
                 whole, nodes = model(graphs)
@@ -120,6 +146,8 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
         one, two = together(model, graphs), together(model, views, symmetric=False)
         if self.recipe.pairs_by_class:
             return [same_class(one, two, graphs.y)]
+        if self.recipe.pairing == "own_view":
+            return [own_view(one, two), own_view(two, one)]
         return [other_view(one, two)]
 
     @property
@@ -132,9 +160,9 @@ class GraphDomain(Domain[GraphRecipe, Model, tuple[Graphs, Graphs]]):
         """The width of the projection, which is the encoder's."""
         return self.recipe.hidden * self.recipe.layers
 
-    def classes(self, batch: tuple[Graphs, Graphs]) -> Tensor:
+    def classes(self, batch: Batch) -> Tensor:
         """The class of each graph."""
-        return batch[0].y
+        return batch.graphs.y
 
     def embeddings(self, model: Model) -> Labelled:
         """The embeddings of all graphs, before the projection."""

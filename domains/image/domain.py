@@ -44,7 +44,14 @@ from contrastbench.domains.scoring.logistic import regularised
 from contrastbench.domains.scoring.neighbours import neighbours
 from contrastbench.domains.scoring.retrieval import retrieval
 from contrastbench.errors import UserError, tell
-from contrastbench.losses.contrast import Contrast, both_views, query_key, same_class
+from contrastbench.losses.contrast import (
+    Contrast,
+    both_views,
+    indexed,
+    own_view,
+    query_key,
+    same_class,
+)
 
 TINY_SIZE = 16  # pixels a side up to which one thread is the fastest
 BEST_ON_TEST = "accuracy_best_epoch_on_test"  # the metric that AttentionNCE's code reports
@@ -173,8 +180,17 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         """Number of batches in an epoch."""
         return len(self.pool) // self.recipe.batch_size
 
+    @property
+    def sample_count(self) -> int:
+        """Return how many images the encoder is trained on."""
+        return len(self.pool)
+
     def contrasts(self, model: Model, batch: Batch) -> list[Contrast]:
-        """SimCLR's pairing, AttentionNCE's with further positives, MoCo v3's, or two by class."""
+        """Pair the views of a batch, and tell which images the anchors are."""
+        return [indexed(contrast, batch.rows) for contrast in self.paired(model, batch)]
+
+    def paired(self, model: Model, batch: Batch) -> list[Contrast]:
+        """SimCLR's pairing, AttentionNCE's with more positives, MoCo v3's, DHEL's, or by class."""
         images = batch.images()
         views = self.views(images, batch.rng)
         if self.recipe.pairing == "query_key":
@@ -183,6 +199,8 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         one, *others = [together(model, view) for view in views]
         if self.recipe.pairs_by_class:
             return [same_class(one, others[0] if others else None, images.labels)]
+        if self.recipe.pairing == "own_view":
+            return [own_view(one, others[0]), own_view(others[0], one)]
         return [both_views(one, others[0], others[1:])]
 
     @property

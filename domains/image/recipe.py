@@ -12,7 +12,7 @@ from contrastbench.domains.image.probes import PROBES, Name, Probe
 from contrastbench.domains.presets import Presets
 from contrastbench.domains.recipe import Recipe, Width
 from contrastbench.errors import UserError
-from contrastbench.losses.pairing import BOTH_VIEWS, QUERY_KEY, SAME_CLASS, Pairing
+from contrastbench.losses.pairing import BOTH_VIEWS, OWN_VIEW, QUERY_KEY, SAME_CLASS, Pairing
 
 # by which any encoder is scored
 PROTOCOLS = (
@@ -105,9 +105,10 @@ class ImageRecipe(Recipe):
     positives: int = Field(
         0, ge=0, description="further views of both_views, other images of a class of balanced"
     )
-    pairing: Literal["both_views", "query_key", "supervised", "balanced"] = Field(
+    pairing: Literal["both_views", "own_view", "query_key", "supervised", "balanced"] = Field(
         "both_views",
-        description="supervised: two views of each image; balanced: one, of metric learning",
+        description="own_view: negatives of the own view alone, for dhel and kcl; "
+        "supervised: two views of each image; balanced: one, of metric learning",
     )
     ema: float = Field(0.99, ge=0, le=1, description="of query_key's target network; rises to 1")
     predictor: bool = Field(True, description="query_key's prediction head")
@@ -229,7 +230,7 @@ class ImageRecipe(Recipe):
         """Two views of each image, MoCo v3's queries and keys, or images of one class."""
         if self.pairs_by_class:
             return SAME_CLASS
-        pairing = QUERY_KEY if self.pairing == "query_key" else BOTH_VIEWS
+        pairing = {"query_key": QUERY_KEY, "own_view": OWN_VIEW}.get(self.pairing, BOTH_VIEWS)
         two_views = not (self.positives or self.local_crops)
         return replace(pairing, one_positive=self.positives < 2, two_views=two_views)
 

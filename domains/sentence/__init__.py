@@ -12,7 +12,7 @@ from pydantic import Field, field_validator, model_validator
 from contrastbench.domains.declaration import Declaration
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.sentence.datasets import CORPORA, DATASETS, SOURCES
-from contrastbench.losses.pairing import WHOLE_ROW, Pairing
+from contrastbench.losses.pairing import OWN_VIEW, WHOLE_ROW, Pairing
 
 
 class SentenceRecipe(Recipe):
@@ -25,7 +25,7 @@ class SentenceRecipe(Recipe):
     """
 
     of_training: ClassVar[frozenset[str]] = Recipe.of_training | {
-        *("head", "corpus", "max_length", "eval_every")
+        *("head", "corpus", "max_length", "eval_every", "pairing")
     }
     from_scratch: ClassVar[dict[str, Any]] = {
         "pooler": "avg",
@@ -58,6 +58,11 @@ class SentenceRecipe(Recipe):
         "wiki1m",
         description="sentences to train on: wiki1m, captions, text:FILE with one a line, "
         "pairs:FILE with rows of some that belong together, or hf:NAME@REVISION",
+    )
+    pairing: Literal["whole_row", "own_view"] = Field(
+        "whole_row",
+        exclude_if=lambda pairing: pairing == "whole_row",  # records are older
+        description="own_view: negatives of the own view alone, for dhel and kcl",
     )
     max_length: int = Field(
         32, ge=3, description="tokens of a training sentence; scored sentences are not cut"
@@ -107,8 +112,8 @@ class SentenceRecipe(Recipe):
 
     @property
     def pairing_facts(self) -> Pairing:
-        """Return the facts about SimCSE's pairing."""
-        return WHOLE_ROW
+        """Return the facts about SimCSE's pairing, or DHEL's."""
+        return OWN_VIEW if self.pairing == "own_view" else WHOLE_ROW
 
     @property
     def names_corpus(self) -> bool:
@@ -138,8 +143,9 @@ class SentenceRecipe(Recipe):
         return {**settings, "whitening fitted on": "each scored set"} if self.whiten else settings
 
     def idle(self, trained: bool) -> set[str]:
-        """The head of a pooler that has none."""
-        return super().idle(trained) | (set() if self.pooler.startswith("cls") else {"head"})
+        """The head of a pooler that has none, and SimCSE's own pairing."""
+        idle = super().idle(trained) | (set() if self.pooler.startswith("cls") else {"head"})
+        return idle | {key for key in ("pairing",) if self.pairing == "whole_row"}
 
     def contents(self, data_root: Path | None, trained: bool) -> dict[str, str]:
         """Hash the files of the checkpoint and the training corpus that are the user's own."""

@@ -37,7 +37,7 @@ from contrastbench.domains.sentence.encoder import Head, SentenceModel, Tokens
 from contrastbench.domains.sentence.encoding import Embeddings, check_head, encode, pad
 from contrastbench.domains.sentence.scored import Scored, read
 from contrastbench.errors import UserError
-from contrastbench.losses.contrast import Contrast, whole_row
+from contrastbench.losses.contrast import Contrast, indexed, own_view, whole_row
 
 HEAD_STD = 0.02  # BERT's initialisation, which SimCSE's head has too
 
@@ -49,6 +49,7 @@ class Batch:
     sentences: list[str]
     seed: int
     positives: list[str]  # themselves, or others of their rows
+    rows: Tensor  # of the corpus
 
 
 class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
@@ -192,21 +193,28 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         Of a row with several sentences two are drawn.
         """
         cpu, rows = torch.device("cpu"), self.corpus.rows[: self.recipe.limit]
-        order = torch.randperm(len(rows), generator=generator(cpu, self.seed, epoch)).tolist()
+        shuffled = torch.randperm(len(rows), generator=generator(cpu, self.seed, epoch))
+        order, on_device = shuffled.tolist(), shuffled.to(self.device)
         # the fourth number keeps it apart from the seeds of batches
         drawn = two_of_each(rows, generator(cpu, self.seed, epoch, 0, 1))
         for start in range(0, len(order) - 1, self.recipe.batch_size):
             seed = generator(cpu, self.seed, epoch, start).initial_seed()
-            pairs = [drawn[i] for i in order[start : start + self.recipe.batch_size]]
-            yield Batch([one for one, _ in pairs], seed, [two for _, two in pairs])
+            part = slice(start, start + self.recipe.batch_size)
+            one, two = zip(*(drawn[i] for i in order[part]), strict=True)
+            yield Batch([*one], seed, [*two], on_device[part])
 
     def steps(self) -> int:
         """Number of batches in an epoch; reads the corpus."""
-        full, rest = divmod(len(self.corpus.rows[: self.recipe.limit]), self.recipe.batch_size)
+        full, rest = divmod(self.sample_count, self.recipe.batch_size)
         return full + (rest > 1)
 
+    @property
+    def sample_count(self) -> int:
+        """Return how many rows the encoder is trained on; reads the corpus."""
+        return len(self.corpus.rows[: self.recipe.limit])
+
     def contrasts(self, model: SentenceModel, batch: Batch) -> list[Contrast]:
-        """Pair the sentences of a batch as SimCSE does."""
+        """Pair the sentences of a batch as SimCSE or DHEL does, and tell the anchors' rows."""
         tokenizer, most = self.checkpoint.tokenizer, self.recipe.max_length
         views = batch.sentences + batch.positives
         ids = tokenizer(views, truncation=True, max_length=most)["input_ids"]
@@ -214,7 +222,9 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             torch.manual_seed(batch.seed)  # dropout: an interruption must not change it
             z1, z2 = embed(model, tokens).chunk(2)
-        return [whole_row(z1, z2)]
+        own = self.recipe.pairing == "own_view"
+        paired = [own_view(z1, z2), own_view(z2, z1)] if own else [whole_row(z1, z2)]
+        return [indexed(contrast, batch.rows) for contrast in paired]
 
     def encode(self, model: SentenceModel, sentences: list[str]) -> Embeddings:
         """The only way from sentences to scored embeddings."""

@@ -13,7 +13,7 @@ from contrastbench.domains.declaration import Declaration, Source, by_name
 from contrastbench.domains.recipe import Recipe, Width
 from contrastbench.domains.tabular import pmlb
 from contrastbench.domains.tabular.dataset import TabularDataset
-from contrastbench.losses.pairing import BOTH_VIEWS, QUERY_KEY, SAME_CLASS, Pairing
+from contrastbench.losses.pairing import BOTH_VIEWS, OWN_VIEW, QUERY_KEY, SAME_CLASS, Pairing
 
 LINEAR: dict[str, Any] = {  # as scoring/linear.py has them
     "probe embeddings": "standardised and scaled to a mean square of 16",
@@ -108,8 +108,10 @@ class TabularRecipe(Recipe):
     choice: Literal["each", "exact"] = Field(
         "each", description="each feature by chance, or exactly int(rate * all)"
     )
-    pairing: Literal["query_key", "both_views", "one_way", "supervised"] = Field(
-        "query_key", description="supervised: rows of one class are positives"
+    pairing: Literal["query_key", "both_views", "own_view", "one_way", "supervised"] = Field(
+        "query_key",
+        description="own_view: negatives of the own view alone, for dhel and kcl; "
+        "supervised: rows of one class are positives",
     )
     ema: float = Field(0.99, ge=0, le=1, description="of query_key's target network; rises to 1")
     predictor: bool = Field(True, description="query_key's prediction head")
@@ -147,10 +149,10 @@ class TabularRecipe(Recipe):
 
     @property
     def pairing_facts(self) -> Pairing:
-        """MoCo v3's pairing, SimCLR's, SCARF's, or pairs by class, all with the positive below."""
+        """MoCo v3's pairing, SimCLR's, SCARF's, DHEL's, or by class; the positive is below."""
         if self.pairs_by_class:
             return SAME_CLASS
-        return BOTH_VIEWS if self.pairing == "both_views" else QUERY_KEY
+        return {"both_views": BOTH_VIEWS, "own_view": OWN_VIEW}.get(self.pairing, QUERY_KEY)
 
     @property
     def evaluation(self) -> dict[str, Any]:

@@ -23,7 +23,14 @@ from contrastbench.domains.tabular.encoder import CHUNK, TabularModel, embed
 from contrastbench.domains.tabular.preprocessing import prepare, split
 from contrastbench.domains.tabular.views import Features, two_views
 from contrastbench.errors import UserError, tell
-from contrastbench.losses.contrast import Contrast, both_views, query_key, same_class
+from contrastbench.losses.contrast import (
+    Contrast,
+    both_views,
+    indexed,
+    own_view,
+    query_key,
+    same_class,
+)
 
 Model = TabularModel | Raw
 CLASSIFIERS: dict[str, Callable[[Labelled, Labelled, int], Classifier]] = {
@@ -37,11 +44,12 @@ LINEAR = ("linear", "pseudo_inverse", "logistic")
 
 
 class Batch(NamedTuple):
-    """Two views of the rows of a step, and their classes."""
+    """Two views of the rows of a step, their classes, and their numbers."""
 
     one: Tensor
     two: Tensor
     y: Tensor
+    rows: Tensor
 
 
 class TabularDomain(Domain[TabularRecipe, Model, Batch]):
@@ -104,20 +112,32 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
             rng = generator(self.device, self.seed, epoch, step + 1)
             rows = order[step * size : (step + 1) * size]
             views = two_views(self.pretraining.x, rows, self.features, self.recipe, rng)
-            yield Batch(*views, self.pretraining.y[rows])
+            yield Batch(*views, self.pretraining.y[rows], rows)
 
     def steps(self) -> int:
         """Number of batches in an epoch."""
         return len(self.pretraining.y) // self.recipe.batch_size
 
+    @property
+    def sample_count(self) -> int:
+        """Return how many rows the encoder is trained on."""
+        return len(self.pretraining.y)
+
     def contrasts(self, model: Model, batch: Batch) -> list[Contrast]:
-        """MoCo v3's pairing with both views as queries, SimCLR's, SCARF's, or pairs by class.
+        """Pair the views of a batch, and tell the rows of the anchors."""
+        return [indexed(contrast, batch.rows) for contrast in self.paired(model, batch)]
+
+    def paired(self, model: Model, batch: Batch) -> list[Contrast]:
+        """MoCo v3's pairing with both views as queries, SimCLR's, SCARF's, DHEL's, or by class.
 
         A row without a class, of the validation part, is paired with its other view alone.
         """
-        one, two, y = batch
+        one, two, y, _ = batch
         if self.recipe.pairing == "both_views":
             return [both_views(together(model, one), together(model, two))]
+        if self.recipe.pairing == "own_view":
+            z1, z2 = together(model, one), together(model, two)
+            return [own_view(z1, z2), own_view(z2, z1)]
         if self.recipe.pairs_by_class:
             labels = y.where(y >= 0, self.class_count + torch.arange(len(y), device=y.device))
             return [same_class(together(model, one), together(model, two), labels)]

@@ -30,6 +30,7 @@ from contrastbench.losses.laws.causes import (
     SHAPES,
     explained,
 )
+from contrastbench.losses.laws.random_contrasts import ready
 from contrastbench.losses.laws.trace import is_ours
 from contrastbench.losses.registry import make_loss
 from contrastbench.losses.source import Sources
@@ -269,7 +270,7 @@ def prepared(name: str, params: dict[str, Any], sources: Sources | None = None) 
         loss = make_loss(name, params, sources or Sources())
         if loss.needs_classes:
             loss.prepare(CLASSES, DIM)
-    return loss.double().eval()
+        return ready(loss.double()).eval()
 
 
 def run(law: Law, build: Build, seeds: Iterable[int]) -> CheckResult:

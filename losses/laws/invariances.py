@@ -7,7 +7,12 @@ import torch
 from contrastbench.errors import UserError
 from contrastbench.losses.contrast import Contrast, both_views, query_key, unit
 from contrastbench.losses.laws.assertions import Build, close, configured, value_and_gradient
-from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views, some_pairing
+from contrastbench.losses.laws.random_contrasts import (
+    PAIRINGS,
+    counted,
+    random_views,
+    some_pairing,
+)
 
 
 def check_permutation(build: Build, seed: int) -> None:
@@ -45,9 +50,8 @@ def check_holes(build: Build, seed: int) -> None:
     """Keys that are no negatives change nothing."""
     views = random_views(seed, 9)
     ids = torch.zeros(6, dtype=torch.long)
-    few = Contrast(
-        unit(views[0][:6]), unit(views[1][:6, None]), unit(views[2][:5]), ids, ids[:5] - 1
-    )
+    rows = unit(views[0][:6]), unit(views[1][:6, None]), unit(views[2][:5])
+    few = counted(Contrast(*rows, ids, ids[:5] - 1))
     more = replace(few, keys=unit(views[2]), key_id=torch.cat([ids[:5] - 1, ids[:4]]))
     mean = replace(few, positive_in_denominator=False, mean_over_negatives=True)
     for short in (few, mean):
@@ -61,8 +65,10 @@ def check_holes(build: Build, seed: int) -> None:
 def check_repeated_positives(build: Build, seed: int) -> None:
     """Positives that are repeated change nothing: the loss takes a mean over them."""
     first, *others = random_views(seed, 4)
-    twice = both_views(first, others[0], positives=others * 2)
-    close(build()(twice), build()(both_views(first, others[0], positives=others)), 1e-12)
+    twice, once = (
+        counted(both_views(first, others[0], positives=more)) for more in (others * 2, others)
+    )
+    close(build()(twice), build()(once), 1e-12)
 
 
 def check_repeated_anchors(build: Build, seed: int) -> None:
@@ -71,7 +77,7 @@ def check_repeated_anchors(build: Build, seed: int) -> None:
     if loss.ordered:
         return
     once = PAIRINGS["query_key"](views)
-    twice = query_key([*views[:2], *views[:2]], views[2])
+    twice = counted(query_key([*views[:2], *views[:2]], views[2]))
     close(loss(twice), loss(once), 1e-12)
 
 

@@ -7,7 +7,7 @@ from torch import Tensor
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.laws.assertions import Build, close, value_and_gradient
-from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
+from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views, ready
 from contrastbench.losses.laws.random_contrasts import Pairing as Pair
 from contrastbench.losses.limits import Limit
 from contrastbench.losses.pairing import Pairing
@@ -32,7 +32,8 @@ def check_everywhere(limit: Limit, build: Build, seed: int = 5) -> None:
 def check_limit(limit: Limit, build: Build, pair: Pair, seed: int) -> None:
     """Compare both losses on two batches of one size; a constant is the same on both."""
     loss = build(**limit.near).double()
-    other = get_loss(limit.to, **limit.target(loss.params, describe(limit.to).params)).double()
+    other = get_loss(limit.to, **limit.target(loss.params, describe(limit.to).params))
+    other = ready(other.double().train(loss.training))
     factor = float(getattr(loss, limit.factor)) if limit.factor else 1.0
     offsets = []
     for one in (seed, seed + 1):
@@ -62,4 +63,5 @@ def pairing_of(contrast: Contrast) -> Pairing:
         positives == 1 and contrast.padding is None,
         contrast.mean_over_negatives,
         contrast.views is not None,
+        contrast.own_view,
     )

@@ -7,10 +7,19 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from contrastbench.losses import both_views, other_view, query_key, same_class, whole_row
+from contrastbench.losses import (
+    both_views,
+    other_view,
+    own_view,
+    query_key,
+    same_class,
+    whole_row,
+)
+from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast
 
 Pairing = Callable[[Sequence[Tensor]], Contrast]
+SAMPLES = 64  # the largest batch has as many
 
 SCORED: dict[str, Pairing] = {
     "both_views": lambda views: both_views(views[0], views[1]),
@@ -20,15 +29,34 @@ SCORED: dict[str, Pairing] = {
     "whole_row": lambda views: whole_row(views[0], views[1]),
     "query_key": lambda views: query_key(views[:2], views[2]),
     "same_class": lambda views: same_class(views[0], views[1], classes(len(views[0]))),
+    "own_view": lambda views: own_view(views[0], views[1]),
 }
 
 
-def with_views(pairing: Pairing) -> Pairing:
-    """Let a pairing carry two whole views always: losses of views meet the same batches."""
-    return lambda views: replace(pairing(views), views=(views[0], views[1]))
+def whole(pairing: Pairing) -> Pairing:
+    """Let a pairing carry two whole views and an index always, so all losses meet one batch."""
+    return lambda views: counted(replace(pairing(views), views=(views[0], views[1])))
 
 
-PAIRINGS = {name: with_views(pairing) for name, pairing in SCORED.items()}
+def counted(contrast: Contrast) -> Contrast:
+    """Number the training samples by the ids of the anchors."""
+    return replace(contrast, index=contrast.anchor_id)
+
+
+PAIRINGS = {name: whole(pairing) for name, pairing in SCORED.items()}
+
+
+def ready(loss: Loss) -> Loss:
+    """Return a loss that keeps numbers of samples as if it had met each once, all of them alike.
+
+    So its laws are those of a memory that is not empty, and the order of samples does not matter.
+    """
+    if loss.needs_samples:
+        training = loss.training
+        loss.prepare_samples(SAMPLES)
+        loss.train()(PAIRINGS["both_views"](alike(0.3, SAMPLES)))
+        loss.train(training)
+    return loss
 
 
 def random_views(

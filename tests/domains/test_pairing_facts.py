@@ -8,11 +8,12 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.domain_laws import Subject, check_facts, first_contrasts
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import admit, prepare
-from contrastbench.domains.registry import declaration, make_recipe
+from contrastbench.domains.registry import DOMAINS, declaration, make_recipe
 from contrastbench.errors import UserError
 from contrastbench.losses.pairing import (
     BOTH_VIEWS,
     OTHER_VIEW,
+    OWN_VIEW,
     PART_OF,
     QUERY_KEY,
     SAME_CLASS,
@@ -27,6 +28,7 @@ from contrastbench.losses.spec import LossSpec
     [
         ("graph", {}, OTHER_VIEW),
         ("graph", {"pairing": "part_of"}, PART_OF),
+        *((name, {"pairing": "own_view"}, OWN_VIEW) for name in DOMAINS),
         ("image", {}, BOTH_VIEWS),
         ("image", {"positives": 1}, Pairing(True, two_views=False)),
         ("image", {"positives": 4}, Pairing(True, one_positive=False, two_views=False)),
@@ -47,6 +49,7 @@ def test_facts(domain: str, recipe: dict, facts: Pairing) -> None:
     ("domain", "recipe"),
     [
         ("graph", {"pairing": "part_of"}),
+        *((name, {"pairing": "own_view"}) for name in DOMAINS),
         ("image", {"positives": 1}),
         ("image", {"positives": 2}),
         ("image", {"pairing": "query_key"}),

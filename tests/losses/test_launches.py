@@ -1,6 +1,7 @@
 """What a step of a loss asks of an accelerator: launches, host reads, copies and memory."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from contrastbench.losses import (
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.laws.assertions import configured, value_and_gradient
-from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
+from contrastbench.losses.laws.random_contrasts import PAIRINGS, counted, random_views
 from shadow import Counts, counting, shadow
 
 shadow()  # before torch's first backward pass, which asks what devices there are
@@ -38,9 +39,15 @@ def classes(views: list[Tensor]) -> Tensor:
 
 EVERY: dict[str, Callable[[list[Tensor]], Contrast]] = {
     **PAIRINGS,
-    "same_class": lambda views: same_class(*views[:2], classes(views)),
-    "both_views with labels": lambda views: both_views(*views[:2], labels=classes(views)),
+    "same_class": lambda views: counted(same_class(*views[:2], classes(views))),
+    "both_views with labels": lambda views: counted(both_views(*views[:2], labels=classes(views))),
 }
+
+
+def made(name: str) -> Loss:
+    loss = get_loss(name)
+    loss.prepare_samples(SIZE)
+    return loss
 
 
 @pytest.fixture
@@ -82,16 +89,15 @@ def test_simclrs_step_is_few_launches_and_keeps_little(name: str) -> None:
 @pytest.mark.parametrize("name", [*LOSSES, f"{LEARNED}:Scale", f"{LEARNED}:Temperature"])
 def test_every_loss_with_every_pairing(name: str) -> None:
     """On the device it is the CPU's, by few launches and without a wait."""
-    loss = get_loss(name).to(shadow())
     for title, pairing in EVERY.items():
-        views = on_device(SIZE // SMALL)
+        views, loss = on_device(SIZE // SMALL), made(name).to(shadow())
         with counting() as counts:
             found = value_and_gradient(loss, pairing(views), views)
         limit = BUDGETS.get(name, BUDGET) if title == "both_views" else BUDGET
         assert counts.launches <= limit, (title, counts.launched)
         assert (counts.host_reads, counts.copies) == (0, 0), (title, counts.read_at)
         on_host = [view.detach().cpu().requires_grad_() for view in views]
-        expected = value_and_gradient(get_loss(name), pairing(on_host), on_host)
+        expected = value_and_gradient(made(name), pairing(on_host), on_host)
         for a, b in zip(found, expected, strict=True):
             scale = max(1.0, b.abs().max().item())
             torch.testing.assert_close(a.cpu() / scale, b / scale, rtol=0, atol=1e-5)
@@ -132,13 +138,15 @@ def test_what_only_the_device_knows_makes_the_loss_nan(
     name: str, pairing, labels: list[int]
 ) -> None:
     """One class has no negatives, and -1 is no class: the CPU raises."""
-    views = on_device(6)[:2]
+    views, loss = on_device(6)[:2], made(name).to(shadow())
     with counting() as counts:
-        loss = get_loss(name)(pairing(*views, labels=torch.tensor(labels).to(shadow())))
+        contrast = pairing(*views, labels=torch.tensor(labels).to(shadow()))
+        value = loss(replace(contrast, index=contrast.anchor_id.clamp_min(0)))
     assert (counts.host_reads, counts.copies) == (0, 1)
-    assert loss.cpu().isnan()
+    assert value.cpu().isnan()
+    loss = made(name)
     with pytest.raises(UserError):
-        get_loss(name)(pairing(*[view.cpu() for view in views], labels=torch.tensor(labels)))
+        loss(counted(pairing(*[view.cpu() for view in views], labels=torch.tensor(labels))))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from contrastbench.losses import LOSSES, Contrast, both_views, get_loss, other_v
 from contrastbench.losses.laws.assertions import Build
 from contrastbench.losses.laws.battery import LAWS, run
 from contrastbench.losses.laws.limits import check_everywhere, check_limit
-from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
+from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views, ready
 from contrastbench.losses.limits import Limit, Towards, inf
 from contrastbench.losses.registry import describe
 from counts import times
@@ -51,6 +51,8 @@ def test_every_limit_that_a_paper_states_is_declared() -> None:
         ("dcl_w", "decoupled"),
         *(("f_micl", other) for other in ("f_micl", "nwj")),
         ("hcl", "debiased"),
+        ("dhel", "decoupled"),
+        *(("isogclr", "sogclr"), ("sogclr", "decoupled")),
         ("siglip", "jsd"),
         ("mlcpc", "dv"),
         ("phi_dro", "phi_dro"),
@@ -69,7 +71,7 @@ def test_source_and_class_declare_the_same_limits(name: str) -> None:
 
 def builder(name: str, **params: Any) -> Build:
     """Makes the loss in float64, with some parameters changed."""
-    return lambda **changed: get_loss(name, **{**params, **changed}).double()
+    return lambda **changed: ready(get_loss(name, **{**params, **changed}).double())
 
 
 def test_the_figure_shows_the_declared_limits() -> None:

@@ -8,6 +8,7 @@ import torch
 import frozen
 from cases import NAMES, PARAMETERS, SUM, random_contrast, random_params
 from contrastbench.losses import LOSSES, Contrast, Loss, get_loss
+from contrastbench.losses.laws.random_contrasts import ready
 from counts import times
 from oracles import ORACLES
 
@@ -24,7 +25,7 @@ def exact(name: str, seed: int) -> Loss:
     """The loss with random parameters; what it learns is not rounded to float32."""
     torch.set_default_dtype(torch.float64)
     try:
-        return get_loss(name, **random_params(name, seed))
+        return ready(get_loss(name, **random_params(name, seed))).eval()
     finally:
         torch.set_default_dtype(torch.float32)
 

@@ -11,7 +11,7 @@ from cases import random_params
 from contrastbench.losses import LOSSES, LossSpec, get_loss
 from contrastbench.losses.laws.assertions import close, value_and_gradient
 from contrastbench.losses.laws.limits import pairing_of
-from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
+from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views, ready
 from contrastbench.losses.pairing import BOTH_VIEWS, OTHER_VIEW, SAME_CLASS, WHOLE_ROW, Pairing
 from contrastbench.losses.reduction import reduced, simplest
 from contrastbench.losses.registry import describe
@@ -104,8 +104,8 @@ def test_what_is_reduced_trains_alike(name: str, pairing: str, seed: int) -> Non
     contrast = PAIRINGS[pairing](views)
     loss = LossSpec(name, params)
     other = reduced(loss, pairing_of(contrast))
-    _, *gradients = value_and_gradient(get_loss(name, **params).double(), contrast, views)
-    again = get_loss(other.name, **other.params).double()
+    _, *gradients = value_and_gradient(ready(get_loss(name, **params).double()), contrast, views)
+    again = ready(get_loss(other.name, **other.params).double())
     for gradient, wanted in zip(
         gradients, value_and_gradient(again, contrast, views)[1:], strict=True
     ):

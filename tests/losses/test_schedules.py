@@ -15,13 +15,13 @@ from contrastbench.losses import LOSSES, LossSpec, UserError, both_views, get_lo
 from contrastbench.losses.base import Loss
 from contrastbench.losses.laws import check_loss
 from contrastbench.losses.laws.assertions import configured
-from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
+from contrastbench.losses.laws.random_contrasts import PAIRINGS, counted, random_views
 from contrastbench.losses.ranges import Choice, Given, Number
 from contrastbench.losses.registry import SUPERVISED, describe
 from contrastbench.losses.schedules import Schedule
 
 OURS = [*LOSSES, *SUPERVISED]
-LEARNING = {"clip", "siglip"}  # learn their temperature themselves
+LEARNING = {"clip", "isogclr", "siglip"}  # learn their temperature themselves
 DETACHED = {"alpha_cl"}  # its weights, where the temperature stands, are constants
 LEARNABLE = [
     name
@@ -37,6 +37,7 @@ NUMBERS = [
 ]
 ONCE = {
     ("clip", "temperature"),
+    ("isogclr", "temperature"),
     ("siglip", "temperature"),
     ("siglip", "bias"),
     ("proxy_anchor", "lr"),
@@ -46,12 +47,13 @@ ONCE = {
 def prepared(loss: Loss) -> Loss:
     torch.manual_seed(0)
     loss.prepare(100, 8)
-    return loss.double()
+    loss.prepare_samples(100)
+    return loss.double().train(not loss.needs_samples)  # two calls are to have one value
 
 
 def value_and_slope(loss: Loss, options: dict[str, int] | None = None) -> tuple[Tensor, Tensor]:
     views = random_views(0, 40, grad=True)
-    value = configured(loss, options or {})(both_views(*views[:2]))
+    value = configured(loss, options or {})(counted(both_views(*views[:2])))
     return value.detach(), torch.autograd.grad(value, views[0])[0]
 
 
@@ -163,7 +165,7 @@ def test_a_learned_temperature_begins_as_a_fixed_one_and_has_its_gradient(
     fixed = value_and_slope(prepared(get_loss(name, temperature=0.3)), options)
     for found, expected in zip(value_and_slope(loss, options), fixed, strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
-    configured(loss, options)(both_views(*random_views(0, 40)[:2])).backward()
+    configured(loss, options)(counted(both_views(*random_views(0, 40)[:2]))).backward()
     start, step = loss.temperature.item(), 1e-5
     low, high = (
         value_and_slope(prepared(get_loss(name, temperature=start * math.exp(by))))[0].item()

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch.autograd import gradgradcheck
 
-from contrastbench.losses import LOSSES, both_views, get_loss, same_class
+from contrastbench.losses import LOSSES, Loss, both_views, get_loss, same_class
 from contrastbench.losses.exponential import ExponentialLoss
 from contrastbench.losses.laws.assertions import configured, value_and_gradient
-from contrastbench.losses.laws.random_contrasts import random_views
+from contrastbench.losses.laws.random_contrasts import counted, random_views
 from contrastbench.losses.registry import describe
 from contrastbench.losses.tiles import largest
 
@@ -29,12 +29,15 @@ def test_tiles_are_the_whole(name: str, dtype: torch.dtype) -> None:
     views = random_views(1, 150, dtype=dtype, grad=True)
     tolerance = 1e-12 if dtype == torch.float64 else 1e-5
     sharp = {"temperature": 0.1} if "temperature" in describe(name).params else {}
+
+    def made(tile: int) -> Loss:
+        loss = configured(get_loss(name, **sharp).to(dtype), {"tile": tile})
+        loss.prepare_samples(150)
+        return loss
+
     for contrast in (both_views(*views[:2]), same_class(*views[:2], torch.arange(150) % 7)):
         found, expected = (
-            value_and_gradient(
-                configured(get_loss(name, **sharp).to(dtype), {"tile": tile}), contrast, views
-            )
-            for tile in (64, WHOLE)
+            value_and_gradient(made(tile), counted(contrast), views) for tile in (64, WHOLE)
         )
         for a, b in zip(found, expected, strict=True):
             scale = max(1, b.abs().max().item())

@@ -1,0 +1,211 @@
+"""Losses that keep numbers of each training sample: LibAUC's steps, loops, blocks and mistakes."""
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from contrastbench.losses import (
+    Contrast,
+    Loss,
+    UserError,
+    both_views,
+    get_loss,
+    indexed,
+    query_key,
+    same_class,
+)
+from contrastbench.losses.laws.random_contrasts import random_views
+from contrastbench.losses.memory import log_mean_by
+from contrastbench.losses.sogclr import SogCLR
+
+FOLDER = Path(__file__).parent
+LIBAUC = json.loads((FOLDER / "libauc.json").read_text())
+VIEWS = torch.tensor(json.loads((FOLDER / "golden.json").read_text())["views"], dtype=torch.float64)
+NAMES = ("sogclr", "isogclr")
+SAMPLES = 8
+
+
+def made(name: str, samples: int = SAMPLES, **params: Any) -> Any:
+    loss = get_loss(name, **params).double()
+    loss.prepare_samples(samples)
+    return loss
+
+
+def paired(views: Sequence[Tensor], rows: Sequence[int]) -> Contrast:
+    return indexed(both_views(*views), torch.tensor(rows))
+
+
+def close(found: Any, expected: Any, tolerance: float = 1e-10) -> None:
+    found, expected = (torch.as_tensor(x, dtype=torch.float64) for x in (found, expected))
+    torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    "case", LIBAUC["cases"], ids=lambda case: f"{case['loss']} {case['params']}"
+)
+def test_steps_of_libauc(case: dict[str, Any]) -> None:
+    loss = made(case["loss"], **case["params"])
+    for number, step in enumerate(case["steps"]):
+        pair = VIEWS[number // 2 * 2 :][:2, step["rows"]]
+        views = [view.clone().requires_grad_() for view in pair]
+        gradients = torch.autograd.grad(2 * loss(paired(views, step["rows"])), views)
+        close([g.norm() for g in gradients], step["gradient_norms"])
+        close(gradients[0][0], step["gradient_row"])
+        close(loss.log_u.exp(), step["u"])
+        if "temperatures" in step:
+            close(loss.temperatures, step["temperatures"])
+
+
+def test_the_steps_tell_memory_from_none() -> None:
+    """The cases have steps at which the batch's own mean would give another gradient."""
+    step = LIBAUC["cases"][0]["steps"][-1]
+    views = [view.clone().requires_grad_() for view in VIEWS[6:8, step["rows"]]]
+    loss = made("sogclr", **LIBAUC["cases"][0]["params"])
+    gradients = torch.autograd.grad(2 * loss(paired(views, step["rows"])), views)
+    assert abs(gradients[0].norm().item() / step["gradient_norms"][0] - 1) > 1e-3
+
+
+class Loop:
+    """SogCLR and iSogCLR as their papers' algorithms have them, sample by sample, in floats."""
+
+    def __init__(self, tau: float, gamma: float, rho: float = 0, eta: float = 0, beta: float = 1):
+        self.gamma, self.rho, self.eta, self.beta = gamma, rho, eta, beta
+        self.u: dict[int, float] = {}
+        self.v = dict.fromkeys(range(SAMPLES), 0.0)
+        self.tau = dict.fromkeys(range(SAMPLES), tau)
+
+    def step(self, views: Sequence[Tensor], rows: Sequence[int]) -> Tensor:
+        """Return what has the gradient, and the objective as value; keep what the step teaches."""
+        z = [view / view.norm(dim=1, keepdim=True) for view in views]
+        terms, u, slopes = [], {row: [] for row in rows}, {row: [] for row in rows}
+        for one, two in ((0, 1), (1, 0)):
+            for i, row in enumerate(rows):
+                tau, others = self.tau[row], [j for j in range(len(rows)) if j != i]
+                scores = torch.stack([z[view][j] @ z[one][i] for view in (0, 1) for j in others])
+                mean = torch.exp(scores / tau).mean()
+                now = mean.item()
+                if row in self.u:
+                    now = (1 - self.gamma) * self.u[row] + self.gamma * now
+                log_u = math.log(now) + (mean - mean.item()) / now
+                terms.append(tau * (log_u + self.rho) - z[one][i] @ z[two][i])
+                weighted = (torch.exp(scores / tau) * scores / tau).mean().item()
+                u[row].append(now)
+                slopes[row].append(math.log(now) + self.rho - weighted / now)
+        for row in {*rows}:
+            self.u[row] = sum(u[row]) / len(u[row])
+            slope = sum(slopes[row]) / len(slopes[row])
+            self.v[row] = (1 - self.beta) * self.v[row] + self.beta * slope
+            self.tau[row] = min(max(self.tau[row] - self.eta * self.v[row], 0.05), 0.7)
+        return torch.stack(terms).mean()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_steps_of_the_loop(name: str) -> None:
+    """Batches of new and known samples, and of one that is twice in a batch."""
+    own = {"rho": 0.4, "eta": 0.2, "beta": 0.6} if name == "isogclr" else {}
+    loss, loop = made(name, temperature=0.3, gamma=0.35, **own), Loop(0.3, 0.35, **own)
+    for seed, rows in enumerate([[3, 1, 4], [1, 5, 3, 2], [6, 5], [2, 2, 7, 1], [1, 2, 3, 4]]):
+        views = random_views(seed, len(rows), grad=True)[:2]
+        value, expected = loss(paired(views, rows)), loop.step(views, rows)
+        close(value, expected)
+        for a, b in zip(*(torch.autograd.grad(x, views) for x in (value, expected)), strict=True):
+            close(a, b)
+        close(loss.log_u[[*loop.u]].exp(), [*loop.u.values()])
+    assert loss.log_u[0] == -math.inf, "a sample that was never met"
+    if name == "isogclr":
+        close(loss.temperatures, [*loop.tau.values()])
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("options", [{"block_elements": 1}, {"block_elements": 37}, {"tile": 3}])
+def test_a_training_in_blocks_is_that_of_the_whole(name: str, options: dict[str, int]) -> None:
+    """Blocks are computed again in the backward pass, after the loss has moved what it keeps."""
+    losses = [made(name, gamma=0.3), made(name, gamma=0.3)]
+    for option, size in options.items():
+        setattr(losses[1], option, size)
+    for seed in range(3):
+        views = random_views(seed, 5, grad=True)[:2]
+        values = [loss(paired(views, [0, 2, 4, 6, 7])) for loss in losses]
+        close(*values)
+        one, two = (torch.autograd.grad(value, views) for value in values)
+        for a, b in zip(one, two, strict=True):
+            close(a, b)
+    for buffer, other in zip(losses[0].buffers(), losses[1].buffers(), strict=True):
+        close(buffer, other)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_only_a_training_changes_what_is_kept(name: str) -> None:
+    loss = made(name)
+    loss(paired(random_views(0, 3)[:2], [0, 1, 2]))
+    before = {key: tensor.clone() for key, tensor in loss.state_dict().items()}
+    loss.eval()(paired(random_views(1, 3)[:2], [0, 1, 2]))
+    assert all(torch.equal(before[key], tensor) for key, tensor in loss.state_dict().items())
+    loss.train()(paired(random_views(1, 3)[:2], [0, 1, 5]))
+    changed = (before["log_u"] != loss.log_u).nonzero().flatten().tolist()
+    assert changed == [0, 1, 5]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_float32_keeps_what_its_exponential_could_not_hold(name: str) -> None:
+    loss = get_loss(name, temperature=0.005, **({"eta": 0} if name == "isogclr" else {}))
+    loss.prepare_samples(SAMPLES)
+    z = torch.eye(4)[:, :1].expand(4, 4) + 1e-3 * torch.eye(4)
+    for _ in range(2):
+        views = [(z + 0.1).requires_grad_(), (z + 0.1).requires_grad_()]
+        value = loss(paired(views, [0, 1, 2, 3]))
+        assert value.isfinite()
+        assert all(g.isfinite().all() for g in torch.autograd.grad(value, views))
+    assert loss.log_u[:4].min() > 100, "e^100 is beyond float32"
+
+
+def test_the_mean_of_a_sample_is_taken_in_logarithms() -> None:
+    found = log_mean_by(torch.tensor([1, 0, 1]), torch.tensor([1000.0, 5.0, 1000.0]), 3)
+    assert found.tolist() == [1000.0, 5.0, 1000.0]
+
+
+@pytest.mark.parametrize("name", [*NAMES, "infonce + 0.5*sogclr"])
+def test_a_contrast_without_an_index_is_refused(name: str) -> None:
+    loss, views = get_loss(name), random_views(0, 3)[:2]
+    with pytest.raises(UserError, match=r"sogclr keeps .* call its prepare_samples\(n\)"):
+        loss(paired(views, [0, 1, 2]))
+    loss.prepare_samples(2)
+    with pytest.raises(UserError, match=r"has no index: give indexed\(contrast, rows\)"):
+        loss(both_views(*views))
+    with pytest.raises(UserError, match="index must be a row from 0 to 1"):
+        loss(paired(views, [0, 1, 2]))
+
+
+def test_an_index_has_one_number_for_each_sample() -> None:
+    one, two, three = random_views(0, 4)
+    rows = torch.tensor([9, 7, 5, 3])
+    assert indexed(query_key([one, two], three), rows).index.tolist() == 2 * rows.tolist()
+    assert indexed(same_class(one, None, rows), rows).index.tolist() == rows.tolist()
+    for wrong in (rows[:3], rows[:0], rows[:, None], torch.arange(16)):
+        with pytest.raises(UserError, match="give one number for each sample of the batch"):
+            indexed(both_views(one, two), wrong)
+
+
+def test_gamma_may_follow_a_schedule_and_the_start_of_temperatures_may_not() -> None:
+    loss = made("sogclr", gamma="cosine(1.0, 0.5)")
+    loss.advance(1)
+    assert loss.gamma == 0.5
+    assert made("sogclr", temperature="learned").log_temperature.requires_grad
+    for name, course in (("sogclr", "learned"), ("isogclr", "linear(0.1, 0.3)")):
+        with pytest.raises(UserError, match=r"give a number|only a temperature is learned"):
+            get_loss(name, **{"gamma" if name == "sogclr" else "temperature": course})
+
+
+def test_a_record_sums_up_what_is_kept() -> None:
+    loss: Loss = made("isogclr", eta=0.5)
+    loss(paired(random_views(0, 3)[:2], [0, 1, 2]))
+    assert loss.remembered()["mean_temperature"] == loss.temperatures[:3].mean() != 0.1
+    sogclr: SogCLR = made("sogclr")
+    sogclr(paired(random_views(0, 3)[:2], [0, 1, 2]))
+    assert sogclr.remembered()["mean_log_u"] == sogclr.log_u[:3].mean()
