@@ -22,7 +22,7 @@ from contrastbench.benchmarks.comparison.sight import sight_text, sights
 from contrastbench.benchmarks.comparison.standing import Standing, standings
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.report.groups import Group
-from contrastbench.benchmarks.tables import catalogue, choices
+from contrastbench.benchmarks.tables import catalogue, choices, origins
 from contrastbench.benchmarks.tables.entries import (
     Entry,
     Value,
@@ -88,6 +88,11 @@ class Shown:
             found = over_sets_text(base, self.over) or by_set(base, self.compared, self.over)
             return " ".join(filter(None, [controls_text(base, self.over, self.compared), found]))
         return "Nothing to compare yet."
+
+    @property
+    def origin(self) -> str:
+        """Return which records came with contrastbench."""
+        return origins.in_words(self.resolved)
 
     @property
     def back(self) -> str:
