@@ -39,7 +39,7 @@ def table(
 
     Example: bench table adnce-table5 --format latex
     """
-    from contrastbench.benchmarks.tables import formats
+    from contrastbench.benchmarks.tables import formats, origins
     from contrastbench.benchmarks.tables.load import load
     from contrastbench.benchmarks.tables.resolved import resolve
 
@@ -53,8 +53,11 @@ def table(
         raise UserError("name a table (bench list tables) or give --all")
     else:
         joined = load(name, losses=parse_losses(loss or [], {}))
-        show(formats.render(resolve(joined, selection, results), format_))
+        resolved = resolve(joined, selection, results)
+        show(formats.render(resolved, format_))
         tell_of_smoke_tests(joined, results)
+        if line := origins.where_from(name, resolved):
+            tell(line)
 
 
 def tell_of_smoke_tests(table: "Table", results: Path) -> None:

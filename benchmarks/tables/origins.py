@@ -36,6 +36,18 @@ def in_words(resolved: Resolved) -> str:
     return f"Records that {origin}: {named}. All others {other}."
 
 
+def where_from(name: str, resolved: Resolved) -> str:
+    """Return a line on how to get records where a table has none; else nothing."""
+    cells = [cell for line in resolved.lines for cell in line.cells.values()]
+    if not cells or any(cell.records or cell.failed for cell in cells):
+        return ""
+    shipped = any(records_of(cell.experiments, SHIPPED) for cell in cells)
+    return (
+        f"no records of {name} in {resolved.results}: bench sweep {name} makes them"
+        + ", bench merge --shipped adds those that come with contrastbench" * shipped
+    )
+
+
 def split(resolved: Resolved) -> tuple[Seeds, Seeds]:
     """Return the seeds that are shipped, and those that are not."""
     theirs: Seeds = {}

@@ -1,5 +1,6 @@
 """Which records of an own table came with contrastbench, and which are the user's own."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,17 @@ def test_the_shorter_part_is_named(own: Path) -> None:
         "Records that were run or merged by you: seed 2 of adnce on PROTEINS. "
         "All others came with contrastbench."
     )
+
+
+def test_an_empty_folder_is_told_where_records_come_from(own: Path, bench) -> None:
+    words = ("table", str(own.parent / "my.yaml"), "--results", str(own))
+    line = f"no records of {words[1]} in {own}: bench sweep {words[1]} makes them"
+    shipped = ", bench merge --shipped adds those that come with contrastbench\n"
+    assert bench(*words)[2] == line + shipped
+    shutil.rmtree(own.parent / "shipped")
+    assert bench(*words)[2] == line + "\n"
+    add(own, 0, 80.0, dataset="MUTAG")
+    assert bench(*words)[2] == ""
 
 
 def test_one_part_alone_has_its_sentence(own: Path) -> None:
