@@ -16,7 +16,8 @@ import loss_pages
 
 project = "contrastbench"
 version = release = installed("contrastbench")
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "offline", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = project
 html_baseurl = os.environ.get("SITE_ADDRESS", "")  # of the canonical links, where it is known

@@ -13,8 +13,8 @@ from contrastbench.losses.ranges import Number, declare
 class Circle(ScoreLoss):
     r"""Circle loss: each score is paced by its own distance from its optimum.
 
-    .. math:: \log\Big(1 + \sum_j e^{\gamma\, [s_j + m]_+ (s_j - m)}
-       \sum_i e^{-\gamma\, [1 + m - s^+_i]_+ (s^+_i - 1 + m)}\Big)
+    .. math:: \log\Bigl(1 + \sum_j e^{\gamma\, [s_j + m]_+ (s_j - m)}
+       \sum_i e^{-\gamma\, [1 + m - s^+_i]_+ (s^+_i - 1 + m)}\Bigr)
 
     Sun et al., "Circle Loss: A Unified Perspective of Pair Similarity Optimization", CVPR 2020,
     section 3, https://arxiv.org/abs/2002.10857, with its choice of optima 1 + m and -m and of

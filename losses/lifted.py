@@ -13,7 +13,7 @@ from contrastbench.losses.ranges import Number, declare
 class Lifted(ScoreLoss):
     r"""Generalised lifted structure: all positives of an anchor against all its negatives.
 
-    .. math:: \Big[\log \sum_i e^{d^+_i} + \log \sum_j e^{m - d_j}\Big]_+, \qquad
+    .. math:: \Bigl[\log \sum_i e^{d^+_i} + \log \sum_j e^{m - d_j}\Bigr]_+, \qquad
        d = \lVert z - z' \rVert_2 = \sqrt{2 - 2 s}
 
     Hermans et al., "In Defense of the Triplet Loss for Person Re-Identification", 2017, section 2,

@@ -13,8 +13,8 @@ from contrastbench.losses.ranges import SCORE, Number, declare
 class MultiSimilarity(ScoreLoss):
     r"""Multi-similarity: hard pairs are chosen by their scores, then weighed by them.
 
-    .. math:: \frac1\alpha \log\Big(1 + \sum_{i \in I} e^{-\alpha (s^+_i - \lambda)}\Big)
-       + \frac1\beta \log\Big(1 + \sum_{j \in J} e^{\beta (s_j - \lambda)}\Big)
+    .. math:: \frac1\alpha \log\Bigl(1 + \sum_{i \in I} e^{-\alpha (s^+_i - \lambda)}\Bigr)
+       + \frac1\beta \log\Bigl(1 + \sum_{j \in J} e^{\beta (s_j - \lambda)}\Bigr)
 
     .. math:: I = \{i: s^+_i < \max_j s_j + \epsilon\}, \qquad
        J = \{j: s_j > \min_i s^+_i - \epsilon\}

@@ -18,9 +18,9 @@ NO_CLASSES = (
 class ProxyAnchor(Loss):
     r"""Proxy Anchor: each class's proxy is an anchor for all embeddings of a batch.
 
-    .. math:: \frac{1}{\lvert P^+ \rvert} \sum_{p \in P^+} \log\Big(1 + \sum_{z \in Z_p}
-       e^{-\alpha (s(z, p) - \delta)}\Big) + \frac{1}{\lvert P \rvert} \sum_{p \in P}
-       \log\Big(1 + \sum_{z \notin Z_p} e^{\alpha (s(z, p) + \delta)}\Big)
+    .. math:: \frac{1}{\lvert P^+ \rvert} \sum_{p \in P^+} \log\Bigl(1 + \sum_{z \in Z_p}
+       e^{-\alpha (s(z, p) - \delta)}\Bigr) + \frac{1}{\lvert P \rvert} \sum_{p \in P}
+       \log\Bigl(1 + \sum_{z \notin Z_p} e^{\alpha (s(z, p) + \delta)}\Bigr)
 
     Kim et al., "Proxy Anchor Loss for Deep Metric Learning", CVPR 2020, equation 4,
     https://arxiv.org/abs/2003.13911: P are the proxies, P+ those of classes that the batch has, Z_p

@@ -74,8 +74,9 @@ def analyse(laboratory: Laboratory, methods: Sequence[LossSpec], folder: Path) -
 def moments(contrast: Contrast) -> Tensor:
     r"""Return the means over the anchors of their moments, (3,).
 
-    .. math:: \frac1A \sum_i \Big( \bar s_i,\; \frac1{N_i} \sum_{j=1}^{N_i} (s_{ij} - \bar s_i)^2,\;
-       \frac1{P_i} \sum_m s^+_{im} \Big), \qquad \bar s_i = \frac1{N_i} \sum_j s_{ij}
+    .. math:: \frac1A \sum_i \Bigl( \bar s_i,\; \frac1{N_i} \sum_{j=1}^{N_i}
+       (s_{ij} - \bar s_i)^2,\; \frac1{P_i} \sum_m s^+_{im} \Bigr), \qquad
+       \bar s_i = \frac1{N_i} \sum_j s_{ij}
 
     ADNCE (Wu et al. 2023), appendix B.1, "Variance analysis": mean and variance of an anchor's
     negatives, averaged over the batch, and the mean of the positives. The paper draws 256 samples

@@ -37,11 +37,11 @@ def embed(
     check_data_root(data_root)
     write = writer(output)
     folder = exports.folder_of(encoder)
+    with loading():
+        opened = open_encoder(folder, device=device, data_root=data_root)
     dataset = dataset or exports.dataset_of(folder)
     if dataset is None:
         raise UserError(f"{encoder} does not say what it was trained on: give --dataset KIND:...")
-    with loading():
-        opened = open_encoder(folder, device=device, data_root=data_root)
     samples = opened.read(dataset, data_root)
     rows = opened.embed(samples.data)
     write(output, rows, samples.names)

@@ -43,7 +43,7 @@ def table(
 
     Example: bench table adnce-table5 --format latex
     """
-    from contrastbench.benchmarks.tables import formats
+    from contrastbench.benchmarks.tables import formats, origins
     from contrastbench.benchmarks.tables.load import load
     from contrastbench.benchmarks.tables.resolved import resolve
 
@@ -57,8 +57,11 @@ def table(
         raise UserError("name a table (bench list tables) or give --all")
     else:
         joined = load(name, losses=parse_losses(loss or [], {}), quick=quick)
-        show(formats.render(resolve(joined, selection, results), format_))
+        resolved = resolve(joined, selection, results)
+        show(formats.render(resolved, format_))
         tell_of_smoke_tests(joined, results)
+        if line := origins.where_from(name, resolved):
+            tell(line)
 
 
 def tell_of_smoke_tests(table: "Table", results: Path) -> None:

@@ -29,7 +29,7 @@ from contrastbench.benchmarks.comparison.numbers import p_text, signed
 from contrastbench.benchmarks.comparison.sight import sight_text, sights
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.records import files
-from contrastbench.benchmarks.tables import latex
+from contrastbench.benchmarks.tables import latex, origins
 from contrastbench.benchmarks.tables.choices import NOTHING_TO_CHOOSE, as_given
 from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.formats import as_table, cell
@@ -66,8 +66,9 @@ def render(
         return for_papers(resolved, base, comparisons, test, alpha)
     table, over = resolved.table, over_sets_of(resolved, comparisons, alpha, test)
     said = sentences(resolved, base, comparisons, over)
+    notes = [*caution(comparisons), *filter(None, [origins.in_words(resolved)])]
     if width and not every_test:
-        return on_screen(said, f"{table.name} against {base}", over, comparisons, width)
+        return on_screen(said, f"{table.name} against {base}", over, comparisons, notes, width)
     lines = [
         cell(said),
         "",
@@ -75,7 +76,7 @@ def render(
         "",
         *as_table(effect_table(over, comparisons)),
         "",
-        *(line for note in caution(comparisons) for line in (note, "")),
+        *(line for note in notes for line in (cell(note), "")),
     ]
     if not every_test:
         return "\n".join([*lines, ALL, ""])
@@ -87,7 +88,12 @@ def render(
 
 
 def on_screen(
-    said: str, heading: str, over: OverSets, comparisons: list[Comparison], width: int
+    said: str,
+    heading: str,
+    over: OverSets,
+    comparisons: list[Comparison],
+    notes: list[str],
+    width: int,
 ) -> str:
     """Return the answer and a line for each row, within the width and 25 lines."""
     drops: list[list[str]] = []
@@ -103,7 +109,7 @@ def on_screen(
         found = (table for table in shapes if screen.fits(table, width))
         rows = next(found, counted(comparisons))
         heading += " (* is decided)" * (rows is brief)
-    return screen.page(said, heading, rows, drops, ["", *caution(comparisons), ALL], width)
+    return screen.page(said, heading, rows, drops, ["", *notes, ALL], width)
 
 
 def words(

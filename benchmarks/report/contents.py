@@ -30,7 +30,7 @@ from contrastbench.benchmarks.comparison.standing import Standing, standings
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.report.groups import Group
-from contrastbench.benchmarks.tables import catalogue, choices
+from contrastbench.benchmarks.tables import catalogue, choices, origins
 from contrastbench.benchmarks.tables.entries import (
     Entry,
     Value,
@@ -113,6 +113,11 @@ class Shown:
         """Return the answer of the comparison, which begins with the verdicts on what joined."""
         first = opening(self.table, self.baseline or "", self.compared, self.over)
         return " ".join([*first, answer(self.baseline or "", self.compared, self.over)])
+
+    @property
+    def origin(self) -> str:
+        """Return which records came with contrastbench."""
+        return origins.in_words(self.resolved)
 
     @property
     def back(self) -> str:

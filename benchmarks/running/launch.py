@@ -74,7 +74,7 @@ def launch(devices: int, output: IO[str]) -> int:
         finally:
             for process in processes:
                 process.kill()
-        codes = [process.wait() for process in processes]
+        codes = [ended(process) for process in processes]
         if passed and -passed in codes:  # they had not met, and so had nothing to finish
             return 128 + passed
         return explained(codes, Path(folder))
@@ -93,6 +93,12 @@ def start(rank: int, devices: int, folder: Path, output: IO[str]) -> Process:
             stderr=None if rank == 0 else log,
             start_new_session=True,  # Ctrl-C is for this process, which passes it on
         )
+
+
+def ended(process: Process) -> int:
+    """Return the exit code of a process that has ended or is being killed, and close its input."""
+    with process:
+        return process.wait()
 
 
 def wait(processes: Sequence[Process]) -> None:

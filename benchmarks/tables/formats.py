@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from contrastbench.benchmarks.records import files
-from contrastbench.benchmarks.tables import catalogue, choices, latex
+from contrastbench.benchmarks.tables import catalogue, choices, latex, origins
 from contrastbench.benchmarks.tables.back import back_text
 from contrastbench.benchmarks.tables.entries import (
     Entry,
@@ -56,7 +56,8 @@ def markdown(resolved: Resolved, lines: list[list[Entry]]) -> str:
         f"### {cell(table.name)}: {cell(table.title)}",
         "\n".join(as_table([header, *body])),
         legend(table),
-        *filter(None, [back_of(lines, table.decimals)]),
+        back_of(lines, table.decimals),
+        cell(origins.in_words(resolved)),
         f"Selection: {resolved.label}.",
         "\n".join(f"- {line}" for line in choices.in_words(resolved)),
         *resolved.copies,

@@ -9,8 +9,8 @@ import csv
 import hashlib
 import inspect
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -225,8 +225,9 @@ def read_pyg(what: str, data_root: Path | None) -> Graphs:
 
 def pyg_data(what: str, data_root: Path | None) -> Iterable[Any]:
     """A set of torch-geometric, which downloads it where it is not in its root."""
-    from torch_geometric import datasets
-    from torch_geometric.data import Dataset
+    with without_the_compilers_line():
+        from torch_geometric import datasets
+        from torch_geometric.data import Dataset
 
     name, arguments, keywords = call(what)
     made = getattr(datasets, name, None) if name in datasets.__all__ else None
@@ -238,6 +239,14 @@ def pyg_data(what: str, data_root: Path | None) -> Iterable[Any]:
     with warnings.catch_warnings():  # of what it is going to rename
         warnings.simplefilter("ignore")
         return list(made(*arguments, **keywords))
+
+
+@contextmanager
+def without_the_compilers_line() -> Iterator[None]:
+    """Leave out torch's line that its old compiler is deprecated, which torch-geometric calls."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "`torch.jit", FutureWarning)
+        yield
 
 
 def call(text: str) -> tuple[str, list[Any], dict[str, Any]]:
@@ -269,7 +278,7 @@ def function_data(what: str, data_root: Path | None) -> Iterable[Any]:
     """Run a user's own function and return its graphs."""
     file, _, function = what.partition(":")
     path = own.find(file, data_root)
-    with users_code(f"run {what}"):
+    with without_the_compilers_line(), users_code(f"run {what}"):
         known = vars(Sources().run(path))
         if not callable(known.get(function)):
             made = [name for name, value in known.items() if inspect.isfunction(value)]

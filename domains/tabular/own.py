@@ -4,12 +4,14 @@ One table is drawn into three parts by the seed, as the declared ones are. It ma
 part: a second file, a column that says which row is whose, or the splits of the hub.
 """
 
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlparse
 
 from contrastbench.domains import download, hub, own
 from contrastbench.domains.declaration import Source
@@ -229,12 +231,11 @@ def read_hub(what: str, data_root: Path | None) -> Frames:
 
 def read_openml(what: str, data_root: Path | None) -> Frames:
     """A data set of OpenML by its number, whose md5 scikit-learn compares with the server's."""
-    there = data_root is not None and (data_root / "openml").is_dir()
-    return fetch(what, data_root if data_root and there else download.cache_folder())
+    return fetch(what, *([data_root] if data_root else []), download.cache_folder())
 
 
-def fetch(what: str, folder: Path) -> Frames:
-    """Read like `read_openml`, keeping the files in a folder by scikit-learn.
+def fetch(what: str, *folders: Path) -> Frames:
+    """Read a data set of OpenML from the first folder that has it, or fetch it into the last.
 
     Raises:
         UserError: it is not there, and OpenML cannot be reached; or the md5 is another.
@@ -243,12 +244,14 @@ def fetch(what: str, folder: Path) -> Frames:
 
     if not what.isdecimal():
         raise UserError(f"openml:{what}: give the number in its address, such as openml:61")
+    description = f"https://www.openml.org/api/v1/json/data/{what}"
+    having = [folder for folder in folders if kept(description, folder).is_file()]
     try:
-        with warnings.catch_warnings():  # of retries
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(record=True) as told:  # they name what is downloaded
+            warnings.simplefilter("always")
             found = datasets.fetch_openml(
                 data_id=int(what),
-                data_home=str(folder),
+                data_home=str([*having, folders[-1]][0]),
                 target_column=None,
                 as_frame=True,
                 parser="pandas",
@@ -256,14 +259,25 @@ def fetch(what: str, folder: Path) -> Frames:
                 delay=0.1,
             )
     except OSError as error:  # of which URLError is one
+        tried = re.findall(r"downloading (\S+)\. Retrying", " ".join(str(w.message) for w in told))
+        missing = [kept([description, *tried][-1], folder) for folder in having or folders]
         raise UserError(
-            f"openml:{what} cannot be loaded from {folder / 'openml'} or the network "
-            f"({cause(error)}): "
+            f"openml:{what} is not in {' or '.join(map(str, missing))}, "
+            f"and cannot be downloaded ({cause(error)}): "
             f"where there is a network, bench data fetch openml:{what} --data-root DIR"
         ) from None
     about = found.details
     source = f"OpenML's {about['name']}, version {about['version']}, md5 {about['md5_checksum']}"
     return Frames({"": found.frame}, about.get("default_target_attribute"), source)
+
+
+def kept(url: str, folder: Path) -> Path:
+    """Return where scikit-learn keeps an answer of OpenML.
+
+    >>> kept("https://www.openml.org/api/v1/json/data/61", Path("DIR")).as_posix()
+    'DIR/openml/openml.org/api/v1/json/data/61.gz'
+    """
+    return folder / "openml" / "openml.org" / f"{urlparse(url).path.lstrip('/')}.gz"
 
 
 READERS: dict[str, Callable[[str, Path | None], Frames]] = {

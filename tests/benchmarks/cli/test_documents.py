@@ -123,6 +123,14 @@ def test_the_first_page_has_the_registrys_losses_by_family() -> None:
     assert len(text.split()) < 950
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/own-loss.md"])
+@pytest.mark.usefixtures("reader")
+def test_a_shown_table_has_the_columns_of_its_sweep_file(page: str, tmp_path: Path) -> None:
+    (tmp_path / "my.yaml").write_text(files()[f"{Path(page).name} my.yaml"])
+    shown = re.findall(r"^\| Method \| (.*) \|$", (ROOT / page).read_text(), re.MULTILINE)
+    assert shown == [" | ".join(load(str(tmp_path / "my.yaml")).columns)]
+
+
 def test_every_domain_is_shown() -> None:
     shown = {" ".join(words) for words in commands()}
     for domain in DOMAINS:

@@ -135,6 +135,8 @@ def test_a_mistake_is_one_line(
         assert not Path("x.npy").exists()
     code, _, err = bench("embed", "--encoder", str(folder), "--output", "x.npy")
     assert (code, "does not say what it was trained on: give --dataset" in err) == (2, True)
+    code, _, err = bench("embed", "--encoder", "nowhere", "--output", "x.npy")
+    assert (code, "nowhere holds no exported encoder" in err) == (2, True), err
 
 
 def molecules(folder: Path, *graphs: str) -> None:

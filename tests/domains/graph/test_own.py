@@ -4,6 +4,7 @@ import os
 import py_compile
 import sys
 import tracemalloc
+import warnings
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,39 @@ def test_a_function_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             own.load(written(body), None)
     with pytest.raises(UserError, match=r"unknown function in .*: did you mean 'graphs'"):
         own.load("mine.py:graph", None)
+
+
+@pytest.mark.parametrize("name", ["pyg:Toy", "toy.py:graphs"])
+def test_a_line_of_torch_on_its_compiler_is_left_out(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "torch_geometric"
+    package.mkdir()
+    (package / "__init__.py").write_text(
+        "import warnings\n"
+        "warnings.warn('`torch.jit.script` is deprecated.', FutureWarning)\n"
+        "warnings.warn('the edges', FutureWarning)\n"
+    )
+    (package / "data.py").write_text("class Dataset: pass\n")
+    (package / "datasets.py").write_text(
+        "from types import SimpleNamespace\nimport torch\nfrom .data import Dataset\n"
+        "__all__ = ['Toy']\nedges = torch.tensor([[0, 1], [1, 0]])\n"
+        "class Toy(Dataset):\n"
+        "    def __iter__(self):\n"
+        "        return (SimpleNamespace(edge_index=edges, num_nodes=2, y=k) for k in (0, 1))\n"
+    )
+    (tmp_path / "toy.py").write_text(
+        "from torch_geometric.datasets import Toy\ndef graphs(): return list(Toy())\n"
+    )
+    for module in [one for one in sys.modules if one.split(".")[0] == "torch_geometric"]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.syspath_prepend(tmp_path)
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        assert len(own.load(name, tmp_path)[0]) == 2
+    assert [str(one.message) for one in shown] == ["the edges"], "others are shown"
+    for module in [one for one in sys.modules if one.split(".")[0] == "torch_geometric"]:
+        del sys.modules[module]  # the toy
 
 
 def test_a_very_long_class_takes_its_own_room() -> None:

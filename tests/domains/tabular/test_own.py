@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from contrastbench.domains import download
 from contrastbench.domains.tabular import SOURCES, TabularRecipe, own
 from contrastbench.domains.tabular.data import load
 from contrastbench.domains.tabular.preprocessing import split
@@ -239,18 +240,45 @@ def test_openml_is_read_from_the_data_root(tmp_path: Path, offline: None, no_ope
     assert table.notes == {"source": f"OpenML's t, version 1, md5 {MD5}"}
     write(tmp_path / "t.csv", frame(20).rename(columns={"y": "kind"}))
     assert load("csv:t.csv", "kind", tmp_path)[1] == digest
-    with pytest.raises(
-        UserError,
-        match=r"openml:7 cannot be loaded from .*openml or the network .*bench data fetch openml:7",
-    ):
-        load("openml:7", None, None)
     with pytest.raises(UserError, match="give the number in its address"):
         load("openml:iris", None, tmp_path)
 
 
+DESCRIPTION = "openml/openml.org/api/v1/json/data/7.gz"
+ROWS = "openml/openml.org/data/v1/download/8/t.arff.gz"
+FIX = "cannot be downloaded (<urlopen error no route>): where there is a network, "
+FIX += "bench data fetch openml:7 --data-root DIR"
+
+
+def test_the_missing_file_of_openml_is_named(
+    tmp_path: Path, offline: None, no_openml: None
+) -> None:
+    cache = download.cache_folder()
+    with pytest.raises(UserError) as alone:
+        load("openml:7", None, None)
+    assert str(alone.value) == f"openml:7 is not in {cache / DESCRIPTION}, and {FIX}"
+    (tmp_path / "openml").mkdir()  # of another number
+    with pytest.raises(UserError) as both:
+        load("openml:7", None, tmp_path)
+    where = f"{tmp_path / DESCRIPTION} or {cache / DESCRIPTION}"
+    assert str(both.value) == f"openml:7 is not in {where}, and {FIX}"
+    (openml(tmp_path) / ROWS).unlink()  # after a copy that was cut off
+    with pytest.raises(UserError) as rows:
+        load("openml:7", None, tmp_path)
+    assert str(rows.value) == f"openml:7 is not in {tmp_path / ROWS}, and {FIX}"
+
+
+def test_openml_is_found_in_the_cache_beside_another_number_in_the_data_root(
+    tmp_path: Path, offline: None, no_openml: None
+) -> None:
+    openml(download.cache_folder())
+    (tmp_path / "openml").mkdir()
+    assert len(load("openml:7", None, tmp_path)[0]) == 20
+
+
 def test_openml_s_sum_is_checked(tmp_path: Path, offline: None, no_openml: None) -> None:
     openml(tmp_path, ARFF.replace("3,yes", "4,yes"))
-    with pytest.raises(UserError, match="openml:7 cannot be loaded"):  # sklearn gets it anew
+    with pytest.raises(UserError, match=f"openml:7 is not in .*{ROWS}"):  # sklearn gets it anew
         load("openml:7", None, tmp_path)
 
 

@@ -1,0 +1,87 @@
+"""Which records of an own table came with contrastbench, and which are the user's own."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from contrastbench.benchmarks.comparison import formats as comparison
+from contrastbench.benchmarks.records.merge import merge
+from contrastbench.benchmarks.report import page
+from contrastbench.benchmarks.tables import formats, origins
+from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.resolved import Resolved, resolve
+from made_records import add
+
+SWEEP = """
+seeds: 0-3
+domains:
+  graph: {datasets: [MUTAG, PROTEINS]}
+losses: [infonce, adnce, hcl]
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of results beside shipped ones of InfoNCE and, on one set, of ADNCE."""
+    shipped = tmp_path / "shipped"
+    monkeypatch.setattr(origins, "SHIPPED", shipped)
+    for seed in range(3):
+        add(shipped, seed, 80.0, dataset="MUTAG")
+        add(shipped, seed, 70.0, dataset="PROTEINS")
+    add(shipped, 0, 81.0, "adnce", dataset="MUTAG")
+    (tmp_path / "my.yaml").write_text(SWEEP)
+    return tmp_path / "own"
+
+
+def resolved(own: Path, results: Path | None = None) -> Resolved:
+    return resolve(load(str(own.parent / "my.yaml")), None, results or own)
+
+
+def test_own_records_are_told_from_shipped_ones(own: Path) -> None:
+    merge([own.parent / "shipped"], own)
+    add(own, 3, 80.0, dataset="MUTAG")
+    for dataset in ("MUTAG", "PROTEINS"):
+        for seed in (1, 2, 3):
+            add(own, seed, 82.0, "adnce", dataset=dataset)
+            add(own, seed, 82.0, "hcl", dataset=dataset)
+    line = (
+        "Records that came with contrastbench: seeds 0-2 of infonce; seed 0 of adnce on MUTAG. "
+        "All others were run or merged by you."
+    )
+    found = resolved(own)
+    assert line in formats.render(found, "md")
+    for width in (None, 70):
+        shown = comparison.render(found, "md", width=width)
+        assert line in " ".join(shown.split())
+    assert line in page.render([str(own.parent / "my.yaml")], own)[0]
+
+
+def test_the_shorter_part_is_named(own: Path) -> None:
+    merge([own.parent / "shipped"], own)
+    add(own, 2, 82.0, "adnce", dataset="PROTEINS")
+    assert origins.in_words(resolved(own)) == (
+        "Records that were run or merged by you: seed 2 of adnce on PROTEINS. "
+        "All others came with contrastbench."
+    )
+
+
+def test_an_empty_folder_is_told_where_records_come_from(own: Path, bench) -> None:
+    words = ("table", str(own.parent / "my.yaml"), "--results", str(own))
+    line = f"no records of {words[1]} in {own}: bench sweep {words[1]} makes them"
+    shipped = ", bench merge --shipped adds those that come with contrastbench\n"
+    assert bench(*words)[2] == line + shipped
+    shutil.rmtree(own.parent / "shipped")
+    assert bench(*words)[2] == line + "\n"
+    add(own, 0, 80.0, dataset="MUTAG")
+    assert bench(*words)[2] == ""
+
+
+def test_one_part_alone_has_its_sentence(own: Path) -> None:
+    add(own, 0, 80.0, dataset="MUTAG", seconds=7.0)  # the user's own run of a shipped cell
+    assert origins.in_words(resolved(own)) == ""
+    merge([own.parent / "shipped"], own.parent / "copy")
+    assert origins.in_words(resolved(own, own.parent / "copy")) == (
+        "All records came with contrastbench."
+    )
+    assert origins.in_words(resolved(own, own.parent / "shipped")) == "", "they are the shipped"
