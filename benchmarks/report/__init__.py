@@ -33,9 +33,9 @@ def write(
             are no records, one was edited, or a file cannot be written.
     """
     if (joining or quick) and not names:
-        raise UserError(
-            "--loss and --quick are for a suite: name it, such as bench report standard"
-        )
+        options = [f"--loss {one.label} joins a sweep" for one in joining]
+        options += ["--quick takes a part of a suite"] * quick
+        raise UserError(f"{options[0]}: name it, such as bench report standard")
     try:
         from contrastbench.benchmarks.report.folder import write_all
         from contrastbench.benchmarks.report.site import read, render

@@ -175,7 +175,7 @@ def test_every_answer_says_that_it_is_quick(bench, filled: Path) -> None:
     assert latex.count("Quick part of mine, 6 of 7 data sets with 3 of 5 seeds") == 2
     assert "### mine-quick: Quick part of mine, 6 of 7" in bench("table", *words)[1]
     assert "mine-quick" in bench("table", *words, "--format", "csv")[1]
-    assert bench("report", *words)[0] == 0
+    assert bench("report", *words, "--single", "report.html")[0] == 0
     page = Path("report.html").read_text()
     assert "Quick: mine.py:Mine is better than infonce (temperature=0.2) over 6" in page
     assert "bench sweep" in page
@@ -226,7 +226,7 @@ def test_what_has_no_quick_part_says_so(bench, tmp_path: Path) -> None:
         code, _, err = bench(*words, "--quick")
         assert (code, "declares no quick part: leave --quick out" in err) == (2, True), words
     code, _, err = bench("report", "--quick")
-    assert (code, "--loss and --quick are for a suite: name it" in err) == (2, True)
+    assert (code, "--quick takes a part of a suite: name it" in err) == (2, True)
 
 
 def test_a_draft_says_so_in_every_answer_and_in_errors(bench, tmp_path: Path) -> None:
@@ -238,7 +238,8 @@ def test_a_draft_says_so_in_every_answer_and_in_errors(bench, tmp_path: Path) ->
     record(tmp_path, name, 5, 70.0)
     assert bench(*words)[1].startswith(said)
     assert said.replace("(", r"(") in bench(*words, "--format", "latex")[1]
-    assert bench("report", name, "--results", str(tmp_path))[0] == 0
+    words = [name, "--single", "report.html", "--results", str(tmp_path)]
+    assert bench("report", *words)[0] == 0
     assert Path("report.html").read_text().count(said) == 2
 
 
