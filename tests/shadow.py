@@ -1,8 +1,8 @@
 """A device that is the CPU in disguise: it refuses what CUDA refuses and counts what CUDA is asked.
 
 Tensors on it hold a CPU tensor and compute there, so that numbers are the CPU's to the last bit.
-Operands of two devices are an error, and so is an operation that CUDA refuses (`cuda_kernels`). Three
-things are counted that cost time on a real device:
+Operands of two devices are an error, and so is an operation that CUDA refuses (`cuda_kernels`).
+Three things are counted that cost time on a real device:
 
 - launches: operations of ATen that compute or copy, a few of which are several kernels on CUDA;
   views, metadata and allocations are none,
