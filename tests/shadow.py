@@ -1,7 +1,7 @@
 """A device that is the CPU in disguise: it refuses what CUDA refuses and counts what CUDA is asked.
 
 Tensors on it hold a CPU tensor and compute there, so that numbers are the CPU's to the last bit.
-Operands of two devices are an error, and so is an operation without a kernel of CUDA (`cuda`).
+Operands of two devices are an error, and so is an operation that CUDA refuses (`cuda_kernels`).
 Three things are counted that cost time on a real device:
 
 - launches: operations of ATen that compute or copy, a few of which are several kernels on CUDA;
@@ -33,7 +33,7 @@ from torch import Tensor
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
 import contrastbench
-import cuda
+import cuda_kernels
 
 NAME = "shadow"
 PACKAGE = Path(contrastbench.__file__).parent
@@ -291,7 +291,7 @@ def count(
             count_read()
     values = {**dict(zip((a.name for a in func._schema.arguments), args, strict=False)), **kwargs}
     refuse(func, values, host)
-    cuda.check(func, values, [held(x) for x in operands])
+    cuda_kernels.check(func, values, [held(x) for x in operands])
     if name in READS or (name == "repeat_interleave" and kwargs.get("output_size") is None):
         count_read()
     if not (name in NO_LAUNCH or is_view(func)):

@@ -6,12 +6,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-import cuda
+import cuda_kernels
 from shadow import shadow
 
 SHADOW = shadow()  # before any backward pass, which settles the devices
 needs_kernels = pytest.mark.skipif(
-    not cuda.built(), reason="this build of torch holds no kernels of CUDA"
+    not cuda_kernels.built(), reason="this build of torch holds no kernels of CUDA"
 )
 Work = Callable[[Tensor], object]
 
@@ -96,31 +96,31 @@ def test_the_kernel_is_that_of_the_layout(layout: torch.layout, known: bool) -> 
     """Conversion to compressed rows has a kernel of dense rows, and the other one has none."""
     func = torch.ops.aten.index_select.default
     operand = torch.eye(3).to_sparse(layout=layout)
-    key = cuda.KEYS[layout]
-    assert cuda.has_kernel(func.name(), key) is not known
+    key = cuda_kernels.KEYS[layout]
+    assert cuda_kernels.has_kernel(func.name(), key) is not known
     if known:
         with pytest.raises(NotImplementedError, match=key):
-            cuda.check(func, {"self": operand}, [operand])
+            cuda_kernels.check(func, {"self": operand}, [operand])
     else:
-        cuda.check(func, {"self": operand}, [operand])
+        cuda_kernels.check(func, {"self": operand}, [operand])
 
 
 def test_every_operation_that_torch_documents_is_in_the_table() -> None:
     """A release of torch that adds one fails here with its name."""
-    listed = set(cuda.documented())
+    listed = set(cuda_kernels.documented())
     assert len(listed) > 15
-    assert listed <= set(cuda.NOT_REPEATABLE)
+    assert listed <= set(cuda_kernels.NOT_REPEATABLE)
 
 
 def test_a_build_without_kernels_refuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda, "built", lambda: False)
+    monkeypatch.setattr(cuda_kernels, "built", lambda: False)
     x = torch.ones(3, device=SHADOW)
     assert x.cumsum(0).tolist() == [1.0, 2.0, 3.0]
 
 
 def test_operations_in_the_tables_are_torchs() -> None:
     """A name that is spelt wrongly would refuse nothing."""
-    for name in (*cuda.REFUSED_TYPES, *cuda.RAISING):
+    for name in (*cuda_kernels.REFUSED_TYPES, *cuda_kernels.RAISING):
         packet, _, overload = name.partition(".")
         found = getattr(torch.ops.aten, packet)
         assert not overload or overload in found.overloads(), name
