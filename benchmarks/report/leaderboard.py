@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from contrastbench.benchmarks.comparison.answer import (
     controls_text,
     left_out_text,
+    opening,
     seen_text,
     some,
     verdicts_text,
@@ -53,6 +54,12 @@ class Board:
     def readable(self) -> bool:
         """Return whether no control came out as it must not."""
         return all(row.effect.came_out for row in self.controls)
+
+    @property
+    def opening(self) -> str:
+        """Return the verdicts on losses that joined, and what a draft or a quick part says."""
+        base = self.shown.baseline or ""
+        return " ".join(opening(self.shown.table, base, self.shown.compared, self.shown.over))
 
     @property
     def controls_text(self) -> str:

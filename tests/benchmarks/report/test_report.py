@@ -522,7 +522,10 @@ def test_a_file_of_somebody_else_is_never_replaced(filled: Path) -> None:
     [
         (["--output", "r.html"], "--output r, or --single r.html for one file"),
         (["--output", "r", "--single", "r.html"], "give one of the two"),
-        (["--loss", "hcl"], "--loss hcl joins a sweep: name it, such as bench report standard"),
+        (
+            ["--loss", "hcl"],
+            "--loss and --quick are for a suite: name it, such as bench report standard",
+        ),
     ],
 )
 def test_options_that_do_not_go_together_are_one_line(options: list[str], message: str) -> None:

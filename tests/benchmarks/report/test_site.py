@@ -148,6 +148,8 @@ def test_a_loss_that_has_joined_says_so(filled: Path) -> None:
     with one_moment():
         read = site.read([str(filled / "mine.yaml")], filled, joining)
         text = site.render(read, None, single=False)["index.html"]
+    first = text[text.index('<p class="answer">') :].partition("</p>")[0]
+    assert "hcl is worse than infonce over 8 data sets: effect -50 %" in first
     assert "<td>joined, defaults</td>" in rows_of(text)["hcl"]
     assert '<span class="verdict worse">worse</span>' in rows_of(text)["hcl"]
 
