@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
-from docutils.utils.math.latex2mathml import tex2mathml
+from latex2mathml.converter import convert
 from markupsafe import Markup
 from torch import Tensor
 
@@ -64,7 +64,7 @@ def description(name: str) -> Iterator[Block]:
     for text in REST.split(inspect.getdoc(made) or "")[0].split("\n\n"):
         if text.lstrip().startswith(MATH):
             tex = text.replace(MATH, "").strip()
-            yield Block(formula=Markup(tex2mathml(" ".join(tex.split()), as_block=True)))
+            yield Block(formula=Markup(convert(" ".join(tex.split()), display="block")))
         elif text.strip():
             yield Block(" ".join(text.split()))
 
