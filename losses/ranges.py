@@ -2,7 +2,7 @@
 
 A registered loss declares `ranges`, one entry for each argument of its constructor, from the names
 in this module alone: so they can be read from its source without importing torch. A user's own loss
-may do the same, or check its arguments with `in_range`.
+does the same.
 """
 
 import math

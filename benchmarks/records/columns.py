@@ -40,7 +40,7 @@ def as_row(record: Record) -> dict[str, Any]:
     metrics, environment = record.get("metrics", {}), record["environment"]
     details = record["details"]
     made = {
-        "score": metrics.get(record.get("main")),
+        "score": metrics.get(record.get("main", "")),
         "folds": details.get("folds"),
         "device": environment.get("device"),
         "commit": environment.get("commit"),

@@ -12,7 +12,7 @@ from typing import Any
 from contrastbench.benchmarks.records import reading, schema, store
 from contrastbench.benchmarks.records.moment import remembered
 from contrastbench.benchmarks.records.scored import copy_of
-from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.records.store import Fields, Record
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import check_dataset, declaration, make_recipe
 from contrastbench.errors import UserError
@@ -230,7 +230,7 @@ class Cell:
     contents: dict[str, str]  # hashes in place of the recipe's values that are paths
 
     @cached_property
-    def identity(self) -> Record:
+    def identity(self) -> Fields:
         """Return the fields of the record that identify the cell."""
         work, loss = self.experiment, self.experiment.loss.complete
         return {

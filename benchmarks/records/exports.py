@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from contrastbench.benchmarks.records import reading, store
-from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.records.store import Fields
 from contrastbench.domains.reading import contents
 from contrastbench.domains.reading import reading as one_line
 from contrastbench.domains.registry import declaration, make_recipe
@@ -21,12 +21,12 @@ FOLDER = "encoders"  # beside runs/: where the exports of records are looked for
 IDENTITY = ("domain", "dataset", "loss", "loss_code", "protocol", "data_hash", "seed")
 
 
-def note(folder: Path, identity: Record) -> None:
+def note(folder: Path, identity: Fields) -> None:
     """Write into an export which cell it comes from."""
     (folder / CELL).write_text(store.canonical(identity) + "\n", encoding="utf-8")
 
 
-def describe(folder: Path, record: Record) -> None:
+def describe(folder: Path, record: Fields) -> None:
     """Write a model card into an export, made from the record of its cell, unless it has one."""
     if (folder / CARD).exists():
         return
@@ -53,7 +53,7 @@ def in_cell(text: str) -> str:
     return text.replace("|", "&#124;")
 
 
-def facts(record: Record) -> Iterator[tuple[str, str]]:
+def facts(record: Fields) -> Iterator[tuple[str, str]]:
     """Yield what trained an encoder, for its card."""
     about = record["environment"]
     known = declaration(record["domain"]).datasets.get(record["dataset"])
@@ -131,7 +131,7 @@ def of_record(path: Path) -> Path:
     raise UserError(f"{path} holds no weights: {command(record, folder / name)}")
 
 
-def same_cell(found: Record, record: Record) -> bool:
+def same_cell(found: Fields, record: Fields) -> bool:
     """Return whether both are of one cell; a key that only one has stands for its default."""
     if any(found[key] != record[key] for key in IDENTITY):
         return False
@@ -141,13 +141,13 @@ def same_cell(found: Record, record: Record) -> bool:
     )
 
 
-def defaults(record: Record) -> dict[str, dict[str, Any]]:
+def defaults(record: Fields) -> dict[str, dict[str, Any]]:
     """Return the default parameters and recipe; a user's own loss has no known parameters."""
     params = {} if record["loss_code"] else LossSpec(record["loss"]).complete.params
     return {"params": params, "recipe": make_recipe(record["domain"], {}).model_dump(mode="json")}
 
 
-def command(record: Record, folder: Path) -> str:
+def command(record: Fields, folder: Path) -> str:
     """Return the command that makes the export in another folder of results."""
     loss = f"FILE.py:{record['loss']}" if record["loss_code"] else record["loss"]
     words = ["bench", "run", "--domain", record["domain"], "--dataset", record["dataset"]]

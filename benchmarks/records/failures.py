@@ -53,6 +53,6 @@ def in_words(failed: Sequence[Record], ok: int) -> str:
     >>> in_words([{"status": "diverged"}, {"status": "diverged"}], ok=3)
     'diverged (2 of 5)'
     """
-    counts = Counter(record["status"] for record in failed)
+    counts = Counter[str](record["status"] for record in failed)
     shown = [name for name in ORDER if counts[name]]
     return ", ".join(f"{name} ({counts[name]} of {len(failed) + ok})" for name in shown)

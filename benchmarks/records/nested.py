@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Container, Sequence
 from pathlib import Path
 from statistics import fmean, pstdev
-from typing import Any
+from typing import Any, cast
 
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import ByData, Experiment, in_order, records_of
 from contrastbench.benchmarks.records.scored import scored
-from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.records.store import Fields, Record
 from contrastbench.errors import UserError
 
 
@@ -92,7 +92,7 @@ def choose(trials: Sequence[Experiment], records: Sequence[Record]) -> Record | 
     best = best_by_fold(inner)
     folds = [scored(records[k]).folds[i] for i, k in enumerate(best)]
     mean = fmean(folds)
-    return {
+    made: Fields = {
         **ok[0],
         "params": {},
         "metrics": {ok[0]["main"]: mean, f"{ok[0]['main']}_std_over_folds": pstdev(folds, mean)},
@@ -108,6 +108,7 @@ def choose(trials: Sequence[Experiment], records: Sequence[Record]) -> Record | 
             filter(None, (one.get("peak_memory_mib") for one in ok)), default=None
         ),
     }
+    return cast(Record, made)
 
 
 def chosen(trials: Sequence[Experiment], k: int) -> dict[str, Any]:

@@ -29,14 +29,14 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from pydantic_core import from_json
 
 from contrastbench.benchmarks.records import files, schema, store
 from contrastbench.benchmarks.records.moment import remembered
 from contrastbench.benchmarks.records.schema import InvalidRecord
-from contrastbench.benchmarks.records.store import Matches, Record
+from contrastbench.benchmarks.records.store import Fields, Matches, Record
 from contrastbench.errors import UserError
 
 VERSION = 1
@@ -328,7 +328,7 @@ class Pack:
             params, recipe = json.loads(found["params"]), self.recipes[found["recipe"]]
             if not isinstance(params, dict) or not isinstance(recipe, dict):
                 raise ValueError("a cell's parameters or recipe are none")
-            return {**found, "params": params, "recipe": recipe, "key": key}
+            return cast(Record, {**found, "params": params, "recipe": recipe, "key": key})
 
     def rows(self, folder: str, where: str = "1", values: tuple[Any, ...] = ()) -> Iterator[Row]:
         """Yield the records of a loss by key and seed, without decompressing them."""
@@ -394,7 +394,7 @@ class Pack:
         """Return the path of a record outside of the pack, and what errors call it."""
         return self.path.parent / row.folder / row.name, f"{self.path}: {row.folder}/{row.name}"
 
-    def check_index(self, row: Row, identity: Record, record: Record) -> None:
+    def check_index(self, row: Row, identity: Fields, record: Fields) -> None:
         """Raise unless a record says what the index says of it, which decides where it is shown."""
         indexed = {**identity, "status": row.status, "seconds": row.seconds}
         for name, value in indexed.items():
@@ -431,7 +431,8 @@ class Pack:
         """Raise unless a record is valid, and all that the index says of it is right."""
         record = self.record(row, identity)
         checksum = from_json(self.data(row))["sha256"]
-        self.check_index(row, {"sha256": row.sha256}, {**record, "sha256": checksum})
+        whole: Fields = {**record, "sha256": checksum}
+        self.check_index(row, {"sha256": row.sha256}, whole)
 
 
 KINDS = {(str, str, int, str, seconds, str, bytes) for seconds in (float, type(None))}  # of a row

@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from contrastbench.benchmarks.records import packs, schema, store
 from contrastbench.benchmarks.records.packs import Pack
 from contrastbench.benchmarks.records.schema import InvalidRecord
-from contrastbench.benchmarks.records.store import Matches, MissingFile, Record
+from contrastbench.benchmarks.records.store import Fields, Matches, MissingFile, Record
 from contrastbench.errors import UserError
 
 T = TypeVar("T")
@@ -255,13 +255,12 @@ def agree(one: Record, other: Record) -> bool:
         for key in one["details"].keys() & other["details"].keys()
         if not key.startswith("seconds")
     ]
+    details: list[Fields] = [one["details"], other["details"]]
     results = [
         {key: value for key, value in record.items() if key not in INCIDENTAL}
         for record in (one, other)
     ]
-    return results[0] == results[1] and all(
-        one["details"][key] == other["details"][key] for key in shared
-    )
+    return results[0] == results[1] and all(details[0][key] == details[1][key] for key in shared)
 
 
 def brief(record: Record) -> str:

@@ -8,6 +8,7 @@ so are those that early records lack.
 import re
 import reprlib
 import warnings
+from collections.abc import Mapping
 from itertools import chain
 from typing import Annotated, Any, Literal, NotRequired, get_args
 
@@ -51,6 +52,10 @@ class Environment(TypedDict, total=False):
     commit: Text | None
     device: Text | None
     versions: dict[Text, Text | None]
+    threads: Any
+    deterministic: Any
+    tf32: Any
+    devices: Any  # of several ranks
 
 
 class Details(TypedDict, total=False):
@@ -69,6 +74,7 @@ class Details(TypedDict, total=False):
     loss_by_epoch: list[Number]
     dev_curve: list[Annotated[list[Number], Field(min_length=2, max_length=2)]]
     learned: dict[Text, Any]
+    chosen: Any  # the parameters of each fold, where folds choose them
     error: str | None
 
 
@@ -80,9 +86,10 @@ class OwnLoss(TypedDict):
     packages: NotRequired[dict[Text, Text]]  # versions
 
 
-class Fields(TypedDict):
-    """The fields of a record."""
+class Record(TypedDict):
+    """The fields of a record; a field of type Any is read as it stands."""
 
+    schema: NotRequired[Any]
     domain: Text
     dataset: Text
     loss: Text
@@ -105,11 +112,11 @@ class Fields(TypedDict):
 
 
 FIELDS = TypeAdapter(
-    with_config(ConfigDict(strict=True, extra="ignore", allow_inf_nan=False))(Fields)
+    with_config(ConfigDict(strict=True, extra="ignore", allow_inf_nan=False))(Record)
 )
 
 
-def check(record: dict[str, Any], where: object) -> None:
+def check(record: Record, where: object) -> None:
     """Raise InvalidRecord unless the fields of a record have their types and bounds.
 
     Args:
@@ -137,10 +144,11 @@ def check_settings(settings: dict[str, Any]) -> None:
             )
 
 
-def wrong_together(record: dict[str, Any]) -> str:
+def wrong_together(record: Record) -> str:
     """Return what is wrong with fields that depend on others; empty if nothing is."""
-    free = {"params": record["params"], "recipe": record["recipe"]}
-    free |= {f"details.{name}": record["details"].get(name) for name in ("data", "learned")}
+    details: Mapping[str, Any] = record["details"]
+    free: dict[str, Any] = {"params": record["params"], "recipe": record["recipe"]}
+    free |= {f"details.{name}": details.get(name) for name in ("data", "learned")}
     for name, value in free.items():
         if (wrong := unusable(value)) is not None:
             return f"{name} has {shown(wrong)} (a number in bounds, or a text of one line)"

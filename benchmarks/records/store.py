@@ -6,10 +6,10 @@ One immutable JSON file for each finished cell, published atomically and never o
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from pydantic_core import from_json
 
@@ -25,7 +25,8 @@ FINAL = (
 LONGEST = 240  # bytes of a folder's name, of the 255 that file systems take
 SETTLED = 2 * 10**9  # ns; a younger file may change once more within a tick of its clock
 
-Record = dict[str, Any]
+Record = schema.Record
+Fields = Mapping[str, Any]  # some or all of a record
 
 
 IDENTITY = (  # everything that can change a number, besides the seed
@@ -57,7 +58,7 @@ def digest_as_published(text: str, checksum: str) -> str:
     return hashlib.sha256(bare.encode()).hexdigest()
 
 
-def key(record: Record) -> str:
+def key(record: Fields) -> str:
     """Return the sha256 of the record's identity, which is the same for all seeds of a cell."""
     return digest({name: record[name] for name in IDENTITY})
 
@@ -67,7 +68,7 @@ def cell_of(record: Record) -> tuple[str, int]:
     return record["data_hash"], record["seed"]
 
 
-def path(results: Path, record: Record, suffix: str = "") -> Path:
+def path(results: Path, record: Fields, suffix: str = "") -> Path:
     """Return the path of a record; failed runs have a suffix."""
     parent = folder(results, record["domain"], record["dataset"], record["loss"])
     return parent / f"{key(record)[:16]}-seed{record['seed']}{suffix}.json"
@@ -171,10 +172,10 @@ def read(path: Path) -> Record:
     state = state_of(path)
     known = _known.get(path)
     if known and known.state == state and known.record:
-        return dict(known.record)
+        return known.record.copy()
     record = verified(path)
     remember(path, state, record, whole=True)
-    return dict(record)
+    return record.copy()
 
 
 def read_matching(path: Path, matches: Matches) -> Record | None:
@@ -191,7 +192,7 @@ def read_matching(path: Path, matches: Matches) -> Record | None:
     record = valid(verified(path), path, path)
     matched = matches(record["key"], lambda: record)
     remember(path, state, record, whole=matched)
-    return dict(record) if matched else None
+    return record.copy() if matched else None
 
 
 def identity(path: Path) -> Record:
@@ -218,14 +219,14 @@ def remember(path: Path, state: State, record: Record, whole: bool) -> None:
     """Keep what was read, unless the file may still change within a tick of its disk's clock."""
     if not state or time.time_ns() - state[-1] <= SETTLED:
         return
-    identity = {name: record.get(name) for name in REMEMBERED}
+    identity = cast(Record, {name: record.get(name) for name in REMEMBERED})
     if not whole:
         recipe = identity["recipe"]
         identity["recipe"] = _shared.setdefault(str(recipe), recipe)
     _known[path] = Known(state, identity, record if whole else None)
 
 
-def check_name(record: Record, parts: Sequence[str], where: object) -> None:
+def check_name(record: Fields, parts: Sequence[str], where: object) -> None:
     """Raise unless that is where the record stands, by the key that it names.
 
     Args:
@@ -315,4 +316,4 @@ def parsed(data: bytes, path: object) -> Record:
         raise UserError(
             f"{path} was changed after it was published (sha256 differs): restore it or delete it"
         )
-    return dict(record)
+    return cast(Record, dict(record))

@@ -9,7 +9,7 @@ from typing import Any
 from contrastbench.benchmarks.comparison.statistics import mean_std
 from contrastbench.benchmarks.records import reading
 from contrastbench.benchmarks.records.failures import ORDER, best
-from contrastbench.benchmarks.records.store import FINAL, Record
+from contrastbench.benchmarks.records.store import FINAL, Fields, Record
 from contrastbench.benchmarks.report.chart import Chart, Points
 from contrastbench.benchmarks.tables.schema import Tune
 from contrastbench.errors import UserError
@@ -91,7 +91,7 @@ class Group:
 
     def statuses(self) -> dict[str, int]:
         """Count the seeds by status, the best status first."""
-        found = Counter(record["status"] for record in self.outcomes())
+        found = Counter[str](record["status"] for record in self.outcomes())
         return {status: found[status] for status in ORDER if found[status]}
 
     def scores(self, tuning: bool = False) -> list[float]:
@@ -177,16 +177,16 @@ def failures(groups: Iterable[Group]) -> list[Failure]:
             if record["status"] != "ok":
                 loss = LossSpec(record["loss"], record["params"]).label
                 title = f"{record['domain']} {record['dataset']} {loss}"
-                error = record["details"].get("error", "")
+                error = record["details"].get("error") or ""
                 new = Failure(group, title, record["status"], [], error)
                 same = found.setdefault((group.number, record["status"], error), new)
                 same.seeds.append(record["seed"])
     return list(found.values())
 
 
-def environments(groups: Iterable[Group]) -> list[dict[str, Any]]:
+def environments(groups: Iterable[Group]) -> list[Fields]:
     """Return each environment that records were made in once."""
-    found: list[dict[str, Any]] = []
+    found: list[Fields] = []
     for record in (record for group in groups for record in group.records):
         if record["environment"] not in found:
             found.append(record["environment"])

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from contrastbench.benchmarks.comparison.statistics import Ranking, mean_std
-from contrastbench.benchmarks.records.store import Record, canonical
+from contrastbench.benchmarks.records.store import Fields, Record, canonical
 from contrastbench.benchmarks.report.groups import Group
 
 COLORS = (
@@ -100,7 +100,8 @@ def sensitivities(groups: Iterable[Group]) -> Iterator[Sensitivity]:
     """
     families = defaultdict(list)
     for group in groups:
-        place = [group.first[key] for key in SAME]
+        first: Fields = group.first
+        place = [first[key] for key in SAME]
         for tuning in (False, True):
             if group.scores(tuning):
                 families[(*place, tuning)].append(group)

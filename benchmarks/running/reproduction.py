@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from contrastbench.benchmarks.records import reading, schema, store
 from contrastbench.benchmarks.records.command import parse_value
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.records.store import Fields, Record
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.errors import UserError
 from contrastbench.losses.expression import file_and_class, with_terms
@@ -86,7 +86,7 @@ class Outcome:
     @property
     def promised(self) -> bool:
         """Whether the two must be equal: nothing differs that may change a number."""
-        repeatable = self.again["environment"].get("deterministic", True)
+        repeatable: bool = self.again["environment"].get("deterministic", True)
         return not self.circumstances and repeatable
 
     @property
@@ -103,7 +103,8 @@ class Outcome:
 
 def flat(record: Record) -> dict[str, Any]:
     """Return status, metrics and the numbers of the details by name."""
-    details = {name: record["details"][name] for name in NUMBERS if name in record["details"]}
+    about: Fields = record["details"]
+    details = {name: about[name] for name in NUMBERS if name in about}
     found = {f"metrics.{name}": value for name, value in record.get("metrics", {}).items()}
     for name, value in details.items():
         parts = dict(enumerate(value)) if isinstance(value, list) else value
@@ -114,7 +115,7 @@ def flat(record: Record) -> dict[str, Any]:
 
 def surroundings(record: Record) -> dict[str, Any]:
     """Return the circumstances of a record by name, each version by its own."""
-    about = record["environment"]
+    about: Fields = record["environment"]
     found = {name: about[name] for name in CIRCUMSTANCES if name in about}
     versions = {f"versions.{k}": v for k, v in found.pop("versions", {}).items()}
     return {**found, **versions}

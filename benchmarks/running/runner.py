@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from joblib import cpu_count
@@ -19,7 +19,7 @@ from torch import nn
 from contrastbench.benchmarks.records import exports, files, reading, store
 from contrastbench.benchmarks.records.command import command, written
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
-from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.records.store import Fields, Record
 from contrastbench.benchmarks.running import loggers, ranks
 from contrastbench.benchmarks.running.devices import PeakMemory, open_device
 from contrastbench.benchmarks.running.environment import environment
@@ -112,7 +112,7 @@ def run_alone(
     with turn() if domain.device.type == "cpu" and takes_others_cores() else nullcontext():
         outcome = attempt(training.measure)
     if not ranks.is_first():
-        return {**cell.identity, **outcome}, cell.path(options.results)
+        return cast(Record, {**cell.identity, **outcome}), cell.path(options.results)
     record, path = publish(cell, outcome, options, domain.device)
     if record["status"] in store.FINAL:
         training.checkpoint.unlink(missing_ok=True)
@@ -139,7 +139,7 @@ def takes_others_cores() -> bool:
 
 def rehearse(
     experiment: Experiment, seed: int, options: Options, cores: int | None = None
-) -> Record:
+) -> Fields:
     """Take the checks and the first step of `run`, and record nothing.
 
     Raises:
@@ -341,7 +341,7 @@ def check_room(results: Path, model: nn.Module) -> None:
         )
 
 
-def attempt(work: Callable[[], Record]) -> Record:
+def attempt(work: Callable[[], Fields]) -> Fields:
     """Return the work's measurements or its failure; one cell's failure never stops another.
 
     A rank that fails alone cannot wait for the others: it ends, and they do.
@@ -381,14 +381,14 @@ class NotWritten(UserError):
 
 
 def publish(
-    cell: Cell, outcome: Record, options: Options, device: torch.device
+    cell: Cell, outcome: Fields, options: Options, device: torch.device
 ) -> tuple[Record, Path]:
     """Publish the record and return the one that stands, which may be another runner's.
 
     Raises:
         NotWritten: it cannot be published; it is on standard error then.
     """
-    record = {
+    fields = {
         "schema": store.SCHEMA,
         **cell.identity,
         "key": cell.key,
@@ -397,6 +397,7 @@ def publish(
         **own_loss(cell.experiment.loss),
         "environment": environment(device),
     }
+    record = cast(Record, fields)
     path = cell.path(options.results)
     if record["status"] not in store.FINAL:
         path = cell.path(options.results, f".{record['status']}-{time.time_ns()}")
@@ -425,7 +426,7 @@ def device_words(options: Options, device: torch.device) -> list[str]:
     return words + ["--tf32"] * options.tf32
 
 
-def own_loss(loss: LossSpec) -> Record:
+def own_loss(loss: LossSpec) -> Fields:
     """Return the record's field on a user's own loss; nothing for a registered one."""
     if not loss.code:
         return {}
@@ -466,7 +467,7 @@ class Training:
         digest = self.domain.data_hash(trained=False)
         return {} if digest == self.cell.data_hash else {"scored_data": digest}
 
-    def rehearse(self) -> Record:
+    def rehearse(self) -> Fields:
         """Take a first step, and return what it cost."""
         start, peak = time.perf_counter(), PeakMemory(self.domain.device)
         model = self.domain.model()
@@ -482,7 +483,7 @@ class Training:
         mib = peak.mib if self.domain.device.type == "cpu" else None
         return {"seconds": time.perf_counter() - start, "peak_memory_mib": mib}
 
-    def measure(self) -> Record:
+    def measure(self) -> Fields:
         """Train, score and export if asked to, and return the measurements."""
         start, peak = time.perf_counter(), PeakMemory(self.domain.device)
         with self.scalars() as log:

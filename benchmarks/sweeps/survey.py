@@ -43,7 +43,8 @@ def survey(work: Iterable[tuple[Experiment, Sequence[int]]], results: Path) -> I
         for seed in seeds:
             if (experiment.key, seed) not in seen:
                 seen.add((experiment.key, seed))
-                statuses = {record["status"] for record in records if record["seed"] == seed}
+                tries = [record for record in records if record["seed"] == seed]
+                statuses = set[str](record["status"] for record in tries)
                 yield Task(experiment, seed, state(statuses), apart[experiment.key])
 
 

@@ -20,7 +20,7 @@ from filelock import Timeout
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.files import host
-from contrastbench.benchmarks.records.store import cell_of
+from contrastbench.benchmarks.records.store import Fields, cell_of
 from contrastbench.benchmarks.running.channel import private_channel
 from contrastbench.benchmarks.running.interruption import end_on_sigterm
 from contrastbench.benchmarks.running.options import Options
@@ -74,8 +74,8 @@ def answer(message: Message) -> Message:
     except Timeout:
         return {"status": "claimed"}
     except NotWritten as error:
-        record = {"record": error.record} if error.record else {}
-        return {"status": "unwritten", "error": str(error), **record}
+        unwritten = {"record": error.record} if error.record else {}
+        return {"status": "unwritten", "error": str(error), **unwritten}
     except NoMemory as error:
         return {"status": "oom", "error": str(error)}
     except UserError as error:
@@ -118,7 +118,7 @@ def turn_name() -> str:
     return f"cores-{host()}-{os.getppid()}.lock"
 
 
-def rehearsed(outcome: Message) -> Message:
+def rehearsed(outcome: Fields) -> Message:
     """Return the result of a rehearsal as a message."""
     return {**outcome, "error": outcome.get("details", {}).get("error")}
 

@@ -8,7 +8,7 @@ from typing import Any
 from contrastbench.benchmarks.records import reading
 from contrastbench.benchmarks.records.moment import remembered
 from contrastbench.benchmarks.records.scored import copy_of
-from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.records.store import Fields, Record
 from contrastbench.benchmarks.tables.places import Place
 from contrastbench.domains.registry import make_recipe
 
@@ -52,7 +52,7 @@ def circumstances(records: list[Record]) -> Iterator[Note]:
         yield "machines", "", "; ".join(sorted(machines))
 
 
-def machine(environment: dict[str, Any]) -> str:
+def machine(environment: Fields) -> str:
     """The device and the version of torch; early records say neither."""
     torch = environment.get("versions", {}).get("torch")
     return f"{environment.get('device') or 'an unknown device'}, torch {torch or 'unknown'}"

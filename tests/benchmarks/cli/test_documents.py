@@ -113,6 +113,13 @@ def test_a_loss_that_is_shown_passes_the_battery(key: str, tmp_path: Path) -> No
     assert [law for law in check_loss(f"{tmp_path / name}:{loss}") if not law.passed] == []
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/own-loss.md", "docs/quickstart.ipynb"])
+def test_a_loss_is_taught_with_ranges_that_can_be_tuned(page: str) -> None:
+    text = (ROOT / page).read_text()
+    assert "ranges = declare(" in text.partition("class Mine(ScoreLoss)")[2].partition("def ")[0]
+    assert not any("in_range" in taught.read_text() for taught in (ROOT / page, *PAGES))
+
+
 def test_the_first_page_has_the_registrys_losses_by_family() -> None:
     text = (ROOT / "README.md").read_text()
     table = text.partition("| family | ")[2].partition("\n\n")[0]
