@@ -8,7 +8,7 @@ import copy
 import hashlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,7 @@ class Batch:
     sentences: list[str]
     seed: int
     positives: list[str]  # themselves, or others of their rows
-    rows: Tensor  # of the corpus
+    rows: Tensor = field(compare=False)  # of the corpus
 
 
 class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):

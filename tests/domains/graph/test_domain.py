@@ -46,9 +46,10 @@ def test_making_a_model_leaves_the_global_random_state_alone() -> None:
 def test_every_epoch_draws_new_views_of_the_same_batches() -> None:
     d = domain(batch_size=150)
     first, second = (list(d.batches(epoch)) for epoch in (0, 1))
-    assert [len(graphs) for graphs, _ in first] == [150, 150, 100]
+    assert [len(batch.graphs) for batch in first] == [150, 150, 100]
     assert d.steps() == 3
-    for (a, view_a), (b, view_b) in zip(first, second, strict=True):
+    for (a, view_a, rows), (b, view_b, again) in zip(first, second, strict=True):
+        assert torch.equal(rows, again)
         assert torch.equal(a.edge_index, b.edge_index)
         assert len(a) == len(view_a)
         assert view_a.x.shape != view_b.x.shape
@@ -56,14 +57,14 @@ def test_every_epoch_draws_new_views_of_the_same_batches() -> None:
 
 def test_a_last_graph_alone_is_left_out_of_training() -> None:
     d = domain(limit=101, batch_size=50)
-    assert [len(graphs) for graphs, _ in d.batches(0)] == [50, 50]
+    assert [len(batch.graphs) for batch in d.batches(0)] == [50, 50]
     assert d.steps() == 2
     assert len(d.graphs) == 101
 
 
 def test_graphs_of_one_class_are_positives_where_pairs_are_by_class() -> None:
     d = domain(limit=101, batch_size=50, pairing="supervised")
-    assert [len(graphs) for graphs, _ in d.batches(0)] == [50, 50], "the last graph has no other"
+    assert [len(batch.graphs) for batch in d.batches(0)] == [50, 50], "the last graph has no other"
     assert d.steps() == 2
     batch = next(iter(d.batches(0)))
     (contrast,) = d.contrasts(d.model(), batch)
@@ -77,7 +78,7 @@ def test_graphs_of_one_class_are_positives_where_pairs_are_by_class() -> None:
 def test_a_batch_of_one_class_is_left_out_where_pairs_are_by_class() -> None:
     d = domain(limit=102, batch_size=50, pairing="supervised")
     rest = d.graphs.y[100:]
-    batches = [len(graphs) for graphs, _ in d.batches(0)]
+    batches = [len(batch.graphs) for batch in d.batches(0)]
     assert len(batches) == d.steps() == 2 + int(rest[0] != rest[1])
 
 
@@ -91,7 +92,7 @@ def test_chunks_are_whole_batches_of_bounded_size(monkeypatch: pytest.MonkeyPatc
     assert all(start % 32 == 0 for start, _ in parts)
     monkeypatch.setattr(graph, "CHUNK_EDGES", 1)
     assert list(chunks(d.graphs, 300)) == [(0, 300), (300, 400)]
-    assert sum(len(graphs) for graphs, _ in d.batches(0)) == 400
+    assert sum(len(batch.graphs) for batch in d.batches(0)) == 400
 
 
 def test_training_lowers_the_loss() -> None:
@@ -113,10 +114,10 @@ def test_training_lowers_the_loss() -> None:
 def test_a_graph_meets_its_own_nodes_and_those_of_others() -> None:
     d = domain(limit=23, batch_size=11, folds=3, pairing="part_of", features="degree")
     model, tau = d.model().double(), 0.3
-    graphs, same = next(iter(d.batches(0)))
+    graphs, same, rows = next(iter(d.batches(0)))
     assert torch.equal(graphs.edge_index, same.edge_index), "there is no view"
     graphs = replace(graphs, x=graphs.x.double())
-    (contrast,) = d.contrasts(model, (graphs, graphs))
+    (contrast,) = d.contrasts(model, graph.Batch(graphs, graphs, rows))
     loss = get_loss("jsd", temperature=tau)(contrast)
     (gradient,) = torch.autograd.grad(loss, model.encoder.mlps[0][0].weight)
     whole, nodes = map(unit, model(graphs))

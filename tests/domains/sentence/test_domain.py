@@ -149,7 +149,7 @@ def test_odd_sentences_are_counted_or_refused() -> None:
 def test_a_batch_of_one_sentence_repeated_trains() -> None:
     d = domain()
     model = d.model().train()
-    batch = type(next(iter(d.batches(0))))(["ban ban"] * 8, 0, ["ban ban"] * 8)
+    batch = type(next(iter(d.batches(0))))(["ban ban"] * 8, 0, ["ban ban"] * 8, torch.arange(8))
     get_loss("adnce")(d.contrasts(model, batch)[0]).backward()
     assert all(p.grad is None or torch.isfinite(p.grad).all() for p in model.parameters())
 

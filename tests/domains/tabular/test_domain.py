@@ -46,10 +46,10 @@ def test_making_a_model_leaves_the_global_random_state_alone() -> None:
 def test_every_epoch_shuffles_the_rows_anew_into_full_batches() -> None:
     d = domain(views="none")
     first, second = (list(d.batches(epoch)) for epoch in (0, 1))
-    assert [len(one) for one, _, _ in first] == [32, 32, 32]
+    assert [len(batch.one) for batch in first] == [32, 32, 32]
     assert d.steps() == 3
     rows = [
-        {tuple(row) for one, _, _ in epoch for row in one.tolist()} for epoch in (first, second)
+        {tuple(row) for batch in epoch for row in batch.one.tolist()} for epoch in (first, second)
     ]
     assert len(rows[0]) == 96
     assert rows[0] != rows[1]
@@ -61,7 +61,7 @@ def test_query_key_meets_targets_of_the_other_view() -> None:
     model, batch = d.model(), next(iter(d.batches(0)))
     first, second = d.contrasts(model, batch)
     unit = torch.nn.functional.normalize
-    one, two, _ = batch
+    one, two, *_ = batch
     assert torch.allclose(first.anchor, unit(model(one)), atol=1e-6)
     assert torch.allclose(first.keys, unit(model.target(two)), atol=1e-6)
     assert torch.allclose(second.keys, unit(model.target(one)), atol=1e-6)
@@ -136,9 +136,7 @@ def test_the_encoder_may_see_the_validation_rows_but_not_their_classes() -> None
     assert [len(part.y) for part in (both.train, both.validation, both.test)] == [106, 36, 36]
     seen = {
         tuple(row)
-        for one, _, _ in domain(pretraining="train+validation", views="none", batch_size=2).batches(
-            0
-        )
+        for one, *_ in domain(pretraining="train+validation", views="none", batch_size=2).batches(0)
         for row in one.tolist()
     }
     rows = [tuple(row) for part in (both.train, both.validation) for row in part.x.tolist()]
