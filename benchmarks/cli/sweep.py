@@ -310,5 +310,10 @@ def pack(
     """
     from contrastbench.benchmarks.records import packing
 
+    done = f"no packs in {results}: all records are files" if undo else ""
+    done = done or f"all finished records in {results} are packed already"
     for line in (packing.unpack if undo else packing.pack)(results):
         say(line)
+        done = ""
+    if done:
+        say(done)

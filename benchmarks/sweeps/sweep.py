@@ -6,6 +6,8 @@ workers alone, so this process may be killed at any moment: its workers notice, 
 goes on. A cell that ran out of memory beside others is tried once more alone on its device.
 """
 
+import json
+import re
 import subprocess
 import sys
 import threading
@@ -365,13 +367,32 @@ def scope(experiment: Experiment, no_data: bool) -> str:
     )
 
 
-def report(failures: Iterable[Failure]) -> Iterator[str]:
-    """A line for each experiment and reason, with its seeds."""
+SETTING = re.compile(r"--recipe '?(\w+)=(\[[^]]*\]|[^\s;,']+)")  # as an error names it
+
+
+def report(failures: Sequence[Failure]) -> Iterator[str]:
+    """A line for each experiment and reason, with its seeds; then settings that would help."""
     seeds: dict[tuple[str, str], list[int]] = {}
     for failure in failures:
         seeds.setdefault((failure.task.label, failure.reason), []).append(failure.task.seed)
     for (label, reason), some in seeds.items():
         yield f"{label}, seed{'s' * (len(some) > 1)} {', '.join(map(str, sorted(some)))}: {reason}"
+    yield from settings(failures)
+
+
+def settings(failures: Iterable[Failure]) -> Iterator[str]:
+    """Yield a line with the settings that errors name, as a sweep file has them."""
+    found: dict[str, dict[str, str]] = {}
+    for failure in failures:
+        for key, value in SETTING.findall(failure.reason):
+            found.setdefault(failure.task.experiment.dataset, {})[key] = value
+    if found:
+        names = {name: json.dumps(name) if ":" in name else name for name in found}
+        parts = [
+            f"{names[name]}: {{{', '.join(f'{k}: {v}' for k, v in values.items())}}}"
+            for name, values in found.items()
+        ]
+        yield f"in a sweep file: datasets: [{', '.join(parts)}]"
 
 
 class Slot:

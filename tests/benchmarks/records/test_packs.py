@@ -644,6 +644,11 @@ def test_the_command_packs_and_unpacks(bench, results: Path) -> None:
     assert "graph/MUTAG: 18 records in packed-" in out
     code, out, _ = bench("pack", "--undo", "--results", str(results))
     assert (code, out.splitlines()[1]) == (0, "graph/MUTAG: 18 records are files again")
+    code, out, _ = bench("pack", "--undo", "--results", str(results))
+    assert (code, out) == (0, f"no packs in {results}: all records are files\n")
+    bench("pack", "--results", str(results))
+    code, out, _ = bench("pack", "--results", str(results))
+    assert (code, out) == (0, f"all finished records in {results} are packed already\n")
     code, _, err = bench("pack", "--results", str(results / "nothing"))
     assert (code, err) == (
         2,

@@ -130,6 +130,23 @@ def test_a_dataset_that_is_not_there_is_found_once(stub, tmp_path: Path) -> None
     ]
 
 
+def test_a_refusals_setting_is_given_as_a_sweep_file_has_it() -> None:
+    reasons = {
+        "iris": "90 training rows do not fill a batch: give --recipe batch_size=45",
+        "csv:a.csv": "note: leave it out with --recipe 'drop=[id, note]'",
+        "MUTAG": "it diverged",
+    }
+    failures = [
+        Failure(Task(Experiment("tabular", name, LossSpec("none"), {}), seed, "missing"), reason)
+        for name, reason in reasons.items()
+        for seed in (0, 1)
+    ]
+    *_, last = report(failures)
+    assert last == (
+        'in a sweep file: datasets: [iris: {batch_size: 45}, "csv:a.csv": {drop: [id, note]}]'
+    )
+
+
 @pytest.fixture
 def cards(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Make a number of CUDA devices appear visible."""

@@ -7,7 +7,7 @@ import pytest
 
 from contrastbench.benchmarks.comparison import formats as comparison
 from contrastbench.benchmarks.records.merge import merge
-from contrastbench.benchmarks.report import page
+from contrastbench.benchmarks.report import site
 from contrastbench.benchmarks.tables import formats, origins
 from contrastbench.benchmarks.tables.load import load
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
@@ -54,7 +54,8 @@ def test_own_records_are_told_from_shipped_ones(own: Path) -> None:
     for width in (None, 70):
         shown = comparison.render(found, "md", width=width)
         assert line in " ".join(shown.split())
-    assert line in page.render([str(own.parent / "my.yaml")], own)[0]
+    report = site.read([str(own.parent / "my.yaml")], own)
+    assert line in site.render(report, None, single=True)[""]
 
 
 def test_the_shorter_part_is_named(own: Path) -> None:
