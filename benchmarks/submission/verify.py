@@ -115,6 +115,9 @@ def check_records(case: Case) -> str:
 def check_loss(case: Case) -> str:
     """Check that the loss can be made, and that all records are of its code."""
     files_ = case.given.under(bundle.LOSS)
+    named = [one.as_posix() for one in as_refusal(bundle.own_files, case.given.about.loss)]
+    if not named or set(named) - set(files_):
+        raise Refused(f"{case.given.about.loss} names a file that is not in the bundle")
     if not case.asked.trust:
         names = ", ".join(files_)
         raise UserError(f"the bundle runs Python of its own, {names}: read it, then give --trust")
@@ -126,10 +129,10 @@ def check_loss(case: Case) -> str:
     code = as_refusal(lambda: case.loss.code)
     if not code:
         raise Refused(f"{case.given.about.loss} is no loss of the bundle's files")
-    others = [one for one in case.records if one["loss_code"] != code]
-    if others:
+    wrong = [one for one in case.records if one["loss_code"] != code]
+    if wrong:
         raise Refused(
-            f"{len(others)} of {len(case.records)} records are of other code than the loss file"
+            f"{len(wrong)} of {len(case.records)} records are of other code than the loss file"
         )
     for one in case.records:
         reproduction.check_packages(one["own_loss"].get("packages", {}))

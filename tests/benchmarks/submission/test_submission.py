@@ -215,6 +215,13 @@ def swapped_with_its_hash(_: dict[str, Any], files: Files) -> None:
         put(files, {**record, "loss_code": code, "own_loss": own})
 
 
+def of_a_file_elsewhere(about: dict[str, Any], files: Files) -> None:
+    """Name a file of the verifying side in place of the bundle's."""
+    about["loss"] = f"{Path('mine.py').absolute()}:Mine"
+    for record in records(files).values():
+        put(files, {**record, "own_loss": {**record["own_loss"], "name": about["loss"]}})
+
+
 def without_a_seed(_: dict[str, Any], files: Files) -> None:
     del files[next(name for name in files if name.endswith("seed2.json"))]
 
@@ -254,6 +261,7 @@ def outside(_: dict[str, Any], files: Files) -> None:
 FORGED = [
     (scored, "records", "was changed after it was published (sha256 differs)"),
     (swapped, "records", "was made with another loss than the files of the bundle"),
+    (of_a_file_elsewhere, "loss", "/mine.py:Mine names a file that is not in the bundle"),
     (swapped_everywhere, "loss", "5 of 5 records are of other code than the loss file"),
     (without_a_seed, "budget", "1 of 5 cells of suite have no record"),
     (with_a_seed, "budget", "1 records are beyond the budget, such as runs/tabular/wine/"),
@@ -271,7 +279,7 @@ def test_a_forged_bundle_is_not_verified(mine, change: Any, check: str, problem:
     forged(change)
     code, out = verified(mine)
     assert code == 1
-    assert out.startswith("## mine.py:Mine on suite: NOT verified\n")
+    assert "mine.py:Mine on suite: NOT verified\n" in out.splitlines(keepends=True)[0]
     (line,) = [line for line in out.splitlines() if "**failed**" in line]
     assert line.startswith(f"| {check} | **failed** | ")
     assert problem in line
