@@ -2,6 +2,7 @@
 
 import io
 import json
+import random
 import shutil
 import zipfile
 from collections.abc import Callable
@@ -18,12 +19,13 @@ from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.running import runner
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.reproduction import spread_of
+from contrastbench.benchmarks.running.reproduction import FACTOR, Outcome, Spread, spread_of
 from contrastbench.benchmarks.submission import bundle, cells, verify
 from contrastbench.domains.base import Evaluation
 from contrastbench.losses import laws
 from contrastbench.losses.laws import battery
 from contrastbench.losses.spec import LossSpec
+from counts import times
 
 MINE = """from contrastbench.losses.infonce import InfoNCE
 class Mine(InfoNCE):
@@ -294,6 +296,35 @@ def test_small_lifts_in_every_cell_fail_together(mine) -> None:
     code, out = verified(mine)
     assert code == 1
     assert "| cells run again | **failed** | all cells together moved +" in out
+
+
+def test_an_honest_bundle_of_another_machine_passes_19_times_in_20() -> None:
+    """Where two machines differ as two seeds do, which is the worst that is known."""
+    rng, count, rounds = random.Random(0), 8, times(2000, least=400)
+    factor = verify.widened(count)
+    limits = Spread({"accuracy": factor * FACTOR}, 10)  # the scores' deviation is 1
+
+    def outcome(lift: float = 0.0) -> Outcome:
+        one, other = (
+            {
+                "status": "ok",
+                "main": "accuracy",
+                "metrics": {"accuracy": rng.gauss(70 + more, 1)},
+                "details": {},
+                "environment": {"cpu": cpu},
+            }
+            for more, cpu in ((lift, "theirs"), (0.0, "ours"))
+        )
+        return Outcome(one, other, limits)
+
+    def passing(lift: float) -> float:
+        found = [
+            verify.difference([outcome(lift) for _ in range(count)], factor) for _ in range(rounds)
+        ]
+        return found.count("") / rounds
+
+    assert passing(0.0) > 0.95 - 3 * (0.05 * 0.95 / rounds) ** 0.5
+    assert passing(2.0) < 0.1, "each cell lifted by two deviations over seeds"
 
 
 def share_of_limit(trusted: list[Record], share: float) -> float:
