@@ -418,6 +418,18 @@ def test_names_and_checksums_are_those_that_it_states(mine) -> None:
         assert (code, message in out) == (1, True), out
 
 
+def test_the_sweep_file_is_never_the_bundles(mine) -> None:
+    """What a bundle names might ask for less; a suite of another name is refused too."""
+    submitted(mine)
+    code, out, err = mine("verify", "mine-suite.zip", "--trust")
+    assert (code, out) == (2, "")
+    assert "the bundle is for 'suite', which does not ship: add its sweep file" in err
+    Path("other.yaml").write_text(SUITE)
+    code, out, _ = mine("verify", "mine-suite.zip", "other.yaml", "--trust")
+    assert code == 1
+    assert "| budget | **failed** | it is for suite, not for other |" in out
+
+
 def test_nothing_of_the_bundle_runs_before_it_is_trusted(mine) -> None:
     Path("mine.py").write_text(MINE + "open('ran', 'w').close()\n")
     fill("mine.py:Mine", Path("results"))
