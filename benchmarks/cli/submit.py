@@ -12,6 +12,7 @@ from contrastbench.benchmarks.cli.loading import loading
 from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.records.merge import SHIPPED
 from contrastbench.benchmarks.running.options import check_data_root
+from contrastbench.benchmarks.tables import catalogue
 from contrastbench.errors import UserError
 
 
@@ -68,8 +69,8 @@ def verify(
         show(f"## {path.name}: NOT verified\n\n{error}")
         raise typer.Exit(1) from None
     suite = what or given.about.suite
-    if what is None and Path(suite).suffix:
-        raise UserError(f"the bundle is for a suite {suite!r} that does not ship: name its file")
+    if what is None and suite not in catalogue.files():
+        raise UserError(f"the bundle is for {suite!r}, which does not ship: add its sweep file")
     with loading():
         from contrastbench.benchmarks.submission import comment
         from contrastbench.benchmarks.submission.verify import Asked, verify

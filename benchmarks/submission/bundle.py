@@ -22,6 +22,7 @@ from pydantic import Field, ValidationError
 
 from contrastbench.domains.strict_yaml import Strict
 from contrastbench.errors import UserError
+from contrastbench.losses.expression import file_and_class, is_sum, split_sum
 
 ABOUT = "bundle.json"
 LOSS, RUNS = "loss/", "runs/"
@@ -69,6 +70,16 @@ class Bundle:
         """Return the files of a folder by their names within it."""
         some = {name: data for name, data in self.files.items() if name.startswith(folder)}
         return {name.removeprefix(folder): data for name, data in sorted(some.items())}
+
+
+def own_files(loss: str) -> list[Path]:
+    """Return the files that the name of a loss or of a sum gives.
+
+    >>> own_files("infonce + 0.5*a/mine.py:Mine")
+    [PosixPath('a/mine.py')]
+    """
+    terms = [loss] if not is_sum(loss) else [term for _, term in split_sum(loss)]
+    return [found[0] for found in map(file_and_class, terms) if found]
 
 
 def sha256(data: bytes) -> str:

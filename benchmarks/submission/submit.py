@@ -10,7 +10,6 @@ from contrastbench.benchmarks.submission import bundle, cells
 from contrastbench.domains import strict_yaml
 from contrastbench.domains.strict_yaml import Strict
 from contrastbench.errors import UserError
-from contrastbench.losses.expression import file_and_class, with_terms
 from contrastbench.losses.own import portable
 from contrastbench.losses.spec import LossSpec
 
@@ -61,13 +60,7 @@ def own_file(loss: LossSpec) -> Path:
     Raises:
         UserError: the loss has none, as a registered one or one of a package.
     """
-    own: list[Path] = []
-
-    def look(term: str) -> str:
-        own.extend(found[0] for found in [file_and_class(term)] if found)
-        return term
-
-    with_terms(loss.name, look)
+    own = bundle.own_files(loss.name)
     if not own:
         raise UserError(f"{loss.name} has no file of its own: give --loss FILE.py:CLASS")
     return own[0]

@@ -28,8 +28,9 @@ from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
 T = TypeVar("T")
-LEVEL = 0.05  # of an honest bundle's risk that a cell of it is beyond its limit
-Z = NormalDist().inv_cdf(1 - LEVEL / 2)
+LEVEL = 0.025  # an honest bundle's risk by each of two rules, where machines differ as seeds do
+LIMIT = NormalDist().inv_cdf(0.975)  # standard deviations that the limit of one cell is
+MOST = NormalDist().inv_cdf(1 - LEVEL / 2)  # standard errors that all cells may move together
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,9 @@ def check_records(case: Case) -> str:
 def check_loss(case: Case) -> str:
     """Check that the loss can be made, and that all records are of its code."""
     files_ = case.given.under(bundle.LOSS)
+    named = [one.as_posix() for one in as_refusal(bundle.own_files, case.given.about.loss)]
+    if not named or set(named) - set(files_):
+        raise Refused(f"{case.given.about.loss} names a file that is not in the bundle")
     if not case.asked.trust:
         names = ", ".join(files_)
         raise UserError(f"the bundle runs Python of its own, {names}: read it, then give --trust")
@@ -126,10 +130,10 @@ def check_loss(case: Case) -> str:
     code = as_refusal(lambda: case.loss.code)
     if not code:
         raise Refused(f"{case.given.about.loss} is no loss of the bundle's files")
-    others = [one for one in case.records if one["loss_code"] != code]
-    if others:
+    wrong = [one for one in case.records if one["loss_code"] != code]
+    if wrong:
         raise Refused(
-            f"{len(others)} of {len(case.records)} records are of other code than the loss file"
+            f"{len(wrong)} of {len(case.records)} records are of other code than the loss file"
         )
     for one in case.records:
         reproduction.check_packages(one["own_loss"].get("packages", {}))
@@ -199,7 +203,7 @@ def trusted(record: Record, places: Sequence[Path]) -> Iterator[Record]:
 def check_again(case: Case) -> str:
     """Run a sample of the cells again, and compare their numbers."""
     drawn = sample(case)
-    factor = NormalDist().inv_cdf(1 - LEVEL / 2 / len(drawn)) / Z
+    factor = widened(len(drawn))
     for i, (work, record) in enumerate(drawn):
         own = case.folder / "again" / str(i)
         spread = reproduction.spread_of(record, case.asked.places)
@@ -207,12 +211,34 @@ def check_again(case: Case) -> str:
         about = case.asked.data_root, case.asked.device, None
         again = reproduction.run_again(record, work, own, *about)
         case.outcomes.append(Outcome(record, again, Spread(wider, spread.cells)))
-    beyond = [one for one in case.outcomes if not (one.equal or one.within)]
-    if beyond:
-        raise Refused(f"{len(beyond)} of {len(drawn)} cells differ by more than machines may")
-    if abs(shift := moved(case.outcomes, factor)) > Z:
-        raise Refused(f"all cells together moved {shift:+.1f} standard errors, {Z:.1f} may be")
+    if text := difference(case.outcomes, factor):
+        raise Refused(text)
     return f"{len(drawn)} cells, drawn by the bundle's sha256"
+
+
+def widened(count: int) -> float:
+    """Return the factor of a cell's limit, such that so many honest cells are rarely beyond it.
+
+    >>> f"{widened(8):.2f}"
+    '1.51'
+    """
+    return NormalDist().inv_cdf(1 - LEVEL / 2 / count) / LIMIT
+
+
+def difference(outcomes: Sequence[Outcome], factor: float) -> str:
+    """Say how cells that ran again differ by more than machines may; nothing if they do not.
+
+    Args:
+        outcomes: the cells, each with its widened limits.
+        factor: by which the limits of one cell were widened.
+    """
+    beyond = sum(not (one.equal or one.within) for one in outcomes)
+    if beyond:
+        return f"{beyond} of {len(outcomes)} cells differ by more than machines may"
+    shift = moved(outcomes, factor)
+    if abs(shift) > MOST:
+        return f"all cells together moved {shift:+.1f} standard errors, {MOST:.1f} may be"
+    return ""
 
 
 def sample(case: Case) -> list[tuple[Experiment, Record]]:
@@ -236,8 +262,8 @@ def moved(outcomes: Sequence[Outcome], factor: float) -> float:
         limit = one.spread.limits.get(one.record.get("main", ""))
         if limit and one.again["status"] == one.record["status"] == "ok":
             name = one.record["main"]
-            difference = one.record["metrics"][name] - one.again["metrics"][name]
-            found.append(Z * factor * difference / limit)
+            lift = one.record["metrics"][name] - one.again["metrics"][name]
+            found.append(LIMIT * factor * lift / limit)
     return sum(found) / sqrt(len(found)) if found else 0.0
 
 

@@ -182,3 +182,10 @@ def test_the_default_seeds_are_those_of_no_comparison(bench, tmp_path: Path) -> 
 def test_the_shipped_verdicts_follow_from_the_shipped_records(bench, path: Path) -> None:
     code, out, err = bench("suite", "admit", str(path), "--results", str(RESULTS))
     assert (code, out) == (0, path.with_suffix(".md").read_text()), err
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@x", " =1", "＝1"])
+def test_a_name_is_no_formula_in_a_csv(name: str) -> None:
+    one = Candidate(name, SEEDS, candidate().scores)
+    (row,) = csv.DictReader(report([one], "csv").splitlines())
+    assert next(iter(row.values())) == f"'{name}"

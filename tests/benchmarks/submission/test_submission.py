@@ -2,6 +2,7 @@
 
 import io
 import json
+import random
 import shutil
 import zipfile
 from collections.abc import Callable
@@ -18,12 +19,13 @@ from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.running import runner
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.reproduction import spread_of
+from contrastbench.benchmarks.running.reproduction import FACTOR, Outcome, Spread, spread_of
 from contrastbench.benchmarks.submission import bundle, cells, verify
 from contrastbench.domains.base import Evaluation
 from contrastbench.losses import laws
 from contrastbench.losses.laws import battery
 from contrastbench.losses.spec import LossSpec
+from counts import times
 
 MINE = """from contrastbench.losses.infonce import InfoNCE
 class Mine(InfoNCE):
@@ -215,6 +217,13 @@ def swapped_with_its_hash(_: dict[str, Any], files: Files) -> None:
         put(files, {**record, "loss_code": code, "own_loss": own})
 
 
+def of_a_file_elsewhere(about: dict[str, Any], files: Files) -> None:
+    """Name a file of the verifying side in place of the bundle's."""
+    about["loss"] = f"{Path('mine.py').absolute()}:Mine"
+    for record in records(files).values():
+        put(files, {**record, "own_loss": {**record["own_loss"], "name": about["loss"]}})
+
+
 def without_a_seed(_: dict[str, Any], files: Files) -> None:
     del files[next(name for name in files if name.endswith("seed2.json"))]
 
@@ -254,6 +263,7 @@ def outside(_: dict[str, Any], files: Files) -> None:
 FORGED = [
     (scored, "records", "was changed after it was published (sha256 differs)"),
     (swapped, "records", "was made with another loss than the files of the bundle"),
+    (of_a_file_elsewhere, "loss", "/mine.py:Mine names a file that is not in the bundle"),
     (swapped_everywhere, "loss", "5 of 5 records are of other code than the loss file"),
     (without_a_seed, "budget", "1 of 5 cells of suite have no record"),
     (with_a_seed, "budget", "1 records are beyond the budget, such as runs/tabular/wine/"),
@@ -271,7 +281,7 @@ def test_a_forged_bundle_is_not_verified(mine, change: Any, check: str, problem:
     forged(change)
     code, out = verified(mine)
     assert code == 1
-    assert out.startswith("## mine.py:Mine on suite: NOT verified\n")
+    assert "mine.py:Mine on suite: NOT verified\n" in out.splitlines(keepends=True)[0]
     (line,) = [line for line in out.splitlines() if "**failed**" in line]
     assert line.startswith(f"| {check} | **failed** | ")
     assert problem in line
@@ -286,6 +296,35 @@ def test_small_lifts_in_every_cell_fail_together(mine) -> None:
     code, out = verified(mine)
     assert code == 1
     assert "| cells run again | **failed** | all cells together moved +" in out
+
+
+def test_an_honest_bundle_of_another_machine_passes_19_times_in_20() -> None:
+    """Where two machines differ as two seeds do, which is the worst that is known."""
+    rng, count, rounds = random.Random(0), 8, times(2000, least=400)
+    factor = verify.widened(count)
+    limits = Spread({"accuracy": factor * FACTOR}, 10)  # the scores' deviation is 1
+
+    def outcome(lift: float = 0.0) -> Outcome:
+        one, other = (
+            {
+                "status": "ok",
+                "main": "accuracy",
+                "metrics": {"accuracy": rng.gauss(70 + more, 1)},
+                "details": {},
+                "environment": {"cpu": cpu},
+            }
+            for more, cpu in ((lift, "theirs"), (0.0, "ours"))
+        )
+        return Outcome(one, other, limits)
+
+    def passing(lift: float) -> float:
+        found = [
+            verify.difference([outcome(lift) for _ in range(count)], factor) for _ in range(rounds)
+        ]
+        return found.count("") / rounds
+
+    assert passing(0.0) > 0.95 - 3 * (0.05 * 0.95 / rounds) ** 0.5
+    assert passing(2.0) < 0.1, "each cell lifted by two deviations over seeds"
 
 
 def share_of_limit(trusted: list[Record], share: float) -> float:
@@ -377,6 +416,18 @@ def test_names_and_checksums_are_those_that_it_states(mine) -> None:
                 archive.writestr(one, content)
         code, out = verified(mine)
         assert (code, message in out) == (1, True), out
+
+
+def test_the_sweep_file_is_never_the_bundles(mine) -> None:
+    """What a bundle names might ask for less; a suite of another name is refused too."""
+    submitted(mine)
+    code, out, err = mine("verify", "mine-suite.zip", "--trust")
+    assert (code, out) == (2, "")
+    assert "the bundle is for 'suite', which does not ship: add its sweep file" in err
+    Path("other.yaml").write_text(SUITE)
+    code, out, _ = mine("verify", "mine-suite.zip", "other.yaml", "--trust")
+    assert code == 1
+    assert "| budget | **failed** | it is for suite, not for other |" in out
 
 
 def test_nothing_of_the_bundle_runs_before_it_is_trusted(mine) -> None:
