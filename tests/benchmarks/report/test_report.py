@@ -524,7 +524,7 @@ def test_a_file_of_somebody_else_is_never_replaced(filled: Path) -> None:
         (["--output", "r", "--single", "r.html"], "give one of the two"),
         (
             ["--loss", "hcl"],
-            "--loss and --quick are for a suite: name it, such as bench report standard",
+            "--loss hcl joins a sweep: name it, such as bench report standard",
         ),
     ],
 )
