@@ -55,7 +55,7 @@ def test_own_records_are_told_from_shipped_ones(own: Path) -> None:
         shown = comparison.render(found, "md", width=width)
         assert line in " ".join(shown.split())
     report = site.read([str(own.parent / "my.yaml")], own)
-    assert line in site.render(report, None, single=True)[""]
+    assert site.render(report, None, single=True)[""].count(line) == 1
 
 
 def test_the_shorter_part_is_named(own: Path) -> None:
