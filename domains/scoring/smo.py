@@ -23,7 +23,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 TOLERANCE = 1e-3  # libsvm's: the largest violation at which it stops
 SMALLEST = 1e-12  # libsvm's curvature where a pair has none
 PERIOD = 1000  # libsvm shrinks after so many steps
-BLOCK, ZERO = np.uint64(64), np.uint64(0)  # unsigned: else numba's indices prevent vectors
+BLOCK = 64  # places whose largest score is found at once
 
 
 def compiled(function: Function, keep: bool = False) -> Function:
@@ -52,18 +52,18 @@ def larger(context: Any, x: Any, y: Any) -> Any:
     return float64(float64, float64), generate
 
 
-# The state of a problem is two arrays with a column for each point. Its columns are in the order of
-# libsvm: the active points come first.
-SLOPE, ALPHA, SIGN, SQUARE, BOUNDED = range(5)  # of `state`; SQUARE: of the kernel's diagonal,
-# BOUNDED: the part of minus the slope that comes from points whose alpha is C
-UP, LOW, FULL = range(3)  # of `can`: alpha times sign can grow, can fall; alpha is C
+# The state of a problem is two arrays with a column for each point, the active points first.
+# Rows of `state`: SQUARE is the kernel's diagonal, SCORE is room to compare places, and BOUNDED is
+# the part of minus the slope that comes from points whose alpha is C.
+SLOPE, ALPHA, SIGN, SQUARE, BOUNDED, SCORE = range(6)
+UP, LOW, FULL = range(3)  # rows of `can`: alpha times sign can grow, it can fall, alpha is C
 
 
 @compiled
 def start(square: Array, sign: Array) -> tuple[Array, Array, Array]:
     """Return state, can and order where every alpha is 0."""
     n = len(sign)
-    state, can = np.zeros((5, n)), np.zeros((3, n), np.bool_)
+    state, can = np.zeros((6, n)), np.zeros((3, n), np.bool_)
     for t in range(n):
         state[SLOPE, t] = state[SIGN, t] = sign[t]
         state[SQUARE, t] = square[t]
@@ -85,48 +85,41 @@ def fill(kernel: Array, table: Array, filled: Array, order: Array, i: int, n: in
 
 
 @compiled
-def steepest(state: Array, can: Array, n: int) -> int:
-    """Return the last place of the largest slope that can be followed up; -1 where none can."""
-    best, block = -np.inf, ZERO
-    for first in range(ZERO, np.uint64(n), BLOCK):
+def largest(state: Array, n: int) -> int:
+    """Return the last place of the largest score, as libsvm does; -1 where none is finite."""
+    best, block, size, end = -np.inf, 0, np.uint64(BLOCK), np.uint64(n)
+    for first in range(np.uint64(0), end, size):  # unsigned: signed indices prevent vectors
         found = -np.inf
-        for t in range(first, min(first + BLOCK, np.uint64(n))):
-            found = larger(found, state[SLOPE, t] if can[UP, t] else -np.inf)
+        for t in range(first, min(first + size, end)):
+            found = larger(found, state[SCORE, t])
         if found >= best:
-            best, block = found, first
+            best, block = found, int(first)
     if best > -np.inf:
-        for t in range(min(int(block + BLOCK), n) - 1, -1, -1):
-            if can[UP, t] and state[SLOPE, t] == best:
+        for t in range(min(block + BLOCK, n) - 1, -1, -1):
+            if state[SCORE, t] == best:
                 return t
     return -1
 
 
 @compiled
-def gain(top: float, slope: float, curvature: float, low: bool) -> float:
-    """Return twice the decrease of the objective; 0 where none is possible."""
-    difference = top - slope
-    difference = difference if low and difference > 0 else 0.0
-    return difference * difference / (curvature if curvature > 0 else SMALLEST)
+def steepest(state: Array, can: Array, n: int) -> int:
+    """Return the place of the largest slope that can be followed up; -1 where none can."""
+    for t in range(n):
+        state[SCORE, t] = state[SLOPE, t] if can[UP, t] else -np.inf
+    return largest(state, n)
 
 
 @compiled
 def partner(state: Array, can: Array, table: Array, own: int, i: int, n: int) -> int:
-    """Return the last place of the largest gain together with place i; -1 where there is none."""
-    best, block = 0.0, ZERO
+    """Return the place with which place i decreases the objective most; -1 where none does."""
     top, square = state[SLOPE, i], state[SQUARE, i]
-    for first in range(ZERO, np.uint64(n), BLOCK):
-        found = 0.0
-        for t in range(first, min(first + BLOCK, np.uint64(n))):
-            curvature = (square + state[SQUARE, t]) - 2.0 * table[own, t]
-            found = larger(found, gain(top, state[SLOPE, t], curvature, can[LOW, t]))
-        if found >= best:
-            best, block = found, first
-    if best > 0:
-        for t in range(min(int(block + BLOCK), n) - 1, -1, -1):
-            curvature = (square + state[SQUARE, t]) - 2.0 * table[own, t]
-            if gain(top, state[SLOPE, t], curvature, can[LOW, t]) == best:
-                return t
-    return -1
+    for t in range(n):
+        difference = top - state[SLOPE, t]
+        curvature = (square + state[SQUARE, t]) - 2.0 * table[own, t]
+        gain = difference * difference / (curvature if curvature > 0 else SMALLEST)
+        gain = gain if can[LOW, t] else -np.inf
+        state[SCORE, t] = gain if difference > 0 else -np.inf
+    return largest(state, n)
 
 
 @compiled

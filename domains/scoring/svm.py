@@ -124,8 +124,9 @@ def collected(scored: Iterable[Fold], folds: int) -> FoldScores:
 
 def squared_distances(x: Array) -> Array:
     """(n, n) squared Euclidean distances."""
-    square = np.einsum("ij,ij->i", x, x)
-    distance = np.maximum(square[:, None] + square[None, :] - 2 * (x @ x.T), 0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        square = np.einsum("ij,ij->i", x, x)
+        distance = np.maximum(square[:, None] + square[None, :] - 2 * (x @ x.T), 0)
     if not np.isfinite(distance).all():
         raise UserError("embeddings are too large to square: scale them")
     return distance
@@ -159,10 +160,10 @@ def predictions(
     x: Array, y: Array, distance: Array, train: Array, test: Array, grid: Sequence[float]
 ) -> Array:
     """(grid, tests) the class that an SVM fitted on the training part gives, for each C."""
-    gamma = 1 / (x.shape[1] * x[train].var()) if x[train].var() > 0 else 1.0
     solve = compiled_solver() if len(y) >= FEW else None
     if solve is None:
-        return by_libsvm(y, distance, gamma, train, test, grid)
+        return by_libsvm(x, y, distance, train, test, grid)
+    gamma = gamma_of(x[train])
     classes, own, counts = np.unique(y[train], return_inverse=True, return_counts=True)
     fit = train[own.argsort(kind="stable")]
     own_kernel = kernel(distance, gamma, fit, fit, np.float32)
@@ -173,15 +174,21 @@ def predictions(
 
 
 def by_libsvm(
-    y: Array, distance: Array, gamma: float, train: Array, test: Array, grid: Sequence[float]
+    x: Array, y: Array, distance: Array, train: Array, test: Array, grid: Sequence[float]
 ) -> Array:
     """(grid, tests) the same by scikit-learn."""
     from sklearn.svm import SVC
 
+    gamma = gamma_of(x[train])
     fit_kernel = kernel(distance, gamma, train, train, np.float64)
     test_kernel = kernel(distance, gamma, test, train, np.float64)
     models = (SVC(C=c, kernel="precomputed").fit(fit_kernel, y[train]) for c in grid)
     return np.array([model.predict(test_kernel) for model in models])
+
+
+def gamma_of(x: Array) -> float:
+    """Return scikit-learn's default gamma for the rows that fit."""
+    return 1 / (x.shape[1] * x.var()) if x.var() > 0 else 1.0
 
 
 def kernel(distance: Array, gamma: float, rows: Array, columns: Array, kind: Any) -> Array:
