@@ -17,7 +17,7 @@ from sklearn.svm import SVC
 
 from contrastbench.benchmarks.perf.timing import CPU, seconds
 from contrastbench.domains.graph import GraphRecipe
-from contrastbench.domains.graph.domain import GraphDomain
+from contrastbench.domains.graph.domain import GraphDomain, Model
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.scoring.svm import (
     C_GRID,
@@ -117,8 +117,9 @@ def solvers(datasets: list[str], data_root: Path | None, device: torch.device) -
     yield "| --- | --- |" + " ---: |" * 6
     for name in datasets:
         for features in ("raw", "untrained", "trained"):
-            encoder = "raw" if features == "raw" else "gin"
-            recipe = GraphRecipe(augmentation="random4", encoder=encoder)
+            recipe = GraphRecipe(
+                augmentation="random4", encoder="raw" if features == "raw" else "gin"
+            )
             domain = GraphDomain(name, recipe, 0, data_root, device)
             model = domain.model()
             training = train(domain, model) if features == "trained" else 0.0
@@ -131,7 +132,7 @@ def solvers(datasets: list[str], data_root: Path | None, device: torch.device) -
             )
 
 
-def train(domain: GraphDomain, model: torch.nn.Module) -> float:
+def train(domain: GraphDomain, model: Model) -> float:
     """Train a model by InfoNCE; return the processor's seconds."""
     start = time.process_time()
     loss = get_loss("infonce")

@@ -28,7 +28,8 @@ BLOCK = 64  # places whose largest score is found at once
 
 def compiled(function: Function, keep: bool = False) -> Function:
     """Compile a function when it is called first; keep the result on disk if asked to."""
-    return njit(nogil=True, error_model="numpy", cache=keep)(function)
+    decorate: Any = njit
+    return decorate(nogil=True, error_model="numpy", cache=keep)(function)
 
 
 def kept(function: Function) -> Function:
@@ -39,17 +40,19 @@ def kept(function: Function) -> Function:
         return compiled(function)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def larger(context: Any, x: Any, y: Any) -> Any:
+def maximum(context: Any, x: Any, y: Any) -> Any:
     """Return the larger number, in a way that LLVM turns into vectors."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         double = ir.DoubleType()
         kind = ir.FunctionType(double, [double, double])
-        maximum = builder.module.declare_intrinsic("llvm.maxnum", [double], kind)
-        return builder.call(maximum, args, fastmath=["nnan", "nsz"])
+        function = builder.module.declare_intrinsic("llvm.maxnum", [double], kind)
+        return builder.call(function, args, fastmath=["nnan", "nsz"])
 
     return float64(float64, float64), generate
+
+
+larger: Any = intrinsic(maximum)
 
 
 # The state of a problem is two arrays with a column for each point, the active points first.
@@ -172,7 +175,7 @@ def is_idle(state: Array, can: Array, t: int, up: float, down: float) -> bool:
 
 @compiled
 def exchange(x: Array, i: int, j: int) -> None:
-    """Exchange two columns."""
+    """Swap two columns of an array."""
     for k in range(len(x)):
         x[k, i], x[k, j] = x[k, j], x[k, i]
 
