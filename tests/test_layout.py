@@ -55,7 +55,9 @@ def test_the_package_has_every_file_beside_its_modules() -> None:
     }
     for folder in FOLDERS:
         files = {
-            path for path in (ROOT / folder).rglob("*.*") if path.suffix not in (".py", ".pyc")
+            path
+            for path in (ROOT / folder).rglob("*.*")
+            if path.suffix != ".py" and path.parent.name != "__pycache__"
         }
         assert files <= packaged, f"name these as package data: {files - packaged}"
 

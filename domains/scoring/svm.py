@@ -1,12 +1,15 @@
 """Stratified folds of an SVM whose C each training part chooses: GraphCL's scorer, and DASL's.
 
 scikit-learn is imported where it scores: its import takes as long as torch's, and `bench check` has
-tried every first step by then.
+tried every first step by then. The problems of an SVM are solved by `smo`, whose numbers are
+scikit-learn's.
 """
 
+import platform
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +25,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Fold = tuple[float, float, float]  # percent on the test part, the C chosen, percent that chose it
 C_GRID = (1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3)
 INNER_FOLDS = 5
+FEW = 500  # samples: libsvm solves fewer in less time than it takes to load the compiled solver
+ROWS = 8  # of a kernel that are computed at once
 
 
 @dataclass(frozen=True)
@@ -119,8 +124,12 @@ def collected(scored: Iterable[Fold], folds: int) -> FoldScores:
 
 def squared_distances(x: Array) -> Array:
     """(n, n) squared Euclidean distances."""
-    square = np.einsum("ij,ij->i", x, x)
-    return np.maximum(square[:, None] + square[None, :] - 2 * (x @ x.T), 0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        square = np.einsum("ij,ij->i", x, x)
+        distance = np.maximum(square[:, None] + square[None, :] - 2 * (x @ x.T), 0)
+    if not np.isfinite(distance).all():
+        raise UserError("embeddings are too large to square: scale them")
+    return distance
 
 
 def svm_fold(x: Array, y: Array, distance: Array, train: Array, test: Array) -> Fold:
@@ -133,7 +142,7 @@ def svm_fold(x: Array, y: Array, distance: Array, train: Array, test: Array) -> 
 
     inner = StratifiedKFold(INNER_FOLDS).split(train, y[train])
     parts = ((train[fit], train[held]) for fit, held in inner)
-    table = np.array([list(accuracies(x, y, distance, fit, held, C_GRID)) for fit, held in parts])
+    table = np.array([accuracies(x, y, distance, fit, held, C_GRID) for fit, held in parts])
     inner_accuracy = table.mean(axis=0)
     c = C_GRID[int(inner_accuracy.argmax())]
     (accuracy,) = accuracies(x, y, distance, train, test, [c])
@@ -141,17 +150,70 @@ def svm_fold(x: Array, y: Array, distance: Array, train: Array, test: Array) -> 
 
 
 def accuracies(
-    x: Array, y: Array, distance: Array, train: Array, test: Array, grid: Any
-) -> Iterator[float]:
+    x: Array, y: Array, distance: Array, train: Array, test: Array, grid: Sequence[float]
+) -> Array:
     """Share of the test part that an SVM fitted on the training part gets right, for each C."""
+    return (predictions(x, y, distance, train, test, grid) == y[test]).mean(axis=1)
+
+
+def predictions(
+    x: Array, y: Array, distance: Array, train: Array, test: Array, grid: Sequence[float]
+) -> Array:
+    """(grid, tests) the class that an SVM fitted on the training part gives, for each C."""
+    solve = compiled_solver() if len(y) >= FEW else None
+    if solve is None:
+        return by_libsvm(x, y, distance, train, test, grid)
+    gamma = gamma_of(x[train])
+    classes, own, counts = np.unique(y[train], return_inverse=True, return_counts=True)
+    fit = train[own.argsort(kind="stable")]
+    own_kernel = kernel(distance, gamma, fit, fit, np.float32)
+    square = np.exp(-gamma * distance[fit, fit])
+    test_kernel = kernel(distance, gamma, fit, test, np.float64)
+    ends = np.concatenate([[0], counts.cumsum()])
+    return classes[solve(own_kernel, square, test_kernel, ends, np.array(grid, float))]
+
+
+def by_libsvm(
+    x: Array, y: Array, distance: Array, train: Array, test: Array, grid: Sequence[float]
+) -> Array:
+    """(grid, tests) the same by scikit-learn."""
     from sklearn.svm import SVC
 
-    gamma = 1 / (x.shape[1] * x[train].var()) if x[train].var() > 0 else 1.0
-    fit_kernel = np.exp(-gamma * distance[np.ix_(train, train)])
-    test_kernel = np.exp(-gamma * distance[np.ix_(test, train)])
-    for c in grid:
-        model = SVC(C=c, kernel="precomputed").fit(fit_kernel, y[train])
-        yield float(np.mean(model.predict(test_kernel) == y[test]))
+    gamma = gamma_of(x[train])
+    fit_kernel = kernel(distance, gamma, train, train, np.float64)
+    test_kernel = kernel(distance, gamma, test, train, np.float64)
+    models = (SVC(C=c, kernel="precomputed").fit(fit_kernel, y[train]) for c in grid)
+    return np.array([model.predict(test_kernel) for model in models])
+
+
+def gamma_of(x: Array) -> float:
+    """Return scikit-learn's default gamma for the rows that fit."""
+    return 1 / (x.shape[1] * x.var()) if x.var() > 0 else 1.0
+
+
+def kernel(distance: Array, gamma: float, rows: Array, columns: Array, kind: Any) -> Array:
+    """Return the kernel of some rows and columns, computed by a few rows, which a cache holds."""
+    found = np.empty((len(rows), len(columns)), kind)
+    for first in range(0, len(rows), ROWS):
+        some = distance.take(rows[first : first + ROWS], 0).take(columns, 1)
+        some *= -gamma
+        found[first : first + ROWS] = np.exp(some, out=some)
+    return found
+
+
+@cache
+def compiled_solver() -> Callable[..., Array] | None:
+    """Return the compiled solver where its steps are libsvm's.
+
+    On other processors than x86-64, compilers join libsvm's products and sums, which rounds once.
+    """
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return None
+    try:
+        from contrastbench.domains.scoring.smo import predictions
+    except ImportError:  # numba is missing, or too old for this numpy
+        return None
+    return predictions
 
 
 def linear_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScores:

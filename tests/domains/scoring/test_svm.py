@@ -15,6 +15,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from contrastbench.domains.graph import GraphRecipe
 from contrastbench.domains.graph.domain import GraphDomain
+from contrastbench.domains.scoring import svm
 from contrastbench.domains.scoring.svm import C_GRID, check_folds, linear_folds, svm_folds
 from contrastbench.losses import UserError
 
@@ -30,8 +31,11 @@ def by_scikit_learn(x: np.ndarray, y: np.ndarray, folds: int, seed: int) -> tupl
 
 
 @pytest.mark.parametrize("load", [load_iris, load_wine])
-@pytest.mark.parametrize(("folds", "seed"), [(10, 0), (3, 7)])
-def test_identical_to_grid_search(load: Callable, folds: int, seed: int) -> None:
+@pytest.mark.parametrize(("folds", "seed", "few"), [(10, 0, 0), (3, 7, 0), (3, 7, 1000)])
+def test_identical_to_grid_search(
+    load: Callable, folds: int, seed: int, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(svm, "FEW", few)  # the compiled solver, and libsvm's
     x, y = load(return_X_y=True)
     scores = svm_folds(x, y, folds, seed)
     accuracy, c, inner = by_scikit_learn(x, y, folds, seed)
@@ -83,7 +87,11 @@ def test_linear_folds_are_a_search_whose_validation_is_the_next_fold(load: Calla
         GraphRecipe.of("graph", {"svm": "linear", "folds": 2})
 
 
-def test_constant_embeddings_score_the_largest_class() -> None:
+@pytest.mark.parametrize("few", [0, 1000])
+def test_constant_embeddings_score_the_largest_class(
+    few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(svm, "FEW", few)
     x, y = np.ones((40, 3)), np.repeat([0, 1], [30, 10])
     assert svm_folds(x, y, 5).mean == pytest.approx(75.0)
 
@@ -99,6 +107,8 @@ def test_what_cannot_be_scored_is_named() -> None:
         check_folds(np.zeros(20), 10)
     with pytest.raises(UserError, match="embeddings are not finite"):
         svm_folds(np.full((40, 2), np.nan), np.repeat([0, 1], 20))
+    with pytest.raises(UserError, match="embeddings are too large to square"):
+        svm_folds(np.full((40, 2), 1e200), np.repeat([0, 1], 20))
 
 
 def test_the_smallest_classes_that_pass_the_check_are_scored_like_scikit_learns() -> None:
