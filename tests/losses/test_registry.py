@@ -449,3 +449,9 @@ def test_a_package_that_cannot_be_imported_is_one_line(monkeypatch: pytest.Monke
         match=r"cannot load theirs \(ModuleNotFoundError: No module named 'no_such_package'\)",
     ):
         get_loss("theirs")
+
+
+def test_every_registered_loss_names_its_paper() -> None:
+    folder = Path(registry.__file__).parent
+    for target in LOSSES.values():
+        assert "https://" in (folder / f"{target.partition(':')[0]}.py").read_text()
