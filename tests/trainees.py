@@ -16,7 +16,7 @@ from contrastbench.benchmarks.running import checkpoints, environment, training
 from contrastbench.benchmarks.running.interruption import end_on_sigterm
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run
-from contrastbench.domains.graph import data as graphs
+from contrastbench.domains.graph import motifs
 from contrastbench.domains.image.data import digits
 from contrastbench.domains.registry import declaration, domain_class
 from contrastbench.domains.scoring import linear, logistic, svm
@@ -81,11 +81,11 @@ def prepare() -> None:
     logistic.C_GRID, linear.EPOCHS = (1.0,), 2
     for module, name in (
         (environment, "installed"),
-        *((graphs, "motif_graphs"), (digits, "load_digits"), (graded, "training_sentences")),
+        *((motifs, "motif_graphs"), (digits, "load_digits"), (graded, "training_sentences")),
     ):
         setattr(module, name, cache(getattr(module, name)))
     environment.environment(torch.device("cpu"))
-    graphs.motif_graphs()
+    motifs.motif_graphs()
     digits.load_digits()
     graded.vocabulary()
     for domain in RECIPES:

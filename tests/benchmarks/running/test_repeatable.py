@@ -28,7 +28,7 @@ REFUSED = {
     *("_upsample_bilinear2d_aa_backward", "_upsample_bicubic2d_aa_backward", "_ctc_loss_backward"),
     *("upsample_trilinear3d_backward", "reflection_pad1d_backward", "reflection_pad2d_backward"),
     *("reflection_pad3d_backward", "put", "put_", "histc", "histogram", "grid_sampler_2d_backward"),
-    *("grid_sampler_3d_backward", "scatter_reduce", "scatter_reduce_", "kthvalue", "median"),
+    *("grid_sampler_3d_backward", "kthvalue", "median"),
     *("nanmedian", "index_reduce", "index_reduce_"),
 }
 EXTRA: dict[str, tuple[dict[str, Any], ...]] = {
@@ -52,7 +52,8 @@ class Asked(TorchDispatchMode):
     ) -> Any:
         name, kwargs = func._schema.name.removeprefix("aten::"), kwargs or {}
         weights = args[1] if len(args) > 1 else kwargs.get("weights")
-        if name in REFUSED or (name == "bincount" and weights is not None):
+        sums = name.startswith("scatter_reduce") and {"sum", "mean"} & {*args[4:], *kwargs.values()}
+        if name in REFUSED or sums or (name == "bincount" and weights is not None):
             self.refused.add(name)
         self.names.add(name)
         return func(*args, **kwargs)
@@ -92,4 +93,6 @@ def test_one_that_is_refused_is_seen() -> None:
         torch.bincount(torch.zeros(2, dtype=torch.long), torch.ones(2))
         torch.ones(3).histc(2)
         torch.bincount(torch.zeros(2, dtype=torch.long), None, 4)
-    assert asked.refused == {"bincount", "histc"}
+        for kind in ("amax", "sum"):
+            torch.zeros(2).scatter_reduce_(0, torch.ones(2).long(), torch.ones(2), kind)
+    assert asked.refused == {"bincount", "histc", "scatter_reduce_"}

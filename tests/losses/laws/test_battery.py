@@ -21,6 +21,7 @@ from contrastbench.losses.laws import (
     precision,
 )
 from contrastbench.losses.laws.battery import Law, run
+from contrastbench.losses.laws.random_contrasts import ready
 from counts import times
 
 DRAWN = [*NAMES, SUM]  # by tests/cases.py
@@ -37,7 +38,7 @@ def test_whole_battery(name: str) -> None:
 @settings(max_examples=times(200, least=25), deadline=None, derandomize=True, database=None)
 def test_laws(name: str, seed: int) -> None:
     def build(**changed: object) -> Loss:
-        return get_loss(name, **{**random_params(name, seed), **changed})
+        return ready(get_loss(name, **{**random_params(name, seed), **changed}))
 
     interface.check_batch_size(build, seed)
     invariances.check_permutation(build, seed)
@@ -48,7 +49,7 @@ def test_laws(name: str, seed: int) -> None:
 @pytest.mark.parametrize("name", DRAWN)
 def test_gradients(name: str) -> None:
     for seed in range(times(50)):
-        loss = get_loss(name, **random_params(name, seed)).double()
+        loss = ready(get_loss(name, **random_params(name, seed))).double()
         derivatives.check_gradient(lambda loss=loss: loss, seed)
         if seed % 5 == 0:
             derivatives.check_second_gradient(lambda loss=loss: loss, seed)
