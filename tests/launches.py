@@ -41,6 +41,12 @@ class Rank:
             main()
         os.close(end)
 
+    def __enter__(self) -> "Rank":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.wait()
+
     def poll(self) -> int | None:
         if self.returncode is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)

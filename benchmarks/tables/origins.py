@@ -13,17 +13,15 @@ THEIRS, YOURS = "came with contrastbench", "were run or merged by you"
 
 
 def in_words(resolved: Resolved) -> str:
-    """Return a line on where the records come from; nothing where none or all are shipped here.
+    """Return a line on where the records come from; nothing where none or all are shipped.
 
     The part with the shorter line is named, and the other one is all others.
     """
     if (resolved.results / "runs").resolve() == (SHIPPED / "runs").resolve():
         return ""
     theirs, yours = split(resolved)
-    if not theirs:
+    if not (theirs and yours):
         return ""
-    if not yours:
-        return f"All records {THEIRS}."
     filled = {
         line.name: {column for column, cell in line.cells.items() if cell.records}
         for line in resolved.lines

@@ -123,7 +123,7 @@ def test_in_one_process(tmp_path: Path, found: Callable[[str], None]) -> None:
         assert process.stdin
         assert process.stdout
 
-        @often(times(2000))
+        @often(times(1000))
         @given(lists())
         def ask(asked: list[str]) -> None:
             nonlocal longest
@@ -146,7 +146,7 @@ def test_in_one_process(tmp_path: Path, found: Callable[[str], None]) -> None:
 def test_in_processes(tmp_path: Path, found: Callable[[str], None]) -> None:
     longest = 0.0
 
-    @often(times(200))
+    @often(times(80))
     @given(lists())
     def ask(asked: list[str]) -> None:
         nonlocal longest
@@ -158,4 +158,4 @@ def test_in_processes(tmp_path: Path, found: Callable[[str], None]) -> None:
         longest = max(longest, time.perf_counter() - start)
 
     ask()
-    found(f"input: {times(200)} lists of words as processes, {longest:.1f} s at most")
+    found(f"input: {times(80)} lists of words as processes, {longest:.1f} s at most")

@@ -8,6 +8,7 @@ import torch
 import frozen
 from cases import NAMES, PARAMETERS, SUM, random_contrast, random_params
 from contrastbench.losses import LOSSES, Contrast, Loss, get_loss
+from contrastbench.losses.laws.precision import rounding
 from contrastbench.losses.laws.random_contrasts import ready
 from counts import times
 from oracles import ORACLES
@@ -46,10 +47,20 @@ def test_value(name: str) -> None:
         contrast, loss = random_contrast(seed), exact(name, seed)
         expected = ORACLES[name](contrast, **loss.params).item()
         assert loss(contrast).item() == pytest.approx(expected, abs=1e-10, rel=1e-10), (seed, loss)
-        assert loss(single(contrast)).item() == pytest.approx(expected, abs=1e-5, rel=1e-5), (
-            seed,
-            loss,
-        )
+        error = abs(loss(single(contrast)).item() - expected)
+        allowed = 1e-5 * max(1, abs(expected))
+        if error > allowed:  # as at the edge of a logarithm, where rounded rows are another value
+            allowed = 4 * rounded(loss, contrast)
+        assert error <= allowed, (seed, loss)
+
+
+def rounded(loss: Loss, contrast: Contrast) -> float:
+    """How much the loss may change, to first order, if float32 rounds the rows."""
+    found = {name: getattr(contrast, name) for name in ROWS}
+    rows = {name: x.clone().requires_grad_() for name, x in found.items() if x is not None}
+    value = loss(replace(contrast, **rows))
+    slopes = torch.autograd.grad(value, [*rows.values()], allow_unused=True, materialize_grads=True)
+    return rounding(slopes, [*rows.values()])
 
 
 @pytest.mark.parametrize("name", JUDGED)

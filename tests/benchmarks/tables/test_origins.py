@@ -78,11 +78,9 @@ def test_an_empty_folder_is_told_where_records_come_from(own: Path, bench) -> No
     assert bench(*words)[2] == ""
 
 
-def test_one_part_alone_has_its_sentence(own: Path) -> None:
+def test_one_part_alone_has_no_sentence(own: Path) -> None:
     add(own, 0, 80.0, dataset="MUTAG", seconds=7.0)  # the user's own run of a shipped cell
     assert origins.in_words(resolved(own)) == ""
     merge([own.parent / "shipped"], own.parent / "copy")
-    assert origins.in_words(resolved(own, own.parent / "copy")) == (
-        "All records came with contrastbench."
-    )
+    assert origins.in_words(resolved(own, own.parent / "copy")) == ""
     assert origins.in_words(resolved(own, own.parent / "shipped")) == "", "they are the shipped"
