@@ -416,12 +416,14 @@ def publish(
 
 
 def device_words(options: Options, device: torch.device) -> list[str]:
-    """Return the words of `bench run` that say where the data lie and what computes."""
+    """Return the words of `bench run` that say what computes.
+
+    Folders of this machine are left out: a record goes to others.
+    """
     several = ranks.size() > 1
     words = ["--device", device.type if several else str(device)]
     words += ["--threads", str(torch.get_num_threads())]
     words += ["--devices", str(ranks.size())] * several
-    words += ["--data-root", str(options.data_root.absolute())] if options.data_root else []
     words += ["--no-deterministic"] * (not options.deterministic)
     return words + ["--tf32"] * options.tf32
 
