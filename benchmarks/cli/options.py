@@ -39,6 +39,9 @@ DataRoot = Annotated[
     Path | None,
     typer.Option(envvar="CONTRASTBENCH_DATA", help="Folder that already holds the data files."),
 ]
+DeviceOfRecord = Annotated[
+    str | None, typer.Option(help="Device: cpu, cuda, ... or auto; default: cpu for a CPU record.")
+]
 Device = Annotated[
     str, typer.Option(help="Device: cpu, cuda, cuda:1, ... or auto, which prefers CUDA.")
 ]

@@ -23,10 +23,7 @@ def reproduce(
     record: Annotated[str, typer.Argument(help="Path of the record, or its name KEY-seedN.")],
     results: opt.Results = Path("results"),
     data_root: opt.DataRoot = None,
-    device: Annotated[
-        str | None,
-        typer.Option(help="Device: cpu, cuda, ... or auto; default: cpu for a CPU record."),
-    ] = None,
+    device: opt.DeviceOfRecord = None,
     threads: Annotated[
         int | None, typer.Option(min=1, max=1024, help="CPU threads; default: those of the record.")
     ] = None,

@@ -48,10 +48,7 @@ def verify(
     ] = "",
     results: opt.Results = Path("results"),
     data_root: opt.DataRoot = None,
-    device: Annotated[
-        str | None,
-        typer.Option(help="Device: cpu, cuda, ... or auto; default: cpu for a CPU record."),
-    ] = None,
+    device: opt.DeviceOfRecord = None,
 ) -> None:
     """Check a bundle, and run a sample of its cells again.
 

@@ -172,8 +172,9 @@ def line(one: Candidate) -> list[str]:
 def rule() -> str:
     """Return the rule in words."""
     return (
-        f"A set is admitted where InfoNCE is {LEAST:g} points and {DEVIATIONS:g} paired standard "
-        "deviations above the better of raw input and untrained, and the better of pairs by class "
-        f"and cross entropy is {LEAST:g} points above InfoNCE. Values are means over seeds; gain "
-        "and anchor are these two differences. Permuted positives are shown and not judged."
+        "A set is admitted on two conditions. InfoNCE is above the better of raw input and "
+        f"untrained by {LEAST:g} points and by {DEVIATIONS:g} paired standard deviations: the "
+        "gain. Where there are classes, the better of pairs by class and cross entropy is above "
+        f"InfoNCE by {LEAST:g} points: the anchor. Values are means over seeds. Permuted positives "
+        "are shown and not judged."
     )

@@ -120,7 +120,7 @@ def test_records_decide(tmp_path: Path) -> None:
     assert (rows[1]["untrained"], rows[1]["seeds"]) == ("", "0")
     text = report([first, second], "md")
     assert "| MUTAG | 71.00 | 61.00 |" in text
-    assert "A set is admitted where InfoNCE is 3 points and 2 paired" in text
+    assert "by 3 points and by 2 paired standard deviations: the gain" in text
 
 
 @pytest.mark.parametrize(
