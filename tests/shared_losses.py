@@ -1,5 +1,6 @@
 """What each of several processes does in losses/test_distributed.py."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from contrastbench.distributed import average, gather, own_rows
 from contrastbench.losses import LOSSES, get_loss
 from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
 
+PAGE = Path(__file__).parents[1] / "docs" / "own-loss.md"
 FILE = Path(__file__).parent / "losses" / "learned.py"
 SAMPLES = 7  # neither two nor four processes divide them
 LEARNED = [f"{FILE}:{name}" for name in ("Temperature", "Scale", "Proxy")]
@@ -47,3 +49,11 @@ def gradients(names: Sequence[str] = (*NAMES, *PACKAGED)) -> Gradients:
 def embed(model: nn.Module, views: Sequence[Tensor]) -> list[Tensor]:
     """Own rows are embedded, all are returned."""
     return [gather(model(view[own_rows(len(view))]), len(view)) for view in views]
+
+
+def shown(name: str, folder: Path) -> Path:
+    """Write a file that docs/own-loss.md shows, and return its path."""
+    page = PAGE.read_text(encoding="utf-8")
+    (text,) = re.findall(rf"```python\n(# {name}\n.*?)```", page, re.DOTALL)
+    (folder / name).write_text(text)
+    return folder / name

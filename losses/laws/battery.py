@@ -270,14 +270,22 @@ def prepared(name: str, params: dict[str, Any], sources: Sources | None = None) 
         loss = make_loss(name, params, sources or Sources())
         if loss.needs_classes:
             loss.prepare(CLASSES, DIM)
+        if "randomness" in loss.declined_laws:
+            loss.register_forward_pre_hook(repeat_draws)
         return ready(loss.double()).eval()
+
+
+def repeat_draws(*_: object) -> None:
+    """Let each call of a loss draw the same numbers: the other laws compare values."""
+    torch.manual_seed(0)
 
 
 def run(law: Law, build: Build, seeds: Iterable[int]) -> CheckResult:
     """Return the outcome of one check; whatever a user's loss raises is a failed check."""
     try:
-        for seed in seeds:
-            law.check(build, seed)
+        with torch.random.fork_rng(devices=[]):
+            for seed in seeds:
+                law.check(build, seed)
     except Remark as remark:
         return CheckResult(law.name, True, str(remark), word="remark")
     except (Exception, SystemExit) as error:

@@ -8,7 +8,7 @@ import torch.distributed as dist
 
 from contrastbench.distributed import ProcessLost, average, gather, process_lost, sharing
 from processes import in_processes
-from shared_losses import LIGHTLY, gradients
+from shared_losses import LIGHTLY, gradients, shown
 
 
 @pytest.mark.parametrize("world", [2, 4])
@@ -27,8 +27,9 @@ def test_every_loss_in_every_pairing(world: int, tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore")  # lightly's own
 def test_losses_of_lightly_in_two_processes(tmp_path: Path) -> None:
     pytest.importorskip("lightly.loss", reason='pip install "[perf]"')
-    whole = gradients(LIGHTLY)
-    for found in in_processes(2, gradients, tmp_path / "work", LIGHTLY):
+    names = [*LIGHTLY, f"{shown('lejepa.py', tmp_path)}:LeJEPA"]
+    whole = gradients(names)
+    for found in in_processes(2, gradients, tmp_path / "work", names):
         for case, expected in whole.items():
             assert expected[1].abs().max() > 1e-3
             for a, b in zip(found[case], expected, strict=True):

@@ -1,7 +1,7 @@
 """Losses of installed packages, and own losses of two whole views."""
 
-import re
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 import torch
@@ -22,6 +22,7 @@ from contrastbench.losses import (
 from contrastbench.losses import packaged as ours
 from contrastbench.losses.contrast import permuted
 from contrastbench.losses.laws import LAWS, check_loss
+from shared_losses import shown
 
 Z1, Z2 = torch.randn(2, 6, 4, generator=torch.Generator().manual_seed(0))
 VICREG = "packaged_losses:Vicreg"
@@ -158,11 +159,43 @@ def test_a_law_of_views_finds_its_mistake(name: str, law: str, line: str) -> Non
     assert line in last.place
 
 
+@pytest.mark.filterwarnings("ignore")  # lightly's own
+def test_the_shown_lejepa_is_that_of_two_global_views(tmp_path: Path) -> None:
+    lightly = pytest.importorskip("lightly.loss", reason='pip install "[perf]"')
+    name = f"{shown('lejepa.py', tmp_path)}:LeJEPA"
+    z1, z2 = Z1.double(), Z2.double()
+    torch.manual_seed(0)
+    value = get_loss(name, lam=0.1).double()(other_view(z1, z2))
+    torch.manual_seed(0)
+    regulariser = lightly.lejepa_loss.SIGReg().double()(torch.stack([z1, z2, z1, z2]))
+    distance = ((z1 - z2) / 2).square().mean()  # from the mean of both views
+    torch.testing.assert_close(value, 0.1 * regulariser + 0.9 * distance)
+    results = check_loss(name, seeds=range(1))
+    assert [one.name for one in results if not one.passed] == []
+
+
+class Noisy(ViewLoss):
+    declined_laws = MappingProxyType(
+        {"randomness": "it hides each coordinate with probability 0.1"}
+    )
+
+    def of_views(self, z1: torch.Tensor, z2: torch.Tensor) -> torch.Tensor:
+        noise = torch.rand(z1.shape[1], dtype=torch.float64, device=z1.device)  # in every format
+        return (z1 - z2).masked_fill(noise < 0.1, 0).square().sum(dim=1).mean()
+
+
+def test_a_declined_randomness_leaves_the_other_laws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packaged_losses, "Noisy", Noisy, raising=False)
+    before = torch.get_rng_state()
+    results = check_loss("packaged_losses:Noisy", seeds=range(1))
+    assert len(results) == len(LAWS)
+    assert [one.name for one in results if not one.passed] == []
+    assert [one.name for one in results if one.word == "declined"] == ["randomness"]
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 def test_the_shown_spectral_loss_is_ours_for_long_embeddings(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "own-loss.md").read_text(encoding="utf-8")
-    (text,) = re.findall(r"```python\n(# spectral_cut.py\n.*?)```", page, re.DOTALL)
-    (tmp_path / "spectral_cut.py").write_text(text)
-    cut = get_loss(f"{tmp_path}/spectral_cut.py:SpectralCut", mu=2.0)
+    cut = get_loss(f"{shown('spectral_cut.py', tmp_path)}:SpectralCut", mu=2.0)
     z1, z2 = (z.double() + 9 for z in (Z1, Z2))
     expected = get_loss("spectral", mu=2.0)(other_view(z1, z2))
     torch.testing.assert_close(cut(other_view(z1, z2)), expected)
