@@ -14,16 +14,19 @@ from contrastbench.errors import UserError, unknown
 if TYPE_CHECKING:
     import torch
 
-LOSSES = {"losses": "contrastbench.benchmarks.perf.losses"}
+PARTS = {name: f"contrastbench.benchmarks.perf.{name}" for name in ("losses", "records")}
 
 
 def perf(
     part: Annotated[
-        str, typer.Argument(help="Benchmark: losses, or a domain (bench list domains).")
+        str, typer.Argument(help="Benchmark: losses, records, or a domain (bench list domains).")
     ],
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Losses, data sets or encoders; default: all losses, or a few."),
+        typer.Argument(
+            help="Losses, data sets or encoders; default: all losses, or a few. "
+            "For records: the numbers of cells, workers and processes."
+        ),
     ] = None,
     data_root: opt.DataRoot = None,
     device: opt.Device = "cpu",
@@ -36,7 +39,7 @@ def perf(
 
     Example: bench perf losses infonce adnce
     """
-    parts = LOSSES | {name: about.perf for name, about in loaded().items() if about.perf}
+    parts = PARTS | {name: about.perf for name, about in loaded().items() if about.perf}
     if part not in parts:
         raise unknown("benchmark", part, parts)
     from contrastbench.benchmarks.running.devices import open_device
@@ -60,7 +63,7 @@ def numbers(part: str, sizes: str) -> tuple[int, ...]:
     >>> numbers("losses", "512,8192")
     (512, 8192)
     """
-    if part not in LOSSES:
+    if part != "losses":
         raise UserError(f"bench perf {part} has no sizes: leave --sizes out")
     found = sizes.split(",")
     if not all(
