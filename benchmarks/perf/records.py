@@ -2,13 +2,12 @@
 
 Processes share a folder of results and a sweep whose cells train nothing. Each process gives turns
 to its workers. A worker claims a cell, holds the claim for a turn, and publishes a made-up record.
-Some processes kill themselves while all of their workers hold claims, and others take their place.
+Some processes kill themselves while their workers hold claims, and others take their place.
 A worker passes over cells whose record is there, so that only claimed cells are counted. The true
 worker also compares the other seeds of a cell. Brings no torch.
 """
 
 import json
-import multiprocessing
 import os
 import random
 import re
@@ -21,6 +20,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import wait
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 from statistics import median, quantiles
 from typing import NamedTuple
@@ -51,6 +53,7 @@ COLUMNS = (
     *("by", "cells", "workers", "processes", "workers that died", "lost", "twice", "seconds"),
     *("overhead a cell, ms: median", "95 %", "planner, s", "planner, MiB"),
 )
+FORK = get_context("fork")
 Claim = Callable[[Path, bool], AbstractContextManager[bool]]
 
 
@@ -85,22 +88,25 @@ class Fleet:
         """
         whole = None if self.sharded else self.part(0, tasks)
         parts = [whole or self.part(index, tasks) for index in range(self.processes)]
-        context = multiprocessing.get_context("fork")
-        waiting = deque((index, index < self.dying) for index in range(self.processes))
-        going = {}
-        while waiting or going:
-            while waiting:
-                index, dies = waiting.popleft()
-                going[index] = context.Process(target=self.process, args=(parts[index], dies))
-                going[index].start()
-            index, process = going.popitem()
-            process.join()
-            if process.exitcode == -signal.SIGKILL:
-                waiting.append((index, False))
-            elif process.exitcode:
-                raise RuntimeError(f"process {index} ended with exit code {process.exitcode}")
+        going = {index: self.start(parts[index], index < self.dying) for index in range(len(parts))}
+        while going:
+            wait([process.sentinel for process in going.values()])
+            for index, process in list(going.items()):
+                code = process.exitcode  # asked once: it may end between two questions
+                if code == -signal.SIGKILL:
+                    going[index] = self.start(parts[index], dies=False)
+                elif code:
+                    raise RuntimeError(f"process {index} ended with exit code {code}")
+                elif code == 0:
+                    del going[index]
         rows = (line.split() for line in self.log.read_text().splitlines())
         return [(float(overhead), new == "True") for overhead, new in rows]
+
+    def start(self, part: Sequence[Work], dies: bool) -> ForkProcess:
+        """Start a process; see `process`."""
+        started = FORK.Process(target=self.process, args=(part, dies))
+        started.start()
+        return started
 
     @property
     def log(self) -> Path:
@@ -114,11 +120,11 @@ class Fleet:
         left = random.randint(count, len(part) // self.processes + count) if dies else -1
         handle = os.open(self.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         while at_once:
-            for done in next(at_once[0], [None]):
-                if done is None:
-                    at_once.popleft()
-                else:
-                    os.write(handle, f"{done[0]} {done[1]}\n".encode())
+            turn = next(at_once[0], None)
+            if turn is None:
+                at_once.popleft()
+            for overhead, new in turn or ():
+                os.write(handle, f"{overhead} {new}\n".encode())
             at_once.rotate(-1)
             left -= 1
             if left == 0:
@@ -137,6 +143,7 @@ def worker(
 
     Each is the seconds that claiming and publishing took, and whether nobody was first.
     """
+    done: list[tuple[float, bool]] = []
     while queue:
         one = queue.popleft()
         if one.path.exists():
@@ -147,15 +154,16 @@ def worker(
                 if reading.find(one.path):
                     continue
                 took = time.perf_counter() - begun
-                yield []  # in training
+                yield done  # in training
                 time.sleep(delay * (random.random() < SLOW))
                 begun = time.perf_counter()
                 new = store.publish(record_of(one.cell), one.path)
+            done = [(took + time.perf_counter() - begun, new)]
         except Timeout:
             queue.append(one)
-            yield []
-        else:
-            yield [(took + time.perf_counter() - begun, new)]
+            yield done
+            done = []
+    yield done
 
 
 def work(task: Task, folder: Path) -> Work:
@@ -231,11 +239,6 @@ def row(fleet: Fleet, file: Path) -> str:
 def twice(ran: Sequence[tuple[float, bool]]) -> int:
     """Return how many cells ran though another worker's record came first."""
     return sum(not new for _, new in ran)
-
-
-def lost(plan: Plan) -> int:
-    """Return how many cells have no record."""
-    return sum(task.state != "done" for task in plan.tasks())
 
 
 def in_process(file: Path, results: Path) -> dict[str, float]:

@@ -1,0 +1,88 @@
+"""`bench perf records`: no cell is lost and none runs twice, also where processes are killed."""
+
+from collections import deque
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+
+from contrastbench.benchmarks.perf import records
+from contrastbench.benchmarks.perf.records import Claim, Fleet, plan_of, sweep_file, twice, worker
+from contrastbench.benchmarks.sweeps.claims import claim
+from contrastbench.benchmarks.sweeps.plan import Plan
+from contrastbench.errors import UserError
+
+
+def plan_in(folder: Path) -> Plan:
+    return plan_of(sweep_file(folder, records.EXPERIMENTS), folder)
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+def test_no_cell_is_lost_or_runs_twice_though_processes_are_killed(
+    sharded: bool, tmp_path: Path
+) -> None:
+    plan = plan_in(tmp_path)
+    ran = Fleet(tmp_path, workers=6, processes=2, dying=2, sharded=sharded).run(plan.tasks())
+    assert {task.state for task in plan.tasks()} == {"done"}
+    assert (len(ran), twice(ran)) == (records.EXPERIMENTS, 0)
+
+
+def test_killed_processes_leave_claims_that_hold_nobody_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without successors the cells that they had claimed are missing."""
+    plan = plan_in(tmp_path)
+    monkeypatch.setattr(Fleet, "process", alone(Fleet.process))
+    Fleet(tmp_path, workers=6, processes=2, dying=2).run(plan.tasks())
+    left = {path.stem for path in (tmp_path / "claims").iterdir()}
+    missing = {task.name for task in plan.tasks() if task.state == "missing"}
+    assert left
+    assert left <= missing
+
+
+def alone(process: object) -> object:
+    """Return a process whose successor does nothing."""
+    return lambda fleet, part, dies: process(fleet, part, dies) if dies else None  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(("hold", "count"), [(claim, 0), (lambda *_: nullcontext(True), 12)])
+def test_cells_run_twice_where_claims_hold_nobody_off(
+    hold: Claim, count: int, tmp_path: Path
+) -> None:
+    """Two sweeps that take turns begin with the same cells."""
+    part = Fleet(tmp_path, workers=2, processes=2).part(0, plan_in(tmp_path).tasks()[:12])
+    sweeps, ran = deque(worker(deque(part), hold) for _ in range(2)), []
+    while sweeps:
+        turn = next(sweeps[0], None)
+        if turn is None:
+            sweeps.popleft()
+        else:
+            ran += turn
+            sweeps.rotate(-1)
+    assert len({one.path for one in part if one.path.exists()}) == 12
+    assert twice(ran) == count
+
+
+def test_the_table_has_a_line_for_claims_and_one_for_shards(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(records, "DELAY", 0.0)
+    monkeypatch.setattr(records, "in_process", lambda *_: {"seconds": 1.0, "mib": 9.0, "done": 99})
+    lines = list(records.report(["100", "4", "2"]))
+    assert [line.split(" | ")[:7] for line in lines[2:]] == [
+        ["| claims", "100", "4", "2", "2", "1", "0"],
+        ["| --shard", "100", "4", "2", "2", "1", "0"],
+    ]
+    assert {line.count("|") for line in lines} == {lines[0].count("|")}
+
+
+def test_the_planner_is_measured_in_a_process_of_its_own(tmp_path: Path) -> None:
+    planned = records.in_process(sweep_file(tmp_path, records.EXPERIMENTS), tmp_path)
+    assert planned["done"] == 0
+    assert planned["mib"] > 1
+
+
+@pytest.mark.parametrize("names", [["100"], ["150", "4", "2"], ["100", "4", "x"], ["0", "4", "2"]])
+def test_wrong_numbers_are_one_line(names: list[str]) -> None:
+    with pytest.raises(UserError, match="give the numbers of cells"):
+        next(records.report(names))
