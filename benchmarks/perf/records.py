@@ -31,6 +31,7 @@ from filelock import Timeout
 
 from contrastbench.benchmarks.records import reading, store
 from contrastbench.benchmarks.records.experiment import Cell
+from contrastbench.benchmarks.records.moment import one_moment
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.sweeps.claims import claim
 from contrastbench.benchmarks.sweeps.costs import Costs
@@ -249,6 +250,7 @@ def in_process(file: Path, results: Path) -> dict[str, float]:
     return {"seconds": time.perf_counter() - begun, **json.loads(done.stdout)}
 
 
+@one_moment()
 def main() -> None:
     """Plan the sweep of a command line as `bench plan` does, and print what that took."""
     plan = plan_of(Path(sys.argv[1]), Path(sys.argv[2]))
