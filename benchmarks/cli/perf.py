@@ -24,8 +24,7 @@ def perf(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Losses, data sets or encoders; default: all losses, or a few. "
-            "For records: the numbers of cells, workers and processes."
+            help="Losses, data sets or encoders; of records the numbers of cells, workers, processes."
         ),
     ] = None,
     data_root: opt.DataRoot = None,
