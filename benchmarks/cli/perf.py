@@ -24,7 +24,7 @@ def perf(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Losses, data sets or encoders; of records the numbers of cells, workers, processes."
+            help="Losses, data sets or encoders; for records numbers of cells, workers, processes."
         ),
     ] = None,
     data_root: opt.DataRoot = None,
