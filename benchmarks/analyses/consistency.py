@@ -22,8 +22,8 @@ from torch import Tensor, nn
 
 from contrastbench.benchmarks.analyses import output
 from contrastbench.benchmarks.analyses.declaration import Work
-from contrastbench.benchmarks.analyses.laboratory import made
 from contrastbench.benchmarks.analyses.plots import figure, legend
+from contrastbench.benchmarks.analyses.trainer import made
 from contrastbench.benchmarks.comparison.statistics import mean_std
 from contrastbench.benchmarks.report.plots import COLORS
 from contrastbench.benchmarks.running.devices import open_device

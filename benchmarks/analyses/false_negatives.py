@@ -31,8 +31,8 @@ from torch import Tensor
 
 from contrastbench.benchmarks.analyses import output, score_losses
 from contrastbench.benchmarks.analyses.declaration import Work
-from contrastbench.benchmarks.analyses.laboratory import Laboratory, laboratory_of, made
 from contrastbench.benchmarks.analyses.plots import figure, legend
+from contrastbench.benchmarks.analyses.trainer import Trainer, made, trainer_of
 from contrastbench.benchmarks.report.plots import COLORS, MARKERS
 from contrastbench.benchmarks.running.training import Diverged
 from contrastbench.domains.progress import Progress
@@ -70,11 +70,11 @@ def run(work: Work) -> Iterator[Path]:
     if "temperature" in loss.params:
         raise UserError("leave the temperature out of the loss: give --with temperatures=0.2,0.5")
     kept, temperatures = work.values["kept"], work.values["temperatures"]
-    return analyse(laboratory_of(work), loss, kept, temperatures, work.folder)
+    return analyse(trainer_of(work), loss, kept, temperatures, work.folder)
 
 
 def analyse(
-    laboratory: Laboratory,
+    trainer: Trainer,
     method: LossSpec,
     kept: Sequence[float],
     temperatures: Sequence[float],
@@ -89,11 +89,11 @@ def analyse(
         made(LossSpec(method.name, {**method.params, "temperature": value}))
         for value in temperatures
     ]
-    check(laboratory, losses[0])
+    check(trainer, losses[0])
     found = []
     with Progress(len(kept) * len(losses), "trainings") as progress:
         for share, (temperature, loss) in product(kept, zip(temperatures, losses, strict=True)):
-            found.append(measure(laboratory, loss, share, temperature))
+            found.append(measure(trainer, loss, share, temperature))
             progress.step(f"r {share:g}, temperature {temperature:g}")
     points = [point for _, point in found]
     metric = next((name for name, _ in found if name), None)
@@ -112,33 +112,31 @@ def analyse(
     rows = [
         (p.kept, p.temperature, p.score, relative(points, p), p.weighted, p.uniform) for p in points
     ]
-    title = f"{method.label}: {laboratory.title}"
+    title = f"{method.label}: {trainer.title}"
     yield from output.write(folder, "false-negatives", columns, rows, plot(points, metric, title))
 
 
-def check(laboratory: Laboratory, loss: Loss) -> None:
+def check(trainer: Trainer, loss: Loss) -> None:
     """Raise unless there can be false negatives, and the loss can say what they weigh."""
-    _ = laboratory.with_classes
-    if laboratory.recipe.pairs_by_class:
+    _ = trainer.with_classes
+    if trainer.recipe.pairs_by_class:
         raise UserError("a pairing by class has no false negatives: leave --recipe pairing out")
     score_losses.check(loss)
 
 
-def measure(
-    laboratory: Laboratory, loss: Loss, kept: float, temperature: float
-) -> tuple[str, Point]:
+def measure(trainer: Trainer, loss: Loss, kept: float, temperature: float) -> tuple[str, Point]:
     """Train once, and return the main metric's name and the measurements."""
-    thinned = Thinned(loss, kept, laboratory.seed)
-    classes = laboratory.with_classes.classes
+    thinned = Thinned(loss, kept, trainer.seed)
+    classes = trainer.with_classes.classes
 
     def look(contrasts: Sequence[Contrast], batch: Any) -> Sequence[Contrast]:
         return [classed(contrast, classes(batch)) for contrast in contrasts]
 
     try:
-        evaluation = laboratory.domain.evaluate(laboratory.train(thinned, look))
+        evaluation = trainer.domain.evaluate(trainer.train(thinned, look))
     except Diverged:
         return "", Point(kept, temperature)
-    last = thinned.shares[-(len(thinned.shares) // laboratory.recipe.epochs) :]
+    last = thinned.shares[-(len(thinned.shares) // trainer.recipe.epochs) :]
     weighted, uniform = torch.stack(last).mean(dim=0).tolist()
     return evaluation.main, Point(
         kept, temperature, evaluation.metrics[evaluation.main], weighted, uniform

@@ -19,9 +19,9 @@ from torch import Tensor
 from contrastbench.benchmarks.analyses import output
 from contrastbench.benchmarks.analyses.declaration import Work
 from contrastbench.benchmarks.analyses.estimates import by_anchor
-from contrastbench.benchmarks.analyses.laboratory import Laboratory, laboratory_of, made
 from contrastbench.benchmarks.analyses.plots import figure, legend
 from contrastbench.benchmarks.analyses.scores import ROWS, negatives
+from contrastbench.benchmarks.analyses.trainer import Trainer, made, trainer_of
 from contrastbench.benchmarks.report.plots import COLORS, MARKERS
 from contrastbench.benchmarks.running.training import Diverged
 from contrastbench.errors import UserError, tell
@@ -41,17 +41,17 @@ class Seen(NamedTuple):
 
 def run(work: Work) -> Iterator[Path]:
     """Do what `bench analyse information-of-views` asks for."""
-    return analyse(laboratory_of(work), work.losses, work.folder)
+    return analyse(trainer_of(work), work.losses, work.folder)
 
 
-def analyse(laboratory: Laboratory, methods: Sequence[LossSpec], folder: Path) -> Iterator[Path]:
+def analyse(trainer: Trainer, methods: Sequence[LossSpec], folder: Path) -> Iterator[Path]:
     """Train with every loss, and write the information of each epoch and the score at the end."""
     losses = [made(method) for method in methods]
     scales = [temperature(method) for method in methods]
     found = []
     for method, loss, scale in zip(methods, losses, scales, strict=True):
         try:
-            found.append(measure(laboratory, method.label, loss, scale))
+            found.append(measure(trainer, method.label, loss, scale))
         except Diverged as error:
             tell(f"{method.label}: {error}; it is left out")
     if not found:
@@ -62,7 +62,7 @@ def analyse(laboratory: Laboratory, methods: Sequence[LossSpec], folder: Path) -
         for epoch, nats in enumerate(information, 1)
     ]
     columns = ("loss", "epoch", "information", found[0].metric)
-    title = f"Information between views, {laboratory.title}"
+    title = f"Information between views, {trainer.title}"
     yield from output.write(folder, "information-of-views", columns, rows, plot(found, title))
 
 
@@ -85,7 +85,7 @@ def temperature(method: LossSpec) -> float:
     return values.pop()
 
 
-def measure(laboratory: Laboratory, label: str, loss: Loss, scale: float) -> Seen:
+def measure(trainer: Trainer, label: str, loss: Loss, scale: float) -> Seen:
     """Train, and score the end."""
     steps: list[Tensor] = []
 
@@ -93,8 +93,8 @@ def measure(laboratory: Laboratory, label: str, loss: Loss, scale: float) -> See
         steps.append(torch.stack([information(c, scale) for c in contrasts]).mean())
         return contrasts
 
-    evaluation = laboratory.domain.evaluate(laboratory.train(loss, look))
-    by_epoch = torch.stack(steps).view(laboratory.recipe.epochs, -1).mean(dim=1)
+    evaluation = trainer.domain.evaluate(trainer.train(loss, look))
+    by_epoch = torch.stack(steps).view(trainer.recipe.epochs, -1).mean(dim=1)
     return Seen(label, by_epoch.tolist(), evaluation.main, evaluation.metrics[evaluation.main])
 
 

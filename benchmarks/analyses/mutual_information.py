@@ -25,8 +25,8 @@ from contrastbench.benchmarks.analyses.critics import CRITICS, as_scores
 from contrastbench.benchmarks.analyses.declaration import Work
 from contrastbench.benchmarks.analyses.estimates import by_anchor, corrected
 from contrastbench.benchmarks.analyses.gaussians import Gaussians
-from contrastbench.benchmarks.analyses.laboratory import made
 from contrastbench.benchmarks.analyses.plots import figure, legend
+from contrastbench.benchmarks.analyses.trainer import made
 from contrastbench.benchmarks.report.plots import COLORS
 from contrastbench.benchmarks.running.devices import open_device
 from contrastbench.benchmarks.running.options import Options

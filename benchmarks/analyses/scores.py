@@ -11,8 +11,8 @@ from torch import Tensor
 
 from contrastbench.benchmarks.analyses import output
 from contrastbench.benchmarks.analyses.declaration import Work
-from contrastbench.benchmarks.analyses.laboratory import Laboratory, laboratory_of, made
 from contrastbench.benchmarks.analyses.plots import figure, legend
+from contrastbench.benchmarks.analyses.trainer import Trainer, made, trainer_of
 from contrastbench.benchmarks.report.plots import COLORS, LINES
 from contrastbench.benchmarks.running.training import Diverged
 from contrastbench.errors import tell
@@ -38,10 +38,10 @@ class Curve(NamedTuple):
 
 def run(work: Work) -> Iterator[Path]:
     """Do what `bench analyse scores` asks for."""
-    return analyse(laboratory_of(work), work.losses, work.folder)
+    return analyse(trainer_of(work), work.losses, work.folder)
 
 
-def analyse(laboratory: Laboratory, methods: Sequence[LossSpec], folder: Path) -> Iterator[Path]:
+def analyse(trainer: Trainer, methods: Sequence[LossSpec], folder: Path) -> Iterator[Path]:
     """Train every loss, write the curves and draw them together."""
     losses = [made(method) for method in methods]
     curves = []
@@ -56,7 +56,7 @@ def analyse(laboratory: Laboratory, methods: Sequence[LossSpec], folder: Path) -
 
         name = method.label
         try:
-            laboratory.train(loss, look)
+            trainer.train(loss, look)
         except Diverged as error:
             tell(f"{name}: {error}; the curve ends there")
         curves.append(Curve(name, torch.stack(seen).cpu()))
@@ -66,7 +66,7 @@ def analyse(laboratory: Laboratory, methods: Sequence[LossSpec], folder: Path) -
         for step, values in enumerate(c.values.tolist())
     ]
     yield from output.write(
-        folder, "scores", ("loss", "step", *COLUMNS), rows, plot(curves, laboratory.title)
+        folder, "scores", ("loss", "step", *COLUMNS), rows, plot(curves, trainer.title)
     )
 
 

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from contrastbench.benchmarks.analyses import output
 from contrastbench.benchmarks.analyses.declaration import Work
-from contrastbench.benchmarks.analyses.laboratory import Laboratory, laboratory_of, made
 from contrastbench.benchmarks.analyses.plots import figure, legend
+from contrastbench.benchmarks.analyses.trainer import Trainer, made, trainer_of
 from contrastbench.benchmarks.report.plots import COLORS, LINES
 from contrastbench.benchmarks.running.training import Diverged
 from contrastbench.errors import tell
@@ -36,18 +36,18 @@ class Curves(NamedTuple):
 
 def run(work: Work) -> Iterator[Path]:
     """Do what `bench analyse terms` asks for."""
-    return analyse(laboratory_of(work), work.losses, work.folder)
+    return analyse(trainer_of(work), work.losses, work.folder)
 
 
-def analyse(laboratory: Laboratory, methods: Sequence[LossSpec], folder: Path) -> Iterator[Path]:
+def analyse(trainer: Trainer, methods: Sequence[LossSpec], folder: Path) -> Iterator[Path]:
     """Train with every loss; write and draw all terms of all of them."""
-    losses = [laboratory.prepared(made(method)) for method in methods]
+    losses = [trainer.prepared(made(method)) for method in methods]
     terms = {repr(term): term for loss in losses for _, term in summands(loss)}
     curves = []
     for method, loss in zip(methods, losses, strict=True):
         weights = {repr(term): weight for weight, term in summands(loss)}
         followed = {**terms, **{repr(term): term for _, term in summands(loss)}}
-        curves.append(Curves(method.label, weights, follow(laboratory, method, loss, followed)))
+        curves.append(Curves(method.label, weights, follow(trainer, method, loss, followed)))
     rows = (
         (label, step, name, weights.get(name, 0.0), value)
         for label, weights, values in curves
@@ -56,11 +56,11 @@ def analyse(laboratory: Laboratory, methods: Sequence[LossSpec], folder: Path) -
     )
     columns = ("loss", "step", "term", "weight", "value")
     yield from output.write(
-        folder, "terms", columns, rows, plot(curves, list(terms), laboratory.title)
+        folder, "terms", columns, rows, plot(curves, list(terms), trainer.title)
     )
 
 
-def follow(laboratory: Laboratory, method: LossSpec, loss: Loss, terms: Terms) -> Tensor:
+def follow(trainer: Trainer, method: LossSpec, loss: Loss, terms: Terms) -> Tensor:
     """Return the terms of each step's batch without their weights, (steps, terms)."""
     steps: list[Tensor] = []
 
@@ -71,7 +71,7 @@ def follow(laboratory: Laboratory, method: LossSpec, loss: Loss, terms: Terms) -
         return contrasts
 
     try:
-        laboratory.train(loss, look)
+        trainer.train(loss, look)
     except Diverged as error:
         tell(f"{method.label}: {error}; the curve ends there")
     return torch.stack(steps).cpu()

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from contrastbench.benchmarks.analyses import output
 from contrastbench.benchmarks.analyses.declaration import Work
-from contrastbench.benchmarks.analyses.laboratory import Laboratory, laboratory_of, made
 from contrastbench.benchmarks.analyses.plots import figure, legend
+from contrastbench.benchmarks.analyses.trainer import Trainer, made, trainer_of
 from contrastbench.benchmarks.running.training import Diverged
 from contrastbench.domains.random import generator
 from contrastbench.errors import UserError
@@ -35,26 +35,26 @@ class Panel(NamedTuple):
 
 def run(work: Work) -> Iterator[Path]:
     """Do what `bench analyse tsne` asks for."""
-    return analyse(laboratory_of(work), work.losses, work.values["points"], work.folder)
+    return analyse(trainer_of(work), work.losses, work.values["points"], work.folder)
 
 
 def analyse(
-    laboratory: Laboratory, methods: Sequence[LossSpec], points: int, folder: Path
+    trainer: Trainer, methods: Sequence[LossSpec], points: int, folder: Path
 ) -> Iterator[Path]:
     """Embed the scored samples by the untrained encoder and by each trained one."""
-    embeddings = laboratory.with_classes.embeddings
+    embeddings = trainer.with_classes.embeddings
     losses = [("untrained", None)] + [(m.label, made(m)) for m in methods]
     panels = []
     for name, loss in losses:
         try:
-            x, y = embeddings(laboratory.train(loss))
+            x, y = embeddings(trainer.train(loss))
         except Diverged as error:
             raise UserError(
                 f"{name}: {error}: leave it out or change its temperature or learning rate"
             ) from None
-        rows = choose(len(y), points, laboratory.seed)
-        panels.append(Panel(name, rows, y.cpu()[rows], plane(x.cpu()[rows], laboratory.seed)))
-    title = f"t-SNE of embeddings: {laboratory.title}"
+        rows = choose(len(y), points, trainer.seed)
+        panels.append(Panel(name, rows, y.cpu()[rows], plane(x.cpu()[rows], trainer.seed)))
+    title = f"t-SNE of embeddings: {trainer.title}"
     yield from output.write(folder, "tsne", COLUMNS, table(panels), plot(panels, title))
 
 

@@ -23,8 +23,8 @@ from torch import Tensor
 
 from contrastbench.benchmarks.analyses import output, score_losses
 from contrastbench.benchmarks.analyses.declaration import Work
-from contrastbench.benchmarks.analyses.laboratory import made
 from contrastbench.benchmarks.analyses.plots import figure, legend
+from contrastbench.benchmarks.analyses.trainer import made
 from contrastbench.benchmarks.report.plots import COLORS, LINES
 from contrastbench.losses.base import Loss, Scores
 from contrastbench.losses.spec import LossSpec

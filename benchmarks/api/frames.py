@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from contrastbench.benchmarks.comparison import formats as comparisons
 from contrastbench.benchmarks.records import columns, reading
-from contrastbench.benchmarks.records.moment import one_moment
+from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables import formats as tables
 from contrastbench.benchmarks.tables.entries import entries

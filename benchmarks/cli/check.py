@@ -12,7 +12,7 @@ from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import parse_grid, parse_pairs
 from contrastbench.benchmarks.cli.loading import loading
 from contrastbench.benchmarks.cli.output import say
-from contrastbench.benchmarks.running import checked
+from contrastbench.benchmarks.running import passed_checks
 from contrastbench.benchmarks.running.options import check_data_root
 from contrastbench.domains.registry import make_recipe
 from contrastbench.errors import UserError, unknown
@@ -115,9 +115,10 @@ def remember(code: str, results: "Sequence[CheckResult]") -> None:
     """Note that the loss has passed, so that `bench run` does not ask for the check again."""
     declined = {result.name: result.detail for result in results if result.word == "declined"}
     try:
-        checked.note(code, declined)
+        passed_checks.note(code, declined)
     except OSError as error:
-        say(f"bench run will still say 'never checked': {checked.place(code)} is refused ({error})")
+        path = passed_checks.place(code)
+        say(f"bench run will still say 'never checked': {path} is refused ({error})")
 
 
 def check_domain(

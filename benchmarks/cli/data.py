@@ -9,7 +9,7 @@ import typer
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.output import say, show
-from contrastbench.benchmarks.records.moment import one_moment
+from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.errors import UserError, unknown
 
 ACTIONS = ("list", "fetch", "verify")

@@ -15,7 +15,7 @@ from contrastbench.benchmarks.cli.output import give, say
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.records.store import cell_of
-from contrastbench.benchmarks.running import channel, checked, launch
+from contrastbench.benchmarks.running import launch, passed_checks, standard_output
 from contrastbench.benchmarks.running.options import Options, check_data_root
 from contrastbench.domains.registry import check_needs
 from contrastbench.errors import UserError, tell
@@ -70,7 +70,7 @@ def run(
 
     Example: bench run --domain graph --loss adnce --dataset MUTAG --seeds 0-4
     """
-    output = channel.private_channel() if json_ else sys.stdout
+    output = standard_output.private_channel() if json_ else sys.stdout
     check_data_root(data_root)
     numbers, spec = parse_seeds(seeds), LossSpec(loss, parse_pairs("--set", set_))
     if export is not None and len(numbers) > 1:
@@ -90,7 +90,7 @@ def run(
         from contrastbench.benchmarks.running.devices import choose_device
         from contrastbench.benchmarks.running.runner import run_seeds
 
-    for line in checked.remarks(loss, spec.code):
+    for line in passed_checks.remarks(loss, spec.code):
         tell(line)
     store.sweep(results)
     kept = {cell_of(record) for record in experiment.finished(results)}

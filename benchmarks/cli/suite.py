@@ -40,7 +40,7 @@ def admit(
     Example: bench suite admit candidates.yaml --run --jobs 2 --only dataset=letter
     """
     from contrastbench.benchmarks.comparison.admission import candidates, report, rows_of
-    from contrastbench.benchmarks.records.moment import one_moment
+    from contrastbench.benchmarks.records.read_cache import one_moment
     from contrastbench.benchmarks.sweeps.plan import make_plan
 
     check_format(format_)
@@ -72,7 +72,7 @@ def gate(name: opt.Table, format_: Format = "md", results: opt.Results = Path("r
     Example: bench suite gate standard
     """
     from contrastbench.benchmarks.comparison.gate import conditions, is_open, report
-    from contrastbench.benchmarks.records.moment import one_moment
+    from contrastbench.benchmarks.records.read_cache import one_moment
     from contrastbench.benchmarks.tables.load import load
     from contrastbench.benchmarks.tables.resolved import resolve
 

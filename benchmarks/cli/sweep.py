@@ -12,7 +12,7 @@ import typer
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import parse_losses, parse_pairs
 from contrastbench.benchmarks.cli.output import say
-from contrastbench.benchmarks.records.moment import one_moment
+from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.running.options import Options, check_data_root
 from contrastbench.errors import UserError, tell
 

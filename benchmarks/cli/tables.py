@@ -12,8 +12,8 @@ import typer
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import parse_losses
 from contrastbench.benchmarks.cli.output import say, show
-from contrastbench.benchmarks.records.moment import one_moment
-from contrastbench.benchmarks.running import checked
+from contrastbench.benchmarks.records.read_cache import one_moment
+from contrastbench.benchmarks.running import passed_checks
 from contrastbench.errors import UserError, tell
 from contrastbench.losses.spec import LossSpec
 
@@ -143,7 +143,7 @@ def remarks_on(table: "Table") -> Iterator[str]:
     """Yield which of a table's own losses were never checked, or decline laws."""
     specs = {row.loss: LossSpec(row.loss, row.params) for row in table.rows if row.loss}
     for name, spec in specs.items():
-        yield from checked.remarks(name, spec.code)
+        yield from passed_checks.remarks(name, spec.code)
 
 
 @one_moment()

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from contrastbench.benchmarks.comparison import screen
-from contrastbench.benchmarks.comparison.answer import answer, opening, some
 from contrastbench.benchmarks.comparison.compare import (
     ON_SINGLE_SETS,
     Comparison,
@@ -12,7 +11,9 @@ from contrastbench.benchmarks.comparison.compare import (
     compare,
 )
 from contrastbench.benchmarks.comparison.controls import over_sets_of
+from contrastbench.benchmarks.comparison.detectable import sight_text, sights
 from contrastbench.benchmarks.comparison.effects import OverSets
+from contrastbench.benchmarks.comparison.headline import answer, opening, some
 from contrastbench.benchmarks.comparison.markdown import (
     below_each_other,
     brief_difference,
@@ -26,7 +27,6 @@ from contrastbench.benchmarks.comparison.markdown import (
     ranked,
 )
 from contrastbench.benchmarks.comparison.numbers import p_text, signed
-from contrastbench.benchmarks.comparison.sight import sight_text, sights
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.tables import latex, origins

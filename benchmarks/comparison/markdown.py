@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 
-from contrastbench.benchmarks.comparison.answer import WORDS, some
 from contrastbench.benchmarks.comparison.compare import Comparison, counts
 from contrastbench.benchmarks.comparison.effects import Effect, OverSets
+from contrastbench.benchmarks.comparison.headline import WORDS, some
 from contrastbench.benchmarks.comparison.numbers import number, p_text, signed
+from contrastbench.benchmarks.comparison.overall_rank import Standing, standings
 from contrastbench.benchmarks.comparison.ranks import ranks
-from contrastbench.benchmarks.comparison.standing import Standing, standings
 from contrastbench.benchmarks.comparison.statistics import Ranking, deviation_factor
 from contrastbench.benchmarks.tables.entries import Entry
 from contrastbench.benchmarks.tables.formats import as_table

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from contrastbench.benchmarks.records import reading, schema, store
-from contrastbench.benchmarks.records.moment import remembered
+from contrastbench.benchmarks.records.read_cache import remembered
 from contrastbench.benchmarks.records.scored import copy_of
 from contrastbench.benchmarks.records.store import Fields, Record
 from contrastbench.domains.recipe import Recipe

@@ -34,7 +34,7 @@ from typing import Any, NamedTuple, cast
 from pydantic_core import from_json
 
 from contrastbench.benchmarks.records import files, schema, store
-from contrastbench.benchmarks.records.moment import remembered
+from contrastbench.benchmarks.records.read_cache import remembered
 from contrastbench.benchmarks.records.schema import InvalidRecord
 from contrastbench.benchmarks.records.store import Fields, Matches, Record
 from contrastbench.errors import UserError

@@ -9,13 +9,6 @@ from statistics import fmean
 from typing import NamedTuple
 
 from contrastbench.benchmarks.comparison import markdown
-from contrastbench.benchmarks.comparison.answer import (
-    answer,
-    by_set,
-    controls_text,
-    opening,
-    over_sets_text,
-)
 from contrastbench.benchmarks.comparison.compare import (
     Comparison,
     baseline_row,
@@ -23,10 +16,17 @@ from contrastbench.benchmarks.comparison.compare import (
     counts,
 )
 from contrastbench.benchmarks.comparison.controls import over_sets_of
+from contrastbench.benchmarks.comparison.detectable import sight_text, sights
 from contrastbench.benchmarks.comparison.effects import OverSets
+from contrastbench.benchmarks.comparison.headline import (
+    answer,
+    by_set,
+    controls_text,
+    opening,
+    over_sets_text,
+)
+from contrastbench.benchmarks.comparison.overall_rank import Standing, standings
 from contrastbench.benchmarks.comparison.ranks import Ranks, ranks
-from contrastbench.benchmarks.comparison.sight import sight_text, sights
-from contrastbench.benchmarks.comparison.standing import Standing, standings
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.report.groups import Group

@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from contrastbench.benchmarks.comparison.answer import (
+from contrastbench.benchmarks.comparison.compare import compare
+from contrastbench.benchmarks.comparison.controls import over_sets_of
+from contrastbench.benchmarks.comparison.effects import Effect
+from contrastbench.benchmarks.comparison.headline import (
     controls_text,
     left_out_text,
     opening,
@@ -11,9 +14,6 @@ from contrastbench.benchmarks.comparison.answer import (
     some,
     verdicts_text,
 )
-from contrastbench.benchmarks.comparison.compare import compare
-from contrastbench.benchmarks.comparison.controls import over_sets_of
-from contrastbench.benchmarks.comparison.effects import Effect
 from contrastbench.benchmarks.report.chart import Forest, axis
 from contrastbench.benchmarks.report.contents import Cost, Shown
 from contrastbench.benchmarks.tables.choices import as_given

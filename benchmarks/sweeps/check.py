@@ -12,9 +12,9 @@ from itertools import chain
 
 from contrastbench.benchmarks.records import reading
 from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.costs import Costs
 from contrastbench.benchmarks.sweeps.plan import Plan, unfinished
-from contrastbench.benchmarks.sweeps.survey import Task
 from contrastbench.benchmarks.sweeps.sweep import Failure, Sweep, report, scope
 
 

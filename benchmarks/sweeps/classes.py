@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.costs import Costs
-from contrastbench.benchmarks.sweeps.survey import Task
 from contrastbench.benchmarks.tables.resources import Classes, Resources
 from contrastbench.errors import UserError, unknown
 

@@ -7,9 +7,9 @@ forecast names the parts that fit.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.costs import Costs, duration
 from contrastbench.benchmarks.sweeps.plan import Plan, to_come, unfinished
-from contrastbench.benchmarks.sweeps.survey import Task
 
 LONG = 3 * 3600.0  # seconds of waiting, from which on parts are named
 

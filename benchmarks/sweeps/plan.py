@@ -11,10 +11,10 @@ from pathlib import Path
 from contrastbench.benchmarks.records import nested
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.seeds import parse_seeds
+from contrastbench.benchmarks.sweeps.cell_states import Task, survey
 from contrastbench.benchmarks.sweeps.classes import NO_CLASSES, ByResources, select
 from contrastbench.benchmarks.sweeps.costs import Costs, duration
 from contrastbench.benchmarks.sweeps.shard import WHOLE, Shard
-from contrastbench.benchmarks.sweeps.survey import Task, survey
 from contrastbench.benchmarks.tables import selections
 from contrastbench.benchmarks.tables.controls import baseline
 from contrastbench.benchmarks.tables.load import is_of, load

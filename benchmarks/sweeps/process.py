@@ -13,7 +13,7 @@ from typing import Any
 from joblib import cpu_count
 
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.sweeps.survey import Task
+from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.errors import UserError
 
 Reply = dict[str, Any]

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 
 from contrastbench.benchmarks.records import store
-from contrastbench.benchmarks.sweeps.survey import Task
+from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.errors import UserError
 
 

@@ -26,13 +26,13 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.interruption import TERMINATED
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps import claims
+from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.classes import ByResources
 from contrastbench.benchmarks.sweeps.costs import Costs, duration
 from contrastbench.benchmarks.sweeps.plan import Plan, unfinished
 from contrastbench.benchmarks.sweeps.process import Reply, Worker, ran_out
 from contrastbench.benchmarks.sweeps.shard import WHOLE
 from contrastbench.benchmarks.sweeps.slots import Device, slots
-from contrastbench.benchmarks.sweeps.survey import Task
 from contrastbench.domains.progress import SECONDS_BETWEEN_LINES, Progress
 from contrastbench.errors import UserError, printable
 

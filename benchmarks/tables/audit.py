@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from contrastbench.benchmarks.tables import recorded
+from contrastbench.benchmarks.tables import record_notes
 from contrastbench.benchmarks.tables.formats import as_table, cell
 from contrastbench.benchmarks.tables.places import AS_PUBLISHED, Place, places
 from contrastbench.benchmarks.tables.protocol import KINDS, OPEN, Kind
-from contrastbench.benchmarks.tables.recorded import shown
+from contrastbench.benchmarks.tables.record_notes import shown
 from contrastbench.benchmarks.tables.resolved import Resolved
 from contrastbench.benchmarks.tables.table import Selection
 
@@ -140,7 +140,7 @@ def of_records(every: list[Place]) -> Iterator[str]:
     """Yield what the records of all places say."""
     told: dict[tuple[str, ...], list[tuple[str, str]]] = {}
     for place in every:
-        for what, wanted, found in recorded.notes(place):
+        for what, wanted, found in record_notes.notes(place):
             told.setdefault((what, shown(wanted), shown(found)), []).append(place.names)
     if not told:
         paper = every[0].resolved.table.protocol.seeds

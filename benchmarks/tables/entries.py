@@ -6,7 +6,7 @@ from math import sqrt
 from statistics import fmean, stdev
 
 from contrastbench.benchmarks.records.store import Record
-from contrastbench.benchmarks.tables.back import Back, Centre, trimmed
+from contrastbench.benchmarks.tables.replication import Back, Centre, trimmed
 from contrastbench.benchmarks.tables.resolved import Cell, Line, Resolved
 from contrastbench.errors import unknown
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.tables import catalogue, choices, latex, origins
-from contrastbench.benchmarks.tables.back import back_text
 from contrastbench.benchmarks.tables.entries import (
     Entry,
     best_by_column,
@@ -15,6 +14,7 @@ from contrastbench.benchmarks.tables.entries import (
     is_best,
 )
 from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.replication import back_text
 from contrastbench.benchmarks.tables.resolved import SHORT, Resolved, resolve
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.errors import UserError, unknown

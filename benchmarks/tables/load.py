@@ -8,8 +8,8 @@ from pathlib import Path
 
 from contrastbench.benchmarks.tables import catalogue, sweep_file
 from contrastbench.benchmarks.tables.controls import baseline
+from contrastbench.benchmarks.tables.equal_rows import recognised
 from contrastbench.benchmarks.tables.published import published
-from contrastbench.benchmarks.tables.same import recognised
 from contrastbench.benchmarks.tables.sweep_file import SMOKE, Given, SweepFile
 from contrastbench.benchmarks.tables.table import QUICK, Row, Table
 from contrastbench.domains import strict_yaml

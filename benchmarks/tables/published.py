@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from contrastbench.benchmarks.tables import facts
+from contrastbench.benchmarks.tables import protocol_statements
 from contrastbench.benchmarks.tables.schema import PublishedRow, PublishedTable
 from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.domains.registry import check_domain, make_recipe
@@ -25,7 +25,7 @@ def published(document: Document, name: str) -> Table:
     rows = [
         Row(**fields(row), printed=printed(row, i, document)) for i, row in enumerate(file.rows)
     ]
-    protocol = facts.gathered(file, document)
+    protocol = protocol_statements.gathered(file, document)
     table = Table(**{**fields(file), "name": name, "rows": rows, "protocol": protocol})
     for i in range(len(rows)):
         check_places(table, i, document)

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.records.moment import remembered
+from contrastbench.benchmarks.records.read_cache import remembered
 from contrastbench.benchmarks.tables.resources import Classes
 from contrastbench.benchmarks.tables.schema import PublishedRow, PublishedTable, Tune
 from contrastbench.domains.registry import declaration

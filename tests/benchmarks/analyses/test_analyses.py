@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from contrastbench.benchmarks.analyses import false_negatives, output, scores, tsne
-from contrastbench.benchmarks.analyses.laboratory import Laboratory, open_laboratory
+from contrastbench.benchmarks.analyses.trainer import Trainer, open_trainer
 from contrastbench.benchmarks.cli.arguments import parse_grid, parse_losses
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.options import Options
@@ -30,10 +30,10 @@ def read(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def laboratory_of(domain: str) -> Laboratory:
+def trainer_of(domain: str) -> Trainer:
     about = declaration(domain)
     experiment = Experiment(domain, about.default, LossSpec("none"), TINY[domain])
-    return open_laboratory(experiment, 0, Options(device="cpu", threads=1))
+    return open_trainer(experiment, 0, Options(device="cpu", threads=1))
 
 
 def views(n: int = 6, dim: int = 4, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -151,8 +151,8 @@ def test_an_anchor_without_true_negatives_is_an_error() -> None:
 
 @pytest.mark.parametrize("domain", ["graph", "image", "tabular"])
 def test_classes_of_a_batch_are_those_of_its_samples(domain: str) -> None:
-    laboratory = laboratory_of(domain)
-    d = laboratory.domain
+    trainer = trainer_of(domain)
+    d = trainer.domain
     y = torch.cat([d.classes(batch) for batch in d.batches(0)])
     x, scored = d.embeddings(d.model())
     assert len(x) == len(scored)
@@ -230,10 +230,10 @@ def test_scores_of_sentences(bench) -> None:
 def test_looking_on_changes_no_training() -> None:
     from contrastbench.benchmarks.running.training import train
 
-    laboratory = laboratory_of("graph")
+    trainer = trainer_of("graph")
     look = lambda contrasts, batch: [scores.moments(c) for c in contrasts] and contrasts  # noqa: E731
-    weights = [laboratory.train(get_loss("adnce"), look).state_dict()]
-    weights.append(train(laboratory.domain, get_loss("adnce"))[0].state_dict())
+    weights = [trainer.train(get_loss("adnce"), look).state_dict()]
+    weights.append(train(trainer.domain, get_loss("adnce"))[0].state_dict())
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
 

@@ -18,7 +18,7 @@ from contrastbench.benchmarks.analyses.consistency import (
     scores,
     trained,
 )
-from contrastbench.benchmarks.analyses.laboratory import made
+from contrastbench.benchmarks.analyses.trainer import made
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.losses.spec import LossSpec
 

@@ -26,7 +26,7 @@ from contrastbench.benchmarks.cli import main as cli
 from contrastbench.benchmarks.cli.arguments import parse_pairs
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.records.store import read
-from contrastbench.benchmarks.running import checked
+from contrastbench.benchmarks.running import passed_checks
 from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.domains.progress import SECONDS_BETWEEN_LINES, Progress
 from contrastbench.domains.registry import DOMAINS, make_recipe
@@ -675,7 +675,7 @@ def test_a_long_import_is_said_on_a_terminal(
 def test_a_kept_cell_is_said_to_be_kept_and_an_unchecked_loss_to_be_unchecked(
     bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checked, "place", lambda code: tmp_path / code)
+    monkeypatch.setattr(passed_checks, "place", lambda code: tmp_path / code)
     (tmp_path / "mine.py").write_text(
         "from contrastbench.losses.infonce import InfoNCE\n\n\nclass Mine(InfoNCE):\n    pass\n"
     )

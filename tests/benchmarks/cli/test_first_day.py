@@ -7,7 +7,7 @@ import pytest
 from typer.main import get_command
 
 from contrastbench.benchmarks.cli import main as cli
-from contrastbench.benchmarks.running import checked
+from contrastbench.benchmarks.running import passed_checks
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.losses.laws import battery
 from contrastbench.losses.spec import LossSpec
@@ -90,25 +90,25 @@ def test_a_table_says_that_smoke_tests_are_left_out(bench) -> None:
 def test_a_check_of_a_registered_loss_leaves_room_for_others(
     bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: bool
 ) -> None:
-    monkeypatch.setattr(checked.platformdirs, "user_cache_dir", lambda _: tmp_path / "cache")
+    monkeypatch.setattr(passed_checks.platformdirs, "user_cache_dir", lambda _: tmp_path / "cache")
     monkeypatch.setattr("contrastbench.losses.laws.check_loss", lambda *_, **__: [])
     if broken:  # as an earlier version left it
         (tmp_path / "cache").mkdir()
         (tmp_path / "cache" / "checked").touch()
     else:
         assert bench("check-loss", "infonce")[0] == 0
-    assert checked.noted("ab") is None
-    checked.note("ab", {"sign": "why"})
-    assert checked.noted("ab") == {"sign": "why"}
+    assert passed_checks.noted("ab") is None
+    passed_checks.note("ab", {"sign": "why"})
+    assert passed_checks.noted("ab") == {"sign": "why"}
 
 
 def test_a_note_of_an_earlier_version_is_read_and_a_damaged_one_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checked, "place", lambda code: tmp_path / code)
+    monkeypatch.setattr(passed_checks, "place", lambda code: tmp_path / code)
     for text, said in (("", {}), ("{", None), ("3", None)):
         (tmp_path / "ab").write_text(text)
-        assert checked.noted("ab") == said
+        assert passed_checks.noted("ab") == said
 
 
 CHECKED = """from contrastbench.losses.infonce import InfoNCE
@@ -123,7 +123,7 @@ def test_a_registered_loss_then_an_own_one_is_checked_and_run(
     bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The notes of an earlier version are repaired, and a declined law stays in sight."""
-    monkeypatch.setattr(checked.platformdirs, "user_cache_dir", lambda _: tmp_path / "cache")
+    monkeypatch.setattr(passed_checks.platformdirs, "user_cache_dir", lambda _: tmp_path / "cache")
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / "checked").touch()
     laws = [law for law in battery.LAWS if law.name in ("runs", "rotation")]
@@ -151,14 +151,14 @@ def test_a_registered_loss_then_an_own_one_is_checked_and_run(
 def test_a_comparison_says_what_was_not_checked(
     bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, note: dict | None, said: str
 ) -> None:
-    monkeypatch.setattr(checked, "place", lambda code: tmp_path / "notes" / code)
+    monkeypatch.setattr(passed_checks, "place", lambda code: tmp_path / "notes" / code)
     Path("mine.py").write_text(CHECKED)
     Path("my.yaml").write_text(SWEEP.replace("none", "mine.py:Mine"))
     for task in make_plan("my.yaml", [], None, False, None, Path("results")).tasks():
         code = task.experiment.loss.code
         made(Path("results"), task.experiment, task.seed, loss_code=code)
     if note is not None:
-        checked.note(LossSpec("mine.py:Mine").code, note)
+        passed_checks.note(LossSpec("mine.py:Mine").code, note)
     code, _, err = bench("compare", "my.yaml")
     assert (code, err) == (0, said.format("mine.py:Mine"))
 
@@ -167,7 +167,7 @@ def test_a_note_that_cannot_be_written_is_said(
     bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setattr(checked, "place", lambda code: tmp_path / "file" / "checked" / code)
+    monkeypatch.setattr(passed_checks, "place", lambda code: tmp_path / "file" / "checked" / code)
     monkeypatch.setattr("contrastbench.losses.laws.check_loss", lambda *_, **__: [])
     Path("mine.py").write_text(CHECKED)
     code, out, _ = bench("check-loss", "mine.py:Mine")

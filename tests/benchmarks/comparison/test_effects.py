@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from contrastbench.benchmarks.comparison.answer import controls_text, over_sets_text
 from contrastbench.benchmarks.comparison.compare import Comparison
 from contrastbench.benchmarks.comparison.effects import (
     Effect,
@@ -12,6 +11,7 @@ from contrastbench.benchmarks.comparison.effects import (
     gains_of,
     over_sets,
 )
+from contrastbench.benchmarks.comparison.headline import controls_text, over_sets_text
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, SetTest, weights_of
 from counts import times
 

@@ -21,7 +21,7 @@ from contrastbench.benchmarks.analyses import (
     scores,
     tsne,
 )
-from contrastbench.benchmarks.analyses.laboratory import Laboratory
+from contrastbench.benchmarks.analyses.trainer import Trainer
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.running import devices
 from contrastbench.benchmarks.running.domain_laws import interrupt
@@ -281,7 +281,7 @@ def contents(folder: Path) -> dict[Path, bytes]:
 # Looks inside a training
 
 
-ANALYSES: dict[str, tuple[str, Callable[[Laboratory, Path], Iterable[Path]]]] = {
+ANALYSES: dict[str, tuple[str, Callable[[Trainer, Path], Iterable[Path]]]] = {
     "scores": ("graph", lambda there, to: scores.analyse(there, METHODS, to)),
     "scores of sentences": ("sentence", lambda there, to: scores.analyse(there, METHODS, to)),
     "false negatives": (
@@ -307,7 +307,7 @@ def test_an_analysis_writes_the_numbers_of_the_cpu(name: str, tmp_path: Path) ->
         ready, _ = opened(domain, "infonce", FEW[domain], device)
         folder = tmp_path / device.type
         folder.mkdir()
-        path, *_ = analyse(Laboratory(ready, 0, name), folder)
+        path, *_ = analyse(Trainer(ready, 0, name), folder)
         tables.append(path.read_text())
     assert tables[0] == tables[1]
     assert len(tables[0].splitlines()) > 2

@@ -13,9 +13,9 @@ import pytest
 from contrastbench.benchmarks.records import files, store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.merge import merge
-from contrastbench.benchmarks.records.moment import one_moment
+from contrastbench.benchmarks.records.read_cache import one_moment
+from contrastbench.benchmarks.sweeps.cell_states import survey
 from contrastbench.benchmarks.sweeps.costs import Costs
-from contrastbench.benchmarks.sweeps.survey import survey
 from contrastbench.benchmarks.tables.load import load
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec

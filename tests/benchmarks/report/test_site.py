@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from contrastbench.benchmarks import report
-from contrastbench.benchmarks.records.moment import one_moment
+from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.report import differences, plots, site
 from contrastbench.benchmarks.report.chart import Chart, Forest
 from contrastbench.benchmarks.report.site import TEMPLATES

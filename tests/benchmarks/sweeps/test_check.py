@@ -11,9 +11,9 @@ from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import runner
 from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.check import distinct, too_much
 from contrastbench.benchmarks.sweeps.plan import make_plan
-from contrastbench.benchmarks.sweeps.survey import Task
 from contrastbench.benchmarks.sweeps.sweep import run, scope
 from contrastbench.domains.registry import declaration
 from contrastbench.losses import UserError

@@ -8,9 +8,9 @@ import pytest
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps import sweep as sweep_module
+from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.classes import ByResources
 from contrastbench.benchmarks.sweeps.costs import Costs
-from contrastbench.benchmarks.sweeps.survey import Task
 from contrastbench.benchmarks.sweeps.sweep import Slot, Sweep
 from contrastbench.benchmarks.tables.resources import Resources, read_resources
 from contrastbench.errors import UserError

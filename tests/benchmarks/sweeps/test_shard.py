@@ -12,9 +12,9 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.merge import merge
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps import claims
+from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.benchmarks.sweeps.shard import WHOLE, Shard, parse_shard
-from contrastbench.benchmarks.sweeps.survey import Task
 from contrastbench.benchmarks.sweeps.sweep import Failure, Sweep
 from contrastbench.benchmarks.sweeps.sweep import run as run_plan
 from contrastbench.errors import UserError

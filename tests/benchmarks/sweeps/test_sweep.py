@@ -27,11 +27,11 @@ from contrastbench.benchmarks.sweeps import claims, worker
 from contrastbench.benchmarks.sweeps import process as process_module
 from contrastbench.benchmarks.sweeps import slots as slots_module
 from contrastbench.benchmarks.sweeps import sweep as sweep_module
+from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.classes import NO_CLASSES
 from contrastbench.benchmarks.sweeps.costs import Costs
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.benchmarks.sweeps.shard import WHOLE
-from contrastbench.benchmarks.sweeps.survey import Task
 from contrastbench.benchmarks.sweeps.sweep import Failure, Sweep, report, to_run
 from contrastbench.benchmarks.sweeps.sweep import run as run_plan
 from contrastbench.domains.graph.domain import GraphDomain

@@ -21,7 +21,7 @@ from contrastbench.losses.spec import LossSpec
 
 
 @dataclass(frozen=True)
-class Laboratory:
+class Trainer:
     """A domain in which losses are trained."""
 
     domain: AnyDomain
@@ -71,13 +71,13 @@ class Laboratory:
         return self.domain
 
 
-def laboratory_of(work: Work) -> Laboratory:
+def trainer_of(work: Work) -> Trainer:
     """Open the domain in which the losses of an analysis are trained, by its one seed."""
     (seed,) = work.seeds
-    return open_laboratory(work.experiment, seed, work.options)
+    return open_trainer(work.experiment, seed, work.options)
 
 
-def open_laboratory(experiment: Experiment, seed: int, options: Options) -> Laboratory:
+def open_trainer(experiment: Experiment, seed: int, options: Options) -> Trainer:
     """The experiment's dataset in its domain, ready to train on.
 
     Raises:
@@ -96,7 +96,7 @@ def open_laboratory(experiment: Experiment, seed: int, options: Options) -> Labo
             "give a smaller --recipe batch_size"
         )
     torch.set_num_threads(options.threads or min(domain.threads, cpu_count()))
-    return Laboratory(domain, seed, f"{experiment.domain} {experiment.dataset}, seed {seed}")
+    return Trainer(domain, seed, f"{experiment.domain} {experiment.dataset}, seed {seed}")
 
 
 def domains_with_classes() -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from contrastbench.benchmarks.records.moment import remembered
+from contrastbench.benchmarks.records.read_cache import remembered
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.protocol import Protocol, SharedProtocol, Statement
 from contrastbench.benchmarks.tables.schema import PublishedTable

@@ -3,7 +3,7 @@
 from math import inf
 
 from contrastbench.benchmarks.comparison.compare import Comparison
-from contrastbench.benchmarks.comparison.sight import Sight, sight_text, sights
+from contrastbench.benchmarks.comparison.detectable import Sight, sight_text, sights
 
 
 def test_what_a_column_can_see_is_the_median_over_its_methods() -> None:

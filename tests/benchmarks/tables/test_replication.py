@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from contrastbench.benchmarks.tables.back import ALONE, Back, Centre, trimmed
 from contrastbench.benchmarks.tables.entries import Entry, Value
 from contrastbench.benchmarks.tables.formats import render
+from contrastbench.benchmarks.tables.replication import ALONE, Back, Centre, trimmed
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.table import Row, Table
 from counts import times

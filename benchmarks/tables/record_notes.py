@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from contrastbench.benchmarks.records import reading
-from contrastbench.benchmarks.records.moment import remembered
+from contrastbench.benchmarks.records.read_cache import remembered
 from contrastbench.benchmarks.records.scored import copy_of
 from contrastbench.benchmarks.records.store import Fields, Record
 from contrastbench.benchmarks.tables.places import Place
