@@ -31,13 +31,13 @@ from filelock import Timeout
 
 from contrastbench.benchmarks.records import reading, store
 from contrastbench.benchmarks.records.experiment import Cell
-from contrastbench.benchmarks.records.moment import one_moment
+from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.claims import claim
 from contrastbench.benchmarks.sweeps.costs import Costs
 from contrastbench.benchmarks.sweeps.plan import Plan, lines, make_plan
 from contrastbench.benchmarks.sweeps.shard import WHOLE, Shard
-from contrastbench.benchmarks.sweeps.survey import Task
 from contrastbench.domains.registry import loaded
 from contrastbench.errors import UserError
 
