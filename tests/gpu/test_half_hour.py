@@ -2,17 +2,27 @@
 
 import os
 import subprocess
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
 import accepted
+from contrastbench.benchmarks.cli.arguments import make_experiment, parse_pairs
+from contrastbench.benchmarks.cli.main import app
+from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.benchmarks.tables.load import load
+from contrastbench.domains.registry import declaration, make_recipe
+from contrastbench.losses import UserError
+from contrastbench.losses.registry import is_registered
+from contrastbench.losses.spec import LossSpec
 from made_records import made
 
 SCRIPT = Path(__file__).with_name("half_hour.sh")
 PARTS = ["doctor", "check", "tests", "perf-losses", "perf-graph", "perf-image", "perf-tabular"]
-TRAININGS = ["resnet18-infonce", "resnet18-adnce", "table12-adnce"]
+TRAININGS = ["resnet18-infonce", "resnet18-adnce", "table4-bert", "table12-adnce"]
 SUITE = [*(f"suite-seed-{seed}" for seed in range(5)), "suite-compare", "suite-accepted"]
 NOTES = '#!/bin/sh\necho "${{0##*/}} $*" >> {log}\necho said\n[ "$2" != graph ] || exit 3\n'
 
@@ -40,7 +50,8 @@ def test_every_part_is_run_and_one_that_fails_stops_none(tiny: bool, tmp_path: P
     summary = (tmp_path / "out/summary.txt").read_text()
     assert (done.returncode, summary) == (0, done.stdout)
     names = [line.split(":")[0] for line in summary.splitlines()]
-    assert names == PARTS + ([] if tiny else ["perf-sentence"]) + TRAININGS + [
+    trained = [name for name in TRAININGS if not (tiny and "bert" in name)]
+    assert names == PARTS + ([] if tiny else ["perf-sentence"]) + trained + [
         name for name in SUITE if not (tiny and "compare" in name)
     ]
     assert "perf-graph: exit code 3 after" in summary
@@ -53,6 +64,112 @@ def test_every_part_is_run_and_one_that_fails_stops_none(tiny: bool, tmp_path: P
     assert all(("--tiny" in line) is tiny for line in trainings)
     assert ("--recipe epochs=7" in trainings[0]) is not tiny
     assert ("--recipe preset=adnce" in trainings[2]) is not tiny
+
+
+WORDS = """#!/bin/sh
+{{ printf %s "${{0##*/}}"; printf '\\t%s' "$@"; echo; }} >> {log}
+echo said
+"""
+
+
+@pytest.mark.parametrize("tiny", [True, False])
+def test_every_command_of_the_script_can_be_given(tiny: bool, tmp_path: Path) -> None:
+    """A command that no entry of `CHECKS` knows fails as well."""
+    _, asked = run(tmp_path, WORDS, DEVICE="cpu", **({"TINY": "1"} if tiny else {}))
+    for line in asked:
+        tool, *words = line.split("\t")
+        python(words) if tool == "python" else bench(words)
+
+
+def bench(words: Sequence[str]) -> None:
+    """Read the words of `bench` as the command does, and check the names among them."""
+    name, *rest = words
+    CHECKS[name](get_command(app).commands[name].make_context(name, rest).params)
+
+
+def check_run(params: dict[str, Any]) -> None:
+    loss = LossSpec(params["loss"], parse_pairs("--set", params["set_"]))
+    about = params["domain"], params["dataset"], loss
+    experiment = make_experiment(*about, params["recipe"], params["tiny"], params["target"])
+    experiment.check()
+    loss.check()
+
+
+def check_perf(params: dict[str, Any]) -> None:
+    part, names = params["part"], params["names"] or []
+    if part == "losses":
+        assert all(map(is_registered, names))
+        return
+    about = declaration(part)
+    assert about.perf
+    if part == "sentence":
+        assert [make_recipe(part, {"encoder": name}) for name in names]
+    else:
+        assert set(names) <= set(about.datasets)
+
+
+def check_plan(params: dict[str, Any]) -> None:
+    options = params.get("only") or [], params.get("seeds"), params["tiny"], None
+    assert make_plan(params["what"], *options, params["results"], True).tasks()
+
+
+CHECKS: dict[str, Callable[[dict[str, Any]], object]] = {
+    "doctor": lambda params: None,
+    "check-device": lambda params: None,
+    "perf": check_perf,
+    "run": check_run,
+    "sweep": check_plan,
+    "compare": lambda params: load(params["name"]),
+}
+
+
+def python(words: Sequence[str]) -> None:
+    """Check the files that python is given, and the words of the verdict's script."""
+    if words[:2] == ["-m", "pytest"]:
+        *_, configuration, _, root, _, mark, folder = words
+        assert Path(configuration).is_file()
+        assert (Path(root) / "tests/gpu").samefile(folder)
+        assert mark == "gpu"
+        return
+    script, table, *_ = words
+    assert Path(script).samefile(accepted.__file__)
+    assert load(table).name
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "named"),
+    [
+        ("run --domain image --loss infonc", UserError, "infonc"),
+        ("run --domain image --loss infonce --recipe preset=adnc", UserError, "adnc"),
+        ("sweep adnce-table44", UserError, "adnce-table44"),
+        ("sweep adnce-table4 --only row=ADNCE", UserError, "ADNCE"),
+        ("perf losses hlc", AssertionError, "hlc"),
+        ("perf graph MUTAK", AssertionError, "MUTAK"),
+        ("check-devices cuda", KeyError, "check-devices"),
+    ],
+)
+def test_a_wrong_name_in_the_script_would_be_seen(
+    words: str, error: type[Exception], named: str
+) -> None:
+    with pytest.raises(error, match=named):
+        bench(words.split())
+
+
+FIRST = ["check-device", "-m pytest", "perf losses", "--loss infonce", "--loss adnce", "sweep "]
+BERT = ("SimCSE-BERT-base (tau0)", "SimCSE-BERT-base (tau*)", "ADNCE-BERT-base")
+
+
+def test_the_first_half_begins_with_what_tells_most(tmp_path: Path) -> None:
+    _, asked = run(tmp_path, WORDS, HALF="card")
+    told = [" ".join(line.split("\t")[1:]) for line in asked]
+    found = [next(i for i, line in enumerate(told) if word in line) for word in FIRST]
+    assert found == sorted(found)
+    only = [f"row={row}" for row in BERT]
+    assert all(f"--only {one}" in told[found[-1]] for one in only)
+    tasks = make_plan("adnce-table4", only, "0", False, None, tmp_path).tasks()
+    assert [one.experiment.full_recipe.model_dump()["encoder"] for one in tasks] == [
+        "bert-base-uncased"
+    ] * 3
 
 
 def test_the_second_half_runs_a_seed_of_all_rows_after_the_other(tmp_path: Path) -> None:
