@@ -19,7 +19,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkProcess
@@ -76,6 +76,7 @@ class Fleet:
     dying: int = 0  # processes that kill themselves
     delay: float = 0.0  # seconds that a slow disk takes
     sharded: bool = False
+    killed: list[int] = field(default_factory=list)  # processes, as their exit codes say
 
     def part(self, index: int, tasks: Sequence[Task]) -> list[Work]:
         """Return the cells that a process may run: all, or those of its shard."""
@@ -95,6 +96,7 @@ class Fleet:
             for index, process in list(going.items()):
                 code = process.exitcode  # asked once: it may end between two questions
                 if code == -signal.SIGKILL:
+                    self.killed.append(index)
                     going[index] = self.start(parts[index], dies=False)
                 elif code:
                     raise RuntimeError(f"process {index} ended with exit code {code}")
@@ -229,7 +231,7 @@ def row(fleet: Fleet, file: Path) -> str:
     ran = fleet.run(tasks)
     seconds, planned = time.perf_counter() - begun, in_process(file, fleet.folder)
     took = [1e3 * overhead for overhead, _ in ran]
-    died = fleet.dying * -(-fleet.workers // fleet.processes)
+    died = len(fleet.killed) * -(-fleet.workers // fleet.processes)
     lost = len(tasks) - int(planned["done"])
     numbers = [len(tasks), fleet.workers, fleet.processes, died, lost, twice(ran)]
     times = [seconds, median(took), quantiles(took, n=20)[-1], planned["seconds"], planned["mib"]]
