@@ -9,6 +9,7 @@ import torch
 from contrastbench.benchmarks.running.devices import synchronize
 
 CPU = torch.device("cpu")
+LONG = 5.0  # seconds: beside them neither a first run's overhead nor the clock matters
 
 
 def seconds(work: Callable[[], Any], device: torch.device = CPU) -> float:
@@ -21,6 +22,6 @@ def seconds(work: Callable[[], Any], device: torch.device = CPU) -> float:
 
 
 def best_of(work: Callable[[], Any], device: torch.device = CPU, repeats: int = 3) -> float:
-    """The shortest of a few runs after one to warm up, in seconds."""
-    work()
-    return min(seconds(work, device) for _ in range(repeats))
+    """Seconds of the shortest of a few runs after one to warm up; a long first run is the only one."""
+    first = seconds(work, device)
+    return first if first > LONG else min(seconds(work, device) for _ in range(repeats))
