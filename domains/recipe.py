@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
+from contrastbench.domains.strict import Strict
 from contrastbench.errors import UserError, unknown
 from contrastbench.losses.pairing import Pairing
 
@@ -13,10 +14,9 @@ Width = Annotated[int, Field(ge=1)]  # of a layer
 Epoch = Annotated[int, Field(ge=1)]
 
 
-class Recipe(BaseModel):
+class Recipe(Strict):
     """The base of all recipes; unknown keys and wrong types are errors."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
     # values that pair samples of one class; None: the domain has no such pairing
     by_class: ClassVar[dict[str, Any] | None] = None
     # --recipe preset=NAME: values in place of the defaults

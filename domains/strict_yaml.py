@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from unicodedata import category
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from contrastbench.errors import UserError, unknown
 
@@ -19,12 +19,6 @@ PLAIN = {
     f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null", "seq", "map")
 }
 MERGE = "tag:yaml.org,2002:merge"
-
-
-class Strict(BaseModel):
-    """Unknown keys and wrong types are errors."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
 class SafeLoader(Base):  # type: ignore[misc]  # of types-PyYAML, which knows no libyaml

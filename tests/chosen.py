@@ -6,9 +6,11 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.tables import selections
 from contrastbench.benchmarks.tables.table import Row, Selection, Table
 
+NOWHERE = Path("no records")
 
-def trials(table: Table, row: Row, column: str, results: Path | None = None) -> list[Experiment]:
-    """Return the trials of a place that are known by the records; None: before any record."""
+
+def trials(table: Table, row: Row, column: str, results: Path = NOWHERE) -> list[Experiment]:
+    """Return the trials of a place that are known by the records, or before any record."""
     found = selections.search(table, row, column, results)
     return selections.experiments(table, row, column, found.settings)
 

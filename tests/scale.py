@@ -83,7 +83,7 @@ def main() -> None:
         except UserError:
             quoted.append(name)
             continue
-        tables[name] = {place.experiment.key: place.experiment for place in plan.places}
+        tables[name] = {place.work.key: place.work for place in plan.places}
         seeds[name] = len(plan.seeds)
     every = {key: experiment for some in tables.values() for key, experiment in some.items()}
     cells = {key: cost(experiment, TFLOPS * 1e12) for key, experiment in every.items()}

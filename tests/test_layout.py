@@ -95,6 +95,7 @@ FLOORS = {  # rooms and modules of a folder, the lowest first: each imports from
     "domains": (
         *(
             "reading",
+            "strict",
             "strict_yaml",
             "presets",
             "random",

@@ -26,7 +26,7 @@ def test_the_page_has_the_cells_of_its_tables() -> None:
     assert set(shown) <= set(names())
     for name, cells in shown.items():
         plan = make_plan(name, [], None, False, None, Path("nowhere"))
-        own = {place.experiment.key: len(plan.seeds) for place in plan.places}
+        own = {place.work.key: len(plan.seeds) for place in plan.places}
         assert cells == sum(own.values()), f"python tests/scale.py: {name} has changed"
 
 

@@ -120,7 +120,7 @@ def fetched(what: str, data_root: Path | None) -> Iterator[str]:
     from contrastbench.benchmarks.tables.load import load
 
     asked: dict[tuple[str, ...], Callable[[], dict[str, str]]] = {}
-    for one in (place.experiment for place in places(load(what))):
+    for one in (place.work for place in places(load(what))):
         name, recipe, trained = (one.domain, one.dataset), one.full_recipe, one.trained
         asked[name] = partial(brought, one.domain, one.dataset, data_root)
         further = (*name, recipe.model_dump_json(), str(trained))

@@ -57,10 +57,10 @@ def admit(
         needed = replace(plan, places=places)
         for text, _ in sweep.run(needed, Options(results, data_root, device), jobs, False, None):
             tell(text)
-    columns = {place.column: plan.table.columns[place.column] for place in places}
+    asked = {place.column for place in places}
     with one_moment():
-        chosen = plan.table.model_copy(update={"columns": columns})
-        show(report([*candidates(chosen, plan.seeds, results)], format_))
+        found = candidates(plan.table, plan.seeds, results)
+        show(report([one for one in found if one.name in asked], format_))
 
 
 def gate(name: opt.Table, format_: Format = "md", results: opt.Results = Path("results")) -> None:

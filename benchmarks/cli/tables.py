@@ -75,7 +75,7 @@ def smoke_tests(table: "Table", results: Path) -> int:
     from contrastbench.benchmarks.sweeps.plan import places
 
     small = places(table.as_smoke_test())
-    experiments = {place.experiment.key: place.experiment for place in small}
+    experiments = {place.work.key: place.work for place in small}
     return sum(1 for one in experiments.values() for _ in one.finished(results))
 
 

@@ -110,7 +110,7 @@ def take_turns(ways: list[Way]) -> None:
 def ours(domain: SentenceDomain, suite: list[str], precision: str) -> Way:
     """The sentence domain's encoding."""
     other = copy.copy(domain)
-    other.recipe = domain.recipe.model_copy(update={"precision": precision})
+    other.recipe = domain.recipe.but(precision=precision)
     model = other.model()
     return Way(precision, lambda part: domain.encode(model, part).z, list(dict.fromkeys(suite)))
 

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from contrastbench.domains.strict_yaml import Strict
+from contrastbench.domains.strict import Strict
 from contrastbench.errors import UserError
 from contrastbench.losses.expression import file_and_class, is_sum, split_sum
 

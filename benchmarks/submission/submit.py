@@ -8,7 +8,7 @@ from contrastbench.benchmarks.records import files, reading, store
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.submission import bundle, cells
 from contrastbench.domains import strict_yaml
-from contrastbench.domains.strict_yaml import Strict
+from contrastbench.domains.strict import Strict
 from contrastbench.errors import UserError
 from contrastbench.losses.own import portable
 from contrastbench.losses.spec import LossSpec

@@ -15,66 +15,52 @@ from contrastbench.benchmarks.sweeps.cell_states import Task, survey
 from contrastbench.benchmarks.sweeps.classes import NO_CLASSES, ByResources, select
 from contrastbench.benchmarks.sweeps.costs import Costs, duration
 from contrastbench.benchmarks.sweeps.shard import WHOLE, Shard
-from contrastbench.benchmarks.tables import selections
 from contrastbench.benchmarks.tables.controls import baseline
 from contrastbench.benchmarks.tables.load import is_of, load
+from contrastbench.benchmarks.tables.resolved import Cell, as_given, decide
 from contrastbench.benchmarks.tables.resources import read_resources
-from contrastbench.benchmarks.tables.selections import Choice
+from contrastbench.benchmarks.tables.selections import check
 from contrastbench.benchmarks.tables.table import Row, Selection, Table
 from contrastbench.errors import UserError, unknown
 from contrastbench.losses.spec import NONE, LossSpec
 
-
-@dataclass(frozen=True)
-class Place:
-    """A place of a table that can be run."""
-
-    row: Row
-    column: str
-    experiment: Experiment
-
-    def label(self, key: str) -> str:
-        """Return the value that `--only KEY=VALUE` compares."""
-        own = {"row": self.row.name, "column": self.column}
-        own["loss"] = self.row.loss or ""
-        return own[key] if key in own else str(getattr(self.experiment, key))
-
-
+Work = list[tuple[Experiment, Sequence[int]]]
+Counted = list[tuple[Experiment, int]]
 KEYS = ("row", "column", "domain", "dataset", "loss", "class")
 
 
-def places(table: Table, only: Sequence[str] = ()) -> list[Place]:
-    """The table's places that can be run here.
+def places(table: Table, only: Sequence[str] = ()) -> list[Cell]:
+    """The table's places that can be run here, with the settings of its file.
 
     Those that every KEY=VALUE wants, where there are any.
 
     Raises:
         UserError: what is wanted is not there.
     """
-    everything = [
-        Place(row, column, table.experiment(row, column))
-        for row in table.rows
-        for column in table.columns
-        if table.runnable(row, column)
-    ]
+    chosen = everything = as_given(table)
     if not everything:
         raise UserError(
             f"{table.name} has only quoted values and cannot be run: choose another table "
             "(bench list tables)"
         )
-    chosen = everything
     for key, values in wanted(only).items():
-        known = {place.label(key) for place in everything}
+        known = {label(place, key) for place in everything}
         for value in values:
             if value not in known:
                 raise unknown(f"{key} in {table.name}", value, known)
-        chosen = [place for place in chosen if place.label(key) in values]
+        chosen = [place for place in chosen if label(place, key) in values]
     if not chosen:
         raise UserError(
             f"{table.name}: --only {' --only '.join(only)} together select nothing: leave one of "
             "them out"
         )
     return chosen
+
+
+def label(place: Cell, key: str) -> str:
+    """Return the value of a place that `--only KEY=VALUE` compares."""
+    own = {"row": place.row.name, "column": place.column, "loss": place.row.loss or ""}
+    return own[key] if key in own else str(getattr(place.work, key))
 
 
 def wanted(only: Sequence[str]) -> dict[str, list[str]]:
@@ -102,7 +88,7 @@ class Plan:
     """
 
     table: Table
-    places: Sequence[Place]
+    places: Sequence[Cell]
     seeds: Sequence[int]
     selection: Selection
     results: Path
@@ -122,76 +108,74 @@ class Plan:
 
     def all_tasks(self) -> list[Task]:
         """Return the cells of all parts that can be run now, each once."""
-        work = [item for place in self.places for item in self.work(place)]
+        work = [item for cell in self.cells() for item in self.work(cell)]
         return list(survey(work, self.results))
 
-    def work(self, place: Place) -> list[tuple[Experiment, Sequence[int]]]:
-        """A place's experiments with their seeds.
+    def cells(self) -> list[Cell]:
+        """Return the places with their settings, as far as records decide them now."""
+        return [self.cell(place.row, place.column) for place in self.places]
 
-        The published one, or trials and then the best of them.
-        """
-        choice = self.choice(place)
-        return selections.work(self.table, place.row, place.column, self.seeds, choice)
-
-    def choice(self, place: Place) -> Choice:
-        """Return the settings of a place, as far as records decide them."""
-        about = place.row, place.column, self.selection
-        found = selections.choose(self.table, *about, self.results)
-        if self.part and self.has_half_a_baseline(place):
-            return replace(found, why="trials of its baseline are missing")
+    def cell(self, row: Row, column: str) -> Cell:
+        """Return a place with its settings, as far as records decide them now."""
+        found = decide(self.table, row, column, self.selection, self.results)
+        if self.part and self.has_half_a_baseline(row, column):
+            why = "trials of its baseline are missing"
+            return replace(found, choice=replace(found.choice, why=why))
         return found
 
-    def has_half_a_baseline(self, place: Place) -> bool:
+    def has_half_a_baseline(self, row: Row, column: str) -> bool:
         """Return whether a control would take what folds of some seeds chose, not of all."""
-        base = baseline(self.table.rows) if place.row.control else None
-        if base is None or self.selection != Selection.VALIDATION or place.row.loss == NONE:
+        base = baseline(self.table.rows) if row.control else None
+        if base is None or self.selection != Selection.VALIDATION or row.loss == NONE:
             return False
-        work = [(one, self.seeds) for one in self.tried(replace(place, row=base))]
+        found = self.cell(base, column)
+        work = self.work(found) if found.choice.folds else []
         return any(task.state == "missing" for task in survey(work, self.results))
 
-    def tried(self, place: Place) -> list[Experiment]:
-        """Return the trials of a place of which each fold chooses one, if it does."""
-        choice = self.choice(place)
-        settings = choice.settings if choice.folds else []
-        return selections.experiments(self.table, place.row, place.column, settings)
+    def work(self, cell: Cell) -> Work:
+        """Return the experiments of a place with their seeds.
+
+        Those of the table, or trials and then the best of them. Trials that folds choose among have
+        the shown seeds alone.
+        """
+        if cell.choice.folds:
+            return [(trial, self.seeds) for trial in cell.trials]
+        shown = [] if cell.choice.why else [(cell.work, self.seeds)]
+        return [*((trial, cell.trial_seeds) for trial in cell.trials), *shown]
 
     def outdated(self) -> list[Path]:
         """Records that stand for cells and that no fold can choose by."""
         return [
             path
-            for place in self.places
-            for path in nested.outdated(self.tried(place), self.results, self.seeds)
+            for cell in self.cells()
+            if cell.choice.folds
+            for path in nested.outdated(cell.trials, self.results, self.seeds)
         ]
 
-    def undecided(self) -> list[tuple[Experiment, int]]:
+    def undecided(self) -> Counted:
         """Return how many cells follow from choices, each with an experiment like them."""
+        return [(cell.work, len(self.seeds)) for cell in self.cells() if cell.choice.is_open]
+
+    def later_trials(self) -> Counted:
+        """Return how many cells of later stages follow at most, with an experiment like them."""
         return [
-            (one.experiment, len(self.seeds)) for one in self.places if self.choice(one).is_open
+            (cell.work, len(cell.trial_seeds) * more)
+            for cell in self.cells()
+            if (more := cell.choice.tried.more)
         ]
 
     def later(self) -> int:
         """Return how many cells follow at most when the trials so far are done."""
         return sum(count for _, count in (*self.undecided(), *self.later_trials()))
 
-    def later_trials(self) -> list[tuple[Experiment, int]]:
-        """Return how many cells of later stages follow at most, with an experiment like them."""
-        found = (
-            (
-                one.experiment,
-                len(selections.tune(self.table, one.column).seeds) * self.choice(one).tried.more,
-            )
-            for one in self.places
-        )
-        return [(experiment, count) for experiment, count in found if count]
-
     def reasons(self) -> list[str]:
         """Why there is nothing to run, for each row."""
         if not self.seeds:
             return ["it asks for no seeds: give --seeds"]
         columns: dict[tuple[str, str], list[str]] = {}
-        for place in self.places:
-            if why := self.choice(place).why:
-                columns.setdefault((place.row.name, why), []).append(place.column)
+        for cell in self.cells():
+            if why := cell.choice.why:
+                columns.setdefault((cell.row.name, why), []).append(cell.column)
         return [f"{row} on {', '.join(some)}: {why}" for (row, why), some in columns.items()]
 
 
@@ -220,7 +204,7 @@ def make_plan(
     numbers = parse_seeds(seeds) if seeds else table.seeds
     if table.is_quick and (others := sorted(set(numbers) - set(table.seeds))):
         raise UserError(f"seeds {others} are not in the quick part: give some of {table.seeds}")
-    chosen = selections.check(table, selection, numbers)
+    chosen = check(table, selection, numbers)
     found = places(table, only)
     if losses:
         found = [place for place in found if any(is_of(table, place.row, loss) for loss in losses)]
@@ -260,7 +244,7 @@ def lines(plan: Plan, costs: Costs) -> Iterator[str]:
         yield nested.advice(old)
 
 
-def to_come(work: Sequence[tuple[Experiment, int]]) -> list[Task]:
+def to_come(work: Counted) -> list[Task]:
     """Return tasks in place of cells that are not known yet, each like an experiment."""
     return [Task(experiment, 0, "missing") for experiment, count in work for _ in range(count)]
 

@@ -93,7 +93,7 @@ def supervised(columns: Columns) -> Iterator[Row]:
 
 def marked(row: Row) -> Row:
     """Return a listed row, which is a control where it is of `none`."""
-    return row.model_copy(update={"control": "untrained"}) if row.loss == NONE else row
+    return row.but(control="untrained") if row.loss == NONE else row
 
 
 def baseline(rows: Iterable[Row]) -> Row | None:

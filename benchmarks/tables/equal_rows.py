@@ -22,7 +22,7 @@ def recognised(table: Table) -> Table:
     for column in table.columns:
         for name, original in same_in(table, column).items():
             same.setdefault(name, {})[column] = original
-    return table.model_copy(update={"same": same})
+    return table.but(same=same)
 
 
 def same_in(table: Table, column: str) -> dict[str, str]:

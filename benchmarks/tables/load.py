@@ -82,14 +82,12 @@ def quick_part(table: Table) -> Table:
     columns = {name: table.columns[name] for name in table.quick.datasets}
     sets = f"{len(columns)} of {len(table.columns)} data sets"
     seeds = f"{len(table.quick.seeds)} of {len(table.seeds)} seeds"
-    return table.model_copy(
-        update={
-            "name": f"{table.name}{QUICK}",
-            "title": f"Quick part of {table.name}, {sets} with {seeds}",
-            "columns": columns,
-            "seeds": table.quick.seeds,
-            "is_quick": True,
-        }
+    return table.but(
+        name=f"{table.name}{QUICK}",
+        title=f"Quick part of {table.name}, {sets} with {seeds}",
+        columns=columns,
+        seeds=table.quick.seeds,
+        is_quick=True,
     )
 
 
@@ -101,7 +99,7 @@ def alone(table: Table, losses: Sequence[LossSpec]) -> Table:
         for row in table.rows
         if row.control or row == base or any(is_of(table, row, loss) for loss in losses)
     ]
-    return recognised(table.model_copy(update={"rows": rows}))
+    return recognised(table.but(rows=rows))
 
 
 def joined(table: Table, losses: Sequence[LossSpec]) -> Table:
@@ -120,12 +118,9 @@ def joined(table: Table, losses: Sequence[LossSpec]) -> Table:
     wider = recognised(sweep_file.to_table(file, Document(), table.name, table)) if new else table
     names = [row.name for row in wider.rows if any(is_of(wider, row, loss) for loss in losses)]
     there = {row.name for row in table.rows}
-    rows = [
-        row.model_copy(update={"beside": table.is_quick and row.name not in there})
-        for row in wider.rows
-    ]
+    rows = [row.but(beside=table.is_quick and row.name not in there) for row in wider.rows]
     title = table.title if table.is_quick else wider.title
-    return wider.model_copy(update={"rows": rows, "joined": names, "title": title})
+    return wider.but(rows=rows, joined=names, title=title)
 
 
 def is_of(table: Table, row: Row, loss: LossSpec) -> bool:

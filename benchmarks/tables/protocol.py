@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from contrastbench.domains.strict_yaml import Strict
+from contrastbench.domains.strict import Strict
 
 OPEN = "open"
 PRINTED = r"(paper|code|reported by others) \(.+\)"
@@ -85,4 +85,4 @@ class SharedProtocol(Strict):
         """Yield the statements of a shared protocol as a table's."""
         for statement in self.facts:
             datasets = statement.datasets or self.datasets
-            yield statement.model_copy(update={"domain": self.domain, "datasets": datasets})
+            yield statement.but(domain=self.domain, datasets=datasets)

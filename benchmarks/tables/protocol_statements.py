@@ -35,7 +35,7 @@ def gathered(table: PublishedTable, document: Document) -> Protocol:
         for statement in read(name, document, i)
     ]
     own = [
-        statement.model_copy(update={"domain": table.domain})
+        statement.but(domain=table.domain)
         if statement.recipe and not statement.columns and not statement.domain
         else statement
         for statement in table.protocol.facts

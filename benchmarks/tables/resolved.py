@@ -1,6 +1,7 @@
 """A table with what its selection chooses and what records say: one cell for each place.
 
-Everything that shows a table reads this alone, so all of it is of one moment. Brings no torch.
+Everything that shows a table reads this alone, so all of it is of one moment. A plan reads the
+choices, anew each time, since its cells make records. Brings no torch.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,17 +25,23 @@ class Cell:
     """One place of a table that can be run here.
 
     Args:
+        row: as the file has it.
         column: its name.
         choice: the settings that fill it.
         experiments: one, or those that its folds choose among.
+        trials: those that choose.
+        trial_seeds: the seeds of trials that no fold chooses by.
         ok: its ok records by data and seed; those of the place's own data come first.
         failed: the failed run of each seed without an ok one, by data.
         same_as: the row that has the same experiments, as both losses are one by algebra; or "".
     """
 
+    row: Row
     column: str
     choice: Choice
     experiments: list[Experiment]
+    trials: Sequence[Experiment] = ()
+    trial_seeds: Sequence[int] = ()
     ok: ByData = field(default_factory=dict)
     failed: ByData = field(default_factory=dict)
     same_as: str = ""
@@ -108,9 +115,7 @@ class Resolved:
             shown = "every setting is shown", "parameters as the file gives them"
             return f"none: {shown[not self.table.sweep]}"
         found = [cell.choice for line in self.lines for cell in line.cells.values()]
-        how = "; ".join(
-            selections.rules(found, selections.tune(self.table), self.table.tuning_seeds)
-        )
+        how = "; ".join(selections.rules(found, self.table.budget, self.table.tuning_seeds))
         return f"validation: {how}; as many trials for each method"
 
     @property
@@ -159,20 +164,43 @@ def resolve(table: Table, selection: str | None, results: Path) -> Resolved:
 
 def resolve_row(table: Table, row: Row, selection: Selection, results: Path) -> Line:
     """Return the line of a row, with records of all data."""
-    columns = [column for column in table.columns if table.runnable(row, column)]
-    cells = {column: resolve_cell(table, row, column, selection, results) for column in columns}
-    return Line(row, cells, row.name)
+    decided = (decide(table, row, column, selection, results) for column in places(table, row))
+    return Line(row, {one.column: with_records(table, one, results) for one in decided}, row.name)
 
 
-def resolve_cell(table: Table, row: Row, column: str, selection: Selection, results: Path) -> Cell:
-    """Choose the settings of a place, and read its records."""
+def places(table: Table, row: Row) -> list[str]:
+    """Return the columns in which a row can be run here."""
+    return [column for column in table.columns if table.runnable(row, column)]
+
+
+def as_given(table: Table) -> list[Cell]:
+    """Return the places that can be run here with the settings of the file."""
+    found = ((row, column) for row in table.rows for column in places(table, row))
+    return [decide(table, *place, Selection.NONE, Path()) for place in found]
+
+
+def decide(table: Table, row: Row, column: str, selection: Selection, results: Path) -> Cell:
+    """Return a place with its settings, and none of its records yet.
+
+    Raises:
+        UserError: a trial's record has no validation score.
+    """
     choice = selections.choose(table, row, column, selection, results)
-    work = selections.experiments(table, row, column, choice.settings)
-    cell = Cell(column, choice, work, same_as=table.same_as(row, column))
-    if choice.why:
+    chosen, tried = (
+        selections.experiments(table, row, column, settings)
+        for settings in (choice.settings, choice.tried.settings)
+    )
+    seeds, same = table.seeds_of_trials(column), table.same_as(row, column)
+    return Cell(row, column, choice, chosen, tried, seeds, same_as=same)
+
+
+def with_records(table: Table, cell: Cell, results: Path) -> Cell:
+    """Return a place with its records."""
+    if cell.choice.why:
         return cell
-    but = table.tuning_seeds
-    ok = nested.ok_by_data(work, results, but) if choice.folds else work[0].ok_by_data(results, but)
+    work, but = cell.experiments, table.tuning_seeds
+    folds = cell.choice.folds
+    ok = nested.ok_by_data(work, results, but) if folds else work[0].ok_by_data(results, but)
     failed = failures.failed_by_data(work, results, but)
     if table.is_quick:
         ok, failed = of_seeds(ok, table.seeds), of_seeds(failed, table.seeds)

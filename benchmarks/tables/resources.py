@@ -19,7 +19,8 @@ from pydantic import Field
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.domains import strict_yaml
 from contrastbench.domains.registry import DOMAINS, check_domain, declaration
-from contrastbench.domains.strict_yaml import Document, Strict
+from contrastbench.domains.strict import Strict
+from contrastbench.domains.strict_yaml import Document
 from contrastbench.errors import UserError, unknown
 
 

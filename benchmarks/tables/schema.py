@@ -9,7 +9,7 @@ from pydantic import Field
 
 from contrastbench.benchmarks.records.seeds import SEEDS
 from contrastbench.benchmarks.tables.protocol import Printed, Protocol
-from contrastbench.domains.strict_yaml import Strict
+from contrastbench.domains.strict import Strict
 
 # by source: the keys beside it whose values are printed there
 Marks = dict[Printed, list[str]]

@@ -36,7 +36,6 @@ ASKED = (Selection.PAPER.value, Selection.VALIDATION.value)
 NO_SEARCH = Search([])
 NO_GRID = "its parameters are the paper's choice and it declares no grid"
 EVERY_TRIAL = "every trial diverged"  # why a place has no parameters, and never will
-Work = list[tuple[Experiment, Sequence[int]]]
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,8 @@ class Choice:
     """The settings that fill a place, as far as records decide them.
 
     Args:
-        settings: the one that is chosen, or those that each fold chooses among.
+        settings: the one that is chosen, or those that each fold chooses among; the file's while
+            nothing is chosen.
         tried: the trials that choose.
         folds: whether each fold chooses.
         why: the reason why nothing is chosen yet; empty: something is.
@@ -87,19 +87,12 @@ def check(table: Table, selection: str | None, seeds: Sequence[int] = ()) -> Sel
             f"{table.name} has no published parameters: it chooses them on validation data"
         )
     has_grid = any(row.grid or row.grid_by_column or row.settings for row in table.rows)
-    if tune(table).search != "staged" and not has_grid:
+    if table.budget.search != "staged" and not has_grid:
         raise UserError(
             f"{table.name} declares no grid to choose from: give its rows a grid, or --selection "
             "paper"
         )
     return Selection.VALIDATION
-
-
-def tune(table: Table, column: str | None = None) -> Tune:
-    """Return the budget of the table's selection; a column may have seeds of its own."""
-    whole = table.tune or Tune()
-    own = table.trial_seeds.get(column or "", [])
-    return whole.model_copy(update={"seeds": own}) if own else whole
 
 
 def choose(table: Table, row: Row, column: str, selection: Selection, results: Path) -> Choice:
@@ -115,7 +108,7 @@ def choose(table: Table, row: Row, column: str, selection: Selection, results: P
         setting = setting_beside(table, row, column, results)
         if isinstance(setting, Setting):
             return Choice([setting])
-        return Choice([Setting(row.params)], why=setting)
+        return Choice([table.setting(row, column)], why=setting)
     found = search(table, row, column, results)
     if is_nested(experiments(table, row, column, found.settings)):
         return Choice(found.settings, found, folds=True)
@@ -125,8 +118,7 @@ def choose(table: Table, row: Row, column: str, selection: Selection, results: P
         setting = best_setting(table, row, column, found, results)
     if isinstance(setting, Setting):
         return Choice([setting], found)
-    own = Setting({}, recipe=row.recipe_by_column.get(column, {}))
-    return Choice([own], found, why=setting)
+    return Choice([table.setting(row, column)], found, why=setting)
 
 
 def setting_of_control(table: Table, row: Row, column: str, results: Path) -> Setting | str:
@@ -137,15 +129,12 @@ def setting_of_control(table: Table, row: Row, column: str, results: Path) -> Se
     Raises:
         UserError: a trial's record has no validation score.
     """
-    own = row.recipe_by_column.get(column, {})
-    if row.loss == NONE:
-        return Setting(row.params, recipe=own)
     base = baseline(table.rows)
     assert base is not None, "a control that is trained has a baseline"
     setting = usual_setting(table, base, column, results)
     if isinstance(setting, str):
         return setting
-    recipe = {**setting.recipe, **own}
+    recipe = {**setting.recipe, **row.recipe_by_column.get(column, {})}
     if row.loss == base.loss:
         params = {**setting.params, **CONTROLS[row.control].params}
         return replace(setting, params=params, recipe=recipe)
@@ -173,13 +162,13 @@ def usual_setting(table: Table, row: Row, column: str, results: Path) -> Setting
     found = choose(table, row, column, Selection.VALIDATION, results)
     if found.folds:
         tried = experiments(table, row, column, found.settings)
-        return most_chosen(tried, tune(table, column), results)
+        return most_chosen(tried, table.seeds_of_trials(column), results)
     return found.why or found.settings[0]
 
 
-def most_chosen(trials: Sequence[Experiment], tune: Tune, results: Path) -> Setting | str:
+def most_chosen(trials: Sequence[Experiment], but: Sequence[int], results: Path) -> Setting | str:
     """Return the setting that most folds of all seeds chose, or why there is none yet."""
-    records = next(iter(nested.ok_by_data(trials, results, tune.seeds).values()), {})
+    records = next(iter(nested.ok_by_data(trials, results, but).values()), {})
     if not records:
         return f"no seed of its baseline has all {len(trials)} trials yet"
     params, _ = nested.frequencies(list(records.values()))[0]
@@ -203,39 +192,44 @@ def best_setting(
     if not found.settings:
         return NO_GRID if row.params_by_column.get(column) else Setting(row.params)
     tried = experiments(table, row, column, found.settings)
-    done = [one for one in scores_of(tried, tune(table, column), results) if one is not None]
+    scores = scores_of(tried, table.seeds_of_trials(column), results)
+    done = [one for one in scores if one is not None]
     if len(done) < len(tried):
         return f"{len(done)} of {len(tried) + found.more} trials are done"
     best = max(done)
     return EVERY_TRIAL if best == -inf else found.settings[done.index(best)]
 
 
-def scores_of(tried: Sequence[Experiment], tune: Tune, results: Path) -> list[float | None]:
+def scores_of(
+    tried: Sequence[Experiment], seeds: Sequence[int], results: Path
+) -> list[float | None]:
     """The trials' scores on the first data that have most of them: data are never mixed."""
     finished = nested.finished_of(tried, results)
     data: ByData = {}
     for record in finished:
-        if record["seed"] in tune.seeds:
+        if record["seed"] in seeds:
             data.setdefault(record["data_hash"], {})[record["seed"]] = record
     runs = [(trial, [one for one in finished if trial.matches(one)]) for trial in tried]
     found = [
-        [score(trial, records, tune, data_hash) for trial, records in runs]
+        [score(trial, records, seeds, data_hash) for trial, records in runs]
         for data_hash in in_order(data)
     ]
     return min(found, key=lambda scores: scores.count(None), default=[None] * len(tried))
 
 
-def score(trial: Experiment, records: Sequence[Record], tune: Tune, data_hash: str) -> float | None:
-    """Mean validation score over the tuning seeds on those data.
+def score(
+    trial: Experiment, records: Sequence[Record], seeds: Sequence[int], data_hash: str
+) -> float | None:
+    """Mean validation score over the seeds on those data.
 
     None while one is missing, -inf if one diverged.
     """
     by_seed = {
         record["seed"]: record
         for record in records
-        if record["data_hash"] == data_hash and record["seed"] in tune.seeds
+        if record["data_hash"] == data_hash and record["seed"] in seeds
     }
-    if set(by_seed) != set(tune.seeds):
+    if set(by_seed) != set(seeds):
         return None
     return fmean(validation(trial, record) for record in by_seed.values())
 
@@ -263,7 +257,7 @@ def experiments(
     return [table.trial(row, column, setting) for setting in settings]
 
 
-def search(table: Table, row: Row, column: str, results: Path | None) -> Search:
+def search(table: Table, row: Row, column: str, results: Path) -> Search:
     """Return the settings that are tried.
 
     Those of the row, or so many of its grid as every row of the column gets, drawn at random; or
@@ -276,7 +270,7 @@ def search(table: Table, row: Row, column: str, results: Path | None) -> Search:
         return Search([])
     row = table.original(row, column)
     drawn = row.settings or drawn_settings(table, row, column)
-    if drawn or tune(table).search != "staged":
+    if drawn or table.budget.search != "staged":
         return Search([Setting({**row.params, **setting}) for setting in drawn])
     space = space_of(table, row, column)
     if not hypercube.searched(space.loss):
@@ -286,7 +280,7 @@ def search(table: Table, row: Row, column: str, results: Path | None) -> Search:
 
     def scores(settings: Sequence[Setting]) -> list[float | None]:
         tried = experiments(table, row, column, settings)
-        return scores_of(tried, tune(table, column), results) if results else [None] * len(tried)
+        return scores_of(tried, table.seeds_of_trials(column), results)
 
     return staged.search(space, scores)
 
@@ -296,7 +290,7 @@ def space_of(table: Table, row: Row, column: str) -> staged.Space:
     loss = LossSpec(row.loss or NONE, row.params)
     recipe = table.trial(row, column, Setting(row.params)).full_recipe
     limit = simplest(loss, recipe.pairing_facts)
-    return staged.Space(loss, limit, recipe.lr, tune(table).trials or staged.BUDGET)
+    return staged.Space(loss, limit, recipe.lr, table.budget.trials or staged.BUDGET)
 
 
 def drawn_settings(table: Table, row: Row, column: str) -> list[dict[str, Any]]:
@@ -305,28 +299,13 @@ def drawn_settings(table: Table, row: Row, column: str) -> list[dict[str, Any]]:
     if not size:
         return []
     sizes = [len(settings(other, column)) for other in table.rows]
-    count = tune(table).trials or min(filter(None, sizes))
+    count = table.budget.trials or min(filter(None, sizes))
     if size < count:
         raise UserError(
             f"{table.name}: the grid of {row.name} has {size} settings for {count} trials: "
             "extend it"
         )
     return draw(grid_of(row, column), count)
-
-
-def work(table: Table, row: Row, column: str, seeds: Sequence[int], choice: Choice) -> Work:
-    """Return the experiments of a place with their seeds.
-
-    The trials have the tuning seeds, and what they chose the others. Trials that folds choose
-    among have the shown seeds alone.
-    """
-    tried = experiments(table, row, column, choice.tried.settings)
-    if choice.folds:
-        return [(trial, seeds) for trial in tried]
-    planned: Work = [(trial, tune(table, column).seeds) for trial in tried]
-    if choice.why:
-        return planned
-    return [*planned, (experiments(table, row, column, choice.settings)[0], seeds)]
 
 
 def rules(found: Sequence[Choice], tune: Tune, seeds: Sequence[int]) -> Iterator[str]:

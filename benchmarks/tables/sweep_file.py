@@ -46,7 +46,8 @@ from contrastbench.domains.registry import (
     declaration,
     make_recipe,
 )
-from contrastbench.domains.strict_yaml import Document, Strict
+from contrastbench.domains.strict import Strict
+from contrastbench.domains.strict_yaml import Document
 from contrastbench.errors import UserError, unknown
 from contrastbench.losses.registry import SUPERVISED, losses
 from contrastbench.losses.spec import LossSpec
@@ -182,11 +183,15 @@ def to_table(
     if file is SMOKE:
         rows = [*rows, *supervised(every)]
     if base:
-        title = file.title or f"{base.title}, extended"
-        own = {"name": name, "title": title, "columns": every, "rows": rows, "controls": controls}
-        own["resources"] = file.resources or base.resources
-        own["trial_seeds"] = base.trial_seeds | trial_seeds(file, new)
-        return base.model_copy(update=own)
+        return base.but(
+            name=name,
+            title=file.title or f"{base.title}, extended",
+            columns=every,
+            rows=rows,
+            controls=controls,
+            resources=file.resources or base.resources,
+            trial_seeds=base.trial_seeds | trial_seeds(file, new),
+        )
     with document.at("seeds"):
         seeds = check_seeds(file.seeds)
     return Table(
@@ -241,7 +246,7 @@ def searched(file: SweepFile, released: bool) -> Tune | None:
     """
     if not file.tune or file.tune.search or file.grid:
         return file.tune
-    return file.tune.model_copy(update={"search": "hypercube" if released else "staged"})
+    return file.tune.but(search="hypercube" if released else "staged")
 
 
 def rows_of(method: Listed, grid: dict[str, list[Any]], tune: Tune | None) -> Iterator[Row]:

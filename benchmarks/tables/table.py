@@ -86,7 +86,7 @@ class Table(PublishedTable):
 
     def as_smoke_test(self) -> "Table":
         """Return the table with the tiny recipe of each domain."""
-        return self.model_copy(update={"tiny": True})
+        return self.but(tiny=True)
 
     @property
     def quotes(self) -> bool:
@@ -94,10 +94,19 @@ class Table(PublishedTable):
         return any(row.paper for row in self.rows)
 
     @property
+    def budget(self) -> Tune:
+        """Return what a selection on validation data may cost."""
+        return self.tune or Tune()
+
+    def seeds_of_trials(self, column: str) -> list[int]:
+        """Return the seeds that trials of a column have where no fold chooses."""
+        return self.trial_seeds.get(column) or self.budget.seeds
+
+    @property
     def tuning_seeds(self) -> tuple[int, ...]:
         """Seeds that parameters are chosen with, here or in other sweeps: they are no results."""
         own = (seed for seeds in self.trial_seeds.values() for seed in seeds)
-        return tuple(dict.fromkeys([*(self.tune or Tune()).seeds, *own]))
+        return tuple(dict.fromkeys([*self.budget.seeds, *own]))
 
     @property
     def remarks(self) -> list[str]:

@@ -203,7 +203,7 @@ class ImageRecipe(Recipe):
         if len(found) > 1:
             several = ", ".join(map(str, sorted(found)))
             raise UserError(f"the loss has temperatures {several}: {fix}")
-        return self.model_copy(update={"knn_temperature": found.pop()})
+        return self.but(knn_temperature=found.pop())
 
     @property
     def neighbours_temperature(self) -> float:

@@ -142,7 +142,7 @@ def exported(folder: Path, device: torch.device) -> Encoder:
     weights, config = read(folder, "image")
     with reading(folder, AGAIN):
         recipe = ImageRecipe(**config["recipe"])
-        drawn = recipe.model_copy(update={"encoder": recipe.pretrained or recipe.encoder})
+        drawn = recipe.but(encoder=recipe.pretrained or recipe.encoder)
         model = ImageModel(drawn, 0)
         result = model.load_state_dict(own_names(weights, model.encoder), strict=False)
         missing = [key for key in result.missing_keys if seen(key, recipe)]

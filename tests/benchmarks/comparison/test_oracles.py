@@ -84,7 +84,7 @@ def line(row: str, column: str, scores: dict[int, float]) -> Line:
     failed = {} if scores else {"0": {0: {"status": "diverged"}}}
     ok = {"0": records} if records else {}
     choice, work = Choice([TABLE.setting(found, column)]), [TABLE.experiment(found, column)]
-    return Line(found, {column: Cell(column, choice, work, ok, failed)}, row)
+    return Line(found, {column: Cell(found, column, choice, work, ok=ok, failed=failed)}, row)
 
 
 def pairs(scores: dict[str, dict[str, dict[int, float]]]) -> Iterator[tuple[str, str]]:

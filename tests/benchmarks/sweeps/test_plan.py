@@ -62,7 +62,7 @@ def test_every_experiment_is_there_once(tmp_path: Path) -> None:
 
 
 def test_states_and_cost_of_the_rest(tmp_path: Path) -> None:
-    base = plan.places(TABLE)[0].experiment
+    base = plan.places(TABLE)[0].work
     for seed, status, seconds in (
         (0, "ok", 10.0),
         (1, "ok", 20.0),
@@ -203,8 +203,8 @@ def test_nothing_to_run_is_0_cells_and_why(tmp_path: Path) -> None:
 def test_tiny_comes_over_the_tables_recipe() -> None:
     table = TABLE.model_copy(update={"recipe": {"epochs": 500, "score_at": [100]}, "tiny": True})
     place = plan.places(table, ["column=A"])[0]
-    assert place.experiment.recipe == {"epochs": 2, "limit": 90, "folds": 3, "score_at": ()}
-    assert make_recipe("graph", place.experiment.recipe).epochs == 2
+    assert place.work.recipe == {"epochs": 2, "limit": 90, "folds": 3, "score_at": ()}
+    assert make_recipe("graph", place.work.recipe).epochs == 2
 
 
 def test_experiments_of_one_label_are_told_apart_by_their_recipes(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_it_is_shown_and_counted_once(load, tmp_path: Path) -> None:
                 details = {"validation": accuracy}
                 made(
                     tmp_path,
-                    place.experiment,
+                    place.work,
                     seed,
                     metrics={"accuracy": accuracy},
                     details=details,

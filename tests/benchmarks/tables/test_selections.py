@@ -190,7 +190,7 @@ def test_a_plan_has_trials_first_and_then_what_they_choose(tmp_path: Path) -> No
     assert [(task.experiment.loss.params, task.seed) for task in asked.tasks()] == [
         ({"temperature": temperature}, seed) for temperature in (0.1, 0.2) for seed in (100, 101)
     ]
-    assert asked.undecided() == [(asked.places[0].experiment, 2)]
+    assert asked.undecided() == [(asked.places[0].work, 2)]
     tune(tmp_path, BASE, [70.0, 60.0])
     assert [(t.experiment.loss.params["temperature"], t.seed, t.state) for t in asked.tasks()][
         4:

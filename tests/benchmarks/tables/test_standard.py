@@ -11,7 +11,6 @@ import pytest
 
 from contrastbench.benchmarks.comparison.admission import SEEDS, candidates
 from contrastbench.benchmarks.records.seeds import parse_seeds
-from contrastbench.benchmarks.tables import selections
 from contrastbench.benchmarks.tables.load import NEWEST, load
 from contrastbench.benchmarks.tables.schema import Column
 from contrastbench.benchmarks.tables.table import Table
@@ -95,7 +94,7 @@ def with_all_sets(folder: Path) -> Table:
 def test_the_draft_is_not_the_standing_comparison_yet() -> None:
     table = load("standard-2")
     assert table.draft
-    assert (table.seeds, table.is_staged, selections.tune(table).trials) == ([*range(8)], True, 12)
+    assert (table.seeds, table.is_staged, table.budget.trials) == ([*range(8)], True, 12)
     assert load("standard").name == "standard-1"
     assert not load("standard").draft
 

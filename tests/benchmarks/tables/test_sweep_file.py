@@ -64,23 +64,23 @@ def test_rows_are_losses_by_settings_and_columns_are_datasets(load) -> None:
         "mine.py:Mine (margin=0.2, temperature=0.2)",
     ]
     place = plan.places(table, ["column=DD"])[-1]
-    assert place.experiment.loss.complete.params == {"margin": 0.2, "temperature": 0.2}
-    assert place.experiment.loss.complete.name == "mine"
-    assert len(place.experiment.loss.code) == 64
+    assert place.work.loss.complete.params == {"margin": 0.2, "temperature": 0.2}
+    assert place.work.loss.complete.name == "mine"
+    assert len(place.work.loss.code) == 64
 
 
 def test_own_losses_lie_beside_the_file_or_in_the_current_folder(
     load, tmp_path: Path, monkeypatch
 ) -> None:
     own = "losses: [mine.py:Mine, infonce + 2*mine.py:Mine]"
-    here = [place.experiment.key for place in plan.places(load("domains: {graph: {}}\n" + own), [])]
+    here = [place.work.key for place in plan.places(load("domains: {graph: {}}\n" + own), [])]
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     table = load_table("../my.yaml")
     assert [row.name for row in table.rows] == ["mine.py:Mine", "infonce + 2*mine.py:Mine"]
-    assert [place.experiment.key for place in plan.places(table, [])] == here
+    assert [place.work.key for place in plan.places(table, [])] == here
     (tmp_path / "mine.py").rename("mine.py")
-    assert [place.experiment.key for place in plan.places(load_table("../my.yaml"), [])] == here
+    assert [place.work.key for place in plan.places(load_table("../my.yaml"), [])] == here
 
 
 def test_all_means_every_registered_loss_and_smoke_every_domain(load) -> None:
@@ -271,7 +271,7 @@ def test_a_file_extends_another_by_data_and_losses(extend) -> None:
     }
     assert (table.seeds, table.tune.trials, table.name) == ([7, 8], 3, "my")
     places = plan.places(table)
-    assert places[0].experiment.key == plan.places(load_table("base.yaml"))[0].experiment.key
+    assert places[0].work.key == plan.places(load_table("base.yaml"))[0].work.key
 
 
 @pytest.mark.parametrize(

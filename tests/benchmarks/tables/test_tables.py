@@ -94,9 +94,9 @@ def test_renyicl_scores_at_the_size_of_its_crops() -> None:
 def test_attentionnces_probe_has_a_larger_learning_rate_on_stl(name: str) -> None:
     """linear.py: `lr=1e-2 if dataset_name == 'stl10' else 1e-3`; ADNCE's has 1e-3 for all."""
     for place in plan.places(load(name)):
-        lr = place.experiment.full_recipe.probe_lr
-        assert lr == (1e-2 if place.experiment.dataset == "STL-10" else None), place.column
-    assert {p.experiment.full_recipe.probe_lr for p in plan.places(load("adnce-table3"))} == {None}
+        lr = place.work.full_recipe.probe_lr
+        assert lr == (1e-2 if place.work.dataset == "STL-10" else None), place.column
+    assert {p.work.full_recipe.probe_lr for p in plan.places(load("adnce-table3"))} == {None}
 
 
 REPORT_THE_BEST_EPOCH = {  # linear.py of AttentionNCE, main_lincls.py of RényiCL
@@ -261,7 +261,7 @@ def test_tables_of_renyicl_quote_the_same_runs() -> None:
 def test_a_value_that_two_tables_quote_is_one_run() -> None:
     five, nine = (
         {
-            (place.row.name, place.column): place.experiment.key
+            (place.row.name, place.column): place.work.key
             for place in plan.places(load(f"renyicl-table{n}"), [])
         }
         for n in (5, 9)
@@ -367,10 +367,10 @@ def test_columns_of_several_epochs_are_one_training() -> None:
     """ADNCE's main.py trains once and saves its model every 100 epochs."""
     for name, trainings in (("adnce-table3", 4 * 3), ("attentionnce-table4", 3)):
         places = plan.places(load(name))
-        assert len({place.experiment.key for place in places}) == trainings
+        assert len({place.work.key for place in places}) == trainings
     table = load("adnce-table3")
     place = plan.places(table, ["column=STL10 200", "loss=adnce"])[0]
-    recipe = place.experiment.full_recipe
+    recipe = place.work.full_recipe
     assert (recipe.epochs, recipe.schedule, recipe.score_at) == (400, "constant", (100, 200, 300))
     metrics = [table.metric_of(f"STL10 {epochs}") for epochs in (100, 200, 300, 400)]
     assert metrics == ["accuracy@100", "accuracy@200", "accuracy@300", "accuracy"]

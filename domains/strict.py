@@ -1,0 +1,24 @@
+"""The base of all that files and options say: unknown keys and wrong types are errors."""
+
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Strict(BaseModel):
+    """Unknown keys and wrong types are errors."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+    def but(self, **values: Any) -> Self:
+        """Return the model with some other values.
+
+        Args:
+            values: by field; no type is checked.
+
+        Raises:
+            TypeError: it has no such field, which pydantic alone would let pass.
+        """
+        if unknown := values.keys() - type(self).model_fields.keys():
+            raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(unknown))}")
+        return self.model_copy(update=values)

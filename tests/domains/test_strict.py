@@ -1,0 +1,16 @@
+"""Models whose unknown keys are errors, also where a program changes them."""
+
+import pytest
+
+from contrastbench.benchmarks.tables.schema import Tune
+
+
+def test_a_changed_model_has_the_new_value_and_the_old_one_stays() -> None:
+    tune = Tune(trials=3)
+    assert tune.but(search="staged") == Tune(trials=3, search="staged")
+    assert tune == Tune(trials=3)
+
+
+def test_a_misspelt_field_is_an_error() -> None:
+    with pytest.raises(TypeError, match="^Tune has no field serach$"):
+        Tune().but(serach="staged")
