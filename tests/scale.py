@@ -46,7 +46,7 @@ from records alone, of the same data and recipe.
 
 The column "waits for" says what limits a step. "Launches" are steps whose products take less than
 {launches:g} ms: there the launch of kernels takes longer, or the CPU that fits classifiers.
-Several workers a card help (`--jobs-per-device`). "Products" are steps that the network limits.
+Several workers a card help (`--jobs 2/device`). "Products" are steps that the network limits.
 Twice the cards take half the time, until only the longest cell is left.
 
 A record takes {record:.0f} kB, the median in results/runs, and is kept. A cell in training has

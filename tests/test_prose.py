@@ -79,7 +79,7 @@ def test_an_option_is_a_switch_in_every_command_or_takes_a_value_in_every_one() 
     assert [name for name, kinds in switches.items() if len(kinds) > 1] == []
 
 
-@pytest.mark.parametrize("name", ["sweep", "plan", "check"])
+@pytest.mark.parametrize("name", ["sweep", "plan"])
 def test_the_standing_comparison_is_named_where_it_can_be_given(name: str) -> None:
     (what,) = (param for param in COMMANDS[f"bench {name}"].params if param.name == "what")
     assert "standard" in what.help

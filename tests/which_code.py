@@ -18,7 +18,7 @@ from pathlib import Path
 
 from contrastbench.benchmarks.against.compare import compare
 from contrastbench.benchmarks.against.sides import Side
-from contrastbench.benchmarks.cli.arguments import parse_pairs
+from contrastbench.benchmarks.cli.arguments import parse_loss, parse_pairs
 from contrastbench.errors import UserError
 
 TESTS = Path(__file__).parent
@@ -134,9 +134,9 @@ def rows() -> Iterator[Row]:
         yield Row("sentence-transformers", "6.2.0", words, why)
     broken = "Its code sums a vector over a second dimension."
     for words, why in (
-        ("infonce --against GCL.losses:InfoNCE --set-against tau=0.5", ""),
-        ("debiased --against GCL.losses:DebiasedInfoNCE --set-against tau=0.5", broken),
-        ("hcl --against GCL.losses:HardnessInfoNCE --set-against tau=0.5", broken),
+        ("infonce --against 'GCL.losses:InfoNCE(tau=0.5)'", ""),
+        ("debiased --against 'GCL.losses:DebiasedInfoNCE(tau=0.5)'", broken),
+        ("hcl --against 'GCL.losses:HardnessInfoNCE(tau=0.5)'", broken),
     ):
         yield Row("PyGCL", "0.1.2", words, why)
 
@@ -148,9 +148,13 @@ def outcome(words: str) -> str:
     for option, value in zip(rest[::2], rest[1::2], strict=True):
         given.setdefault(option, []).append(value)
     pairing = given.get("--pairing", ["both_views"])[0]
+    other = parse_loss(given["--against"][0], "--against")
     sides = [
-        Side(name, parse_pairs(option, given.get(option)), pairing)
-        for name, option in ((first, "--set"), (given["--against"][0], "--set-against"))
+        Side(name, params, pairing)
+        for name, params in (
+            (first, parse_pairs("--set", given.get("--set"))),
+            (other.name, other.params),
+        )
     ]
     with here(FILES), stubs(words), warnings.catch_warnings(action="ignore"):
         try:

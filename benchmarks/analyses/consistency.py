@@ -91,7 +91,7 @@ def analyse(
     for named in methods:
         made(named)  # what cannot be made is named before anything is trained
     device = open_device(options.device, options.deterministic, options.tf32)
-    torch.set_num_threads(options.threads or 1)
+    torch.set_num_threads(1)
     rows = []
     with Progress(len(CASES) * (1 + len(methods)) * len(study.seeds), "trainings") as progress:
         for (name, case), method in product(CASES.items(), (None, *methods)):

@@ -68,7 +68,7 @@ class Analysis:
         summary: the result and the paper's figure, in one line.
         about: further sentences of its help.
         examples: commands.
-        options: the shared options that it takes besides --loss, --set, --with and --out.
+        options: the shared options that it takes besides --loss, --set, --with and --output.
         parameters: those of --with, by key.
         grid: whether --with takes parameters of the loss instead, each with several values.
         losses: default of --loss; empty: one must be given.

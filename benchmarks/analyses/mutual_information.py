@@ -103,7 +103,7 @@ def analyse(
     """
     estimators = [estimator(method) for method in methods]
     device = open_device(options.device, options.deterministic, options.tf32)
-    torch.set_num_threads(options.threads or 1)
+    torch.set_num_threads(1)
     courses = []
     with Progress(len(estimators) * len(study.critics) * len(study.levels), "levels") as progress:
         for found, critic in product(estimators, study.critics):

@@ -36,7 +36,7 @@ def prepare(out: Path | None, analysis: str, *names: str) -> Path:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
         raise UserError(
-            f"cannot write to {folder} ({error.strerror}): name another folder with --out"
+            f"cannot write to {folder} ({error.strerror}): name another folder with --output"
         ) from None
     return folder
 

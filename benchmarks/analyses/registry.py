@@ -3,9 +3,8 @@
 from contrastbench.benchmarks.analyses.declaration import Analysis, Parameter
 
 DOMAIN = ("domain", "dataset", "recipe", "tiny")
-MACHINE = ("device", "threads")
-TRAINING = (*DOMAIN, "seeds", "data_root", *MACHINE)
-GENERATED = ("tiny", "seeds", *MACHINE)  # options of those that draw their own data
+TRAINING = (*DOMAIN, "seeds", "data_root", "device")
+GENERATED = ("tiny", "seeds", "device")  # options of those that draw their own data
 
 ANALYSES = {
     "scores": Analysis(

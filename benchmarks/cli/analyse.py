@@ -30,7 +30,7 @@ from contrastbench.errors import UserError, tell, unknown
 from contrastbench.losses.spec import LossSpec
 
 WORDS = "contrastbench.analyse.words"
-ALL_TAKE = {"name", "loss", "set_", "with_", "out", "help"}
+ALL_TAKE = {"name", "loss", "set_", "with_", "output", "help"}
 
 
 class AnalyseCommand(TyperCommand):
@@ -127,8 +127,7 @@ def analyse(
     results: opt.Results = Path("results"),
     data_root: opt.DataRoot = None,
     device: opt.Device = "auto",
-    threads: opt.Threads = None,
-    out: Annotated[
+    output: Annotated[
         Path | None,
         typer.Option(help="Folder; default: results/analyses/ANALYSIS-DOMAIN-DATASET."),
     ] = None,
@@ -147,10 +146,10 @@ def analyse(
     losses = read_losses(name, about, loss or [], set_)
     values = read_values(name, about, with_ or [])
     numbers = read_seeds(name, about, seeds)
-    options = Options(results, data_root, device, threads)
+    options = Options(results, data_root, device)
     trained = read_experiment(name, about, losses[0], (domain, dataset, recipe, tiny), options)
     places = [trained.domain, trained.dataset] if trained else []
-    folder = prepare(out, name, *places, *[losses[0].name] * about.grid)
+    folder = prepare(output, name, *places, *[losses[0].name] * about.grid)
     with loading():
         module = importlib.import_module(
             f"contrastbench.benchmarks.analyses.{name.replace('-', '_')}"

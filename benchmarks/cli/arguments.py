@@ -34,7 +34,7 @@ def parse_pairs(
 def parse_list(option: str, text: str) -> list[Any]:
     """Read distinct values between commas.
 
-    >>> parse_list("--grid d_pos", "1, linear(1, 2.5)")
+    >>> parse_list("--set d_pos", "1, linear(1, 2.5)")
     [1, 'linear(1, 2.5)']
     """
     values = [parse_value(part) for part in between_commas(text)]
@@ -46,7 +46,7 @@ def parse_list(option: str, text: str) -> list[Any]:
 def parse_grid(option: str, pairs: Iterable[str]) -> dict[str, list[Any]]:
     """Return the values of each KEY=VALUE,VALUE pair by key.
 
-    >>> parse_grid("--grid", ["d_pos=1,2", "d_neg=1"])
+    >>> parse_grid("--set", ["d_pos=1,2", "d_neg=1"])
     {'d_pos': [1, 2], 'd_neg': [1]}
     """
     grid: dict[str, list[Any]] = {}
@@ -85,7 +85,7 @@ def parse_losses(texts: Sequence[str], shared: dict[str, Any]) -> list[LossSpec]
     return losses
 
 
-def parse_loss(text: str) -> LossSpec:
+def parse_loss(text: str, option: str = "--loss") -> LossSpec:
     """Read a loss as the command line writes it.
 
     >>> parse_loss("infonce(temperature=0.2)")
@@ -93,9 +93,9 @@ def parse_loss(text: str) -> LossSpec:
     """
     match = re.fullmatch(r"([^()]+)(?:\((.*)\))?", text.strip())
     if not match:
-        raise UserError(f"--loss {text!r}: give a loss or loss(KEY=VALUE, ...)")
+        raise UserError(f"{option} {text!r}: give a loss or loss(KEY=VALUE, ...)")
     pairs = between_commas(match[2]) if match[2] else None
-    return LossSpec(match[1].strip(), parse_pairs("--loss", pairs))
+    return LossSpec(match[1].strip(), parse_pairs(option, pairs))
 
 
 def between_commas(text: str) -> list[str]:

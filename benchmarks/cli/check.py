@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from contrastbench.benchmarks.cli import options as opt
-from contrastbench.benchmarks.cli.arguments import parse_grid, parse_pairs
+from contrastbench.benchmarks.cli.arguments import parse_grid, parse_loss, parse_pairs
 from contrastbench.benchmarks.cli.loading import loading
 from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.running import passed_checks
@@ -30,18 +30,13 @@ def check_loss(
         str,
         typer.Argument(help="Loss: my_loss.py:MyLoss, package.module:Name, a name, or a sum."),
     ],
-    set_: opt.Set = None,
-    grid: Annotated[
+    set_: Annotated[
         list[str] | None,
-        typer.Option(help="Parameter with values KEY=V1,V2,... to check; may repeat."),
+        typer.Option("--set", help="Parameter as KEY=VALUE, or KEY=V1,V2,... to check each value."),
     ] = None,
     against: Annotated[
         str | None,
-        typer.Option(help="Compare with this loss, such as lightly.loss:NTXentLoss, on one table."),
-    ] = None,
-    set_against: Annotated[
-        list[str] | None,
-        typer.Option(help="Parameter of the loss of --against as KEY=VALUE; may repeat."),
+        typer.Option(help="Compare with this loss, such as lightly.loss:NTXentLoss, or X(tau=1)."),
     ] = None,
     pairing: Annotated[
         str | None,
@@ -53,24 +48,19 @@ def check_loss(
     The first check that fails ends it, with the line, the cause and a remedy.
     With --against the loss is compared with another one. Exit code 1: they differ.
 
-    Example: bench check-loss mine.py:Mine --set margin=0.2 --grid temperature=0.05,0.5
+    Example: bench check-loss mine.py:Mine --set margin=0.2 --set temperature=0.05,0.5
     Example: bench check-loss mine.py:Mine --against lightly.loss:NTXentLoss
     """
-    if against is not None:
-        if grid:
-            raise UserError("--grid is not for --against: give one value by --set KEY=VALUE")
-        compare_losses(
-            (loss, parse_pairs("--set", set_)),
-            (against, parse_pairs("--set-against", set_against)),
-            pairing or PAIRINGS[0],
-        )
-        return
-    if set_against or pairing:
-        option = "--set-against" if set_against else "--pairing"
-        raise UserError(f"{option} has no loss to compare with: add --against LOSS")
-    values, params = parse_grid("--grid", grid or []), parse_pairs("--set", set_)
+    if pairing and against is None:
+        raise UserError("--pairing has no loss to compare with: add --against LOSS")
+    values = parse_grid("--set", set_ or [])
     settings = [dict(zip(values, some, strict=True)) for some in product(*values.values())]
-    specs = [LossSpec(loss, {**params, **setting}) for setting in settings]
+    specs = [LossSpec(loss, setting) for setting in settings]
+    if against is not None:
+        if len(specs) > 1:
+            raise UserError("--against compares one setting: give one value by --set KEY=VALUE")
+        compare_losses(specs[0], parse_loss(against, "--against"), pairing or PAIRINGS[0])
+        return
     if is_registered(loss):
         for spec in specs:
             spec.check()  # a mistake is named before torch is imported
@@ -90,21 +80,19 @@ def check_loss(
     conclude(results, "; the checks after a failed one were not run")
 
 
-def compare_losses(
-    first: tuple[str, dict[str, Any]], other: tuple[str, dict[str, Any]], pairing: str
-) -> None:
+def compare_losses(first: LossSpec, other: LossSpec, pairing: str) -> None:
     """Print the table of two losses on the same batches; exit with code 1 if they differ."""
     if pairing not in PAIRINGS:
         raise unknown("pairing", pairing, PAIRINGS)
-    for name, params in (first, other):
-        if is_registered(name):
-            LossSpec(name, params).check()  # a mistake is named before torch is imported
+    for spec in (first, other):
+        if is_registered(spec.name):
+            spec.check()  # a mistake is named before torch is imported
     with loading():
         from contrastbench.benchmarks.against.compare import compare
         from contrastbench.benchmarks.against.sides import Side
         from contrastbench.benchmarks.against.table import all_costs, lines
 
-    found = compare(Side(*first, pairing), Side(*other, pairing))
+    found = compare(*(Side(spec.name, spec.params, pairing) for spec in (first, other)))
     for line in lines(found, all_costs(found)):
         say(line)
     if not found.equal:
@@ -145,10 +133,6 @@ def check_domain(
 
 def check_device(
     device: Annotated[str, typer.Argument(help="Device: cpu, cuda, cuda:1, ...")],
-    output: Annotated[
-        Path | None,
-        typer.Option(help="File of the report; default: devices/NAME.json in --results."),
-    ] = None,
     results: opt.Results = Path("results"),
     tiny: Annotated[
         bool, typer.Option("--tiny", help="Run a smoke test, whose speeds say nothing.")
@@ -157,7 +141,7 @@ def check_device(
     """Check that a device computes like a CPU, and time it.
 
     It must also repeat its numbers and never wait for the host. This takes at most ten minutes.
-    Exit code 1: a check failed.
+    The report is a file in the folder devices of --results. Exit code 1: a check failed.
 
     Example: bench check-device cuda
     """
@@ -169,7 +153,7 @@ def check_device(
     report = new_report(opened)
     versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     say(f"{report.device['name']}; {versions}")
-    path = output or place(results, report.name)
+    path = place(results, report.name)
     for line in run(Work(opened, small=tiny), report):
         say(line)
         report.write(path)  # as it stands, for who has no time to wait for the end

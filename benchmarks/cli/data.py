@@ -18,24 +18,23 @@ ACTIONS = ("list", "fetch", "verify")
 @one_moment()
 def list_(
     what: Annotated[
-        str, typer.Argument(help="List: losses, domains, datasets, recipes or tables.")
+        str,
+        typer.Argument(help="List: losses, families, domains, datasets, recipes or tables."),
     ],
     domain: Annotated[
         str | None, typer.Argument(help="Domain whose datasets or recipes are listed.")
     ] = None,
-    family: Annotated[
-        bool, typer.Option("--family", help="Group losses by family, in one line each.")
-    ] = False,
     results: opt.Results = Path("results"),
 ) -> None:
-    """List losses, domains, datasets, recipes or tables.
+    """List losses, families, domains, datasets, recipes or tables.
 
     Example: bench list recipes graph
     """
     from contrastbench.benchmarks.cli import listing
 
     lists: dict[str, Callable[[], Iterator[str]]] = {
-        "losses": listing.families if family else listing.losses,
+        "losses": listing.losses,
+        "families": listing.families,
         "domains": listing.domains,
         "datasets": lambda: listing.datasets(domain),
         "recipes": lambda: listing.recipes(domain),
@@ -45,8 +44,6 @@ def list_(
         raise unknown("list", what, lists)
     if domain and what not in ("datasets", "recipes"):
         raise UserError(f"bench list {what} takes no domain: leave {domain} out")
-    if family and what != "losses":
-        raise UserError(f"bench list {what} has no families: leave --family out")
     for line in lists[what]():
         show(line)
 

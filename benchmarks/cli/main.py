@@ -76,7 +76,6 @@ GROUPS: dict[str, dict[str, Callable[..., None]]] = {  # as the help shows them
         "run": run.run,
         "sweep": sweep.sweep,
         "plan": sweep.plan,
-        "check": sweep.check,
         "reproduce": reproduce.reproduce,
         "score": score.score,
         "embed": embed.embed,

@@ -24,9 +24,6 @@ def reproduce(
     results: opt.Results = Path("results"),
     data_root: opt.DataRoot = None,
     device: opt.DeviceOfRecord = None,
-    threads: Annotated[
-        int | None, typer.Option(min=1, max=1024, help="CPU threads; default: those of the record.")
-    ] = None,
     trust: Annotated[
         bool, typer.Option("--trust", help="Run the Python that the record holds or names.")
     ] = False,
@@ -49,7 +46,7 @@ def reproduce(
         work = reproduction.experiment_of(found, folder / "loss", trust)
         with loading():
             import contrastbench.benchmarks.running.runner  # noqa: F401
-        again = reproduction.run_again(found, work, folder, data_root, device, threads)
+        again = reproduction.run_again(found, work, folder, data_root, device)
     outcome = Outcome(found, again, reproduction.spread_of(found, places))
     for line in lines(outcome):
         say(line)

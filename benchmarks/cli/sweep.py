@@ -1,5 +1,6 @@
-"""Commands `bench sweep`, `check`, `plan`, `merge` and `pack`: many cells and their records."""
+"""Commands `bench sweep`, `plan`, `merge` and `pack`: many cells and their records."""
 
+import re
 import shlex
 import sys
 from collections.abc import Iterator
@@ -14,21 +15,20 @@ from contrastbench.benchmarks.cli.arguments import parse_losses, parse_pairs
 from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.running.options import Options, check_data_root
-from contrastbench.errors import UserError, tell
+from contrastbench.errors import UserError, tell, unknown
 
 if TYPE_CHECKING:
+    from contrastbench.benchmarks.sweeps.check import Checked
     from contrastbench.benchmarks.sweeps.plan import Plan
+
+CHECKS = ("before", "only", "never")
 
 
 def sweep(
     what: opt.What,
     jobs: Annotated[
-        int | None,
-        typer.Option(min=1, help="Number of processes over all CUDA devices; default: 1."),
-    ] = None,
-    jobs_per_device: Annotated[
-        int | None, typer.Option(min=1, help="Number of processes on each device instead.")
-    ] = None,
+        str, typer.Option(help="Processes: 8 over all CUDA devices, or 2/device on each.")
+    ] = "1",
     loss: opt.Join = None,
     quick: opt.Quick = False,
     only: opt.Only = None,
@@ -52,13 +52,17 @@ def sweep(
         ),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check/--no-check", help="Try first steps before, like bench check.")
-    ] = True,
+        str, typer.Option(help="First steps: tried before (default), only, or never.")
+    ] = "before",
 ) -> None:
     """Run every missing cell of a table or of a sweep file.
 
     You may interrupt and repeat the command. With --loss it runs only the cells of these losses,
     after a forecast of the core time in each domain.
+
+    With --check only it finds in seconds what would fail hours later, and records nothing. It reads
+    each dataset, and each loss takes one step on the device with the recipe of its cells. It tests
+    that results can be written and that memory and disk suffice. Exit code 1: something fails.
 
     With --slurm, Slurm jobs share the cells; each has --jobs processes and tries the first steps.
     A job near its time limit (time=600 is in minutes) writes checkpoints and is queued again.
@@ -70,6 +74,7 @@ def sweep(
     Example: bench sweep adnce-table5 --jobs 2 --only column=PROTEINS
     Example: bench sweep standard --loss mine.py:Mine
     Example: bench sweep adnce-table5 --shard 0/3
+    Example: bench sweep my.yaml --check only
     """
     from contrastbench.benchmarks.sweeps.check import check as try_first
     from contrastbench.benchmarks.sweeps.costs import Costs
@@ -78,11 +83,11 @@ def sweep(
     from contrastbench.benchmarks.sweeps.shard import WHOLE, parse_shard
     from contrastbench.benchmarks.sweeps.sweep import run
 
-    if jobs and jobs_per_device:
-        raise UserError("--jobs and --jobs-per-device exclude each other: leave one of them out")
+    if check not in CHECKS:
+        raise unknown("value of --check", check, CHECKS)
     check_data_root(data_root)
     part = parse_shard(shard) if shard is not None else WHOLE
-    workers, per_device = jobs_per_device or jobs or 1, jobs_per_device is not None
+    workers, per_device = parse_jobs(jobs)
     joining = parse_losses(loss or [], {})
     plan = make_plan(
         what, only or [], seeds, tiny, selection, results, True, joining, quick, resources
@@ -97,10 +102,15 @@ def sweep(
     if not plan.tasks():
         reasons = "; ".join(plan.reasons())
         raise UserError(f"{plan.table.name} has nothing to run: {reasons}")
+    if check == "only":
+        tell_of(try_first(plan, options, workers, per_device))
+        return
     failed, refused = False, None
     for line in lines(plan, Costs(results), workers):
         tell(f"forecast: {line}")
-    if check and len(unfinished(plan.tasks())) > workers:  # others are tried at once anyway
+    if (
+        check == "before" and len(unfinished(plan.tasks())) > workers
+    ):  # others are tried at once anyway
         checked = try_first(plan, options, workers, per_device)
         refused = checked.refused
         for line in checked.lines():
@@ -109,6 +119,26 @@ def sweep(
         say(line)
         failed |= bad
     if failed:
+        raise typer.Exit(1)
+
+
+def parse_jobs(text: str) -> tuple[int, bool]:
+    """Return the number of processes, and whether it is that of each device.
+
+    >>> parse_jobs("8"), parse_jobs("2/device")
+    ((8, False), (2, True))
+    """
+    number, slash, each = text.partition("/")
+    if not re.fullmatch("[1-9][0-9]{0,3}", number) or (slash and each != "device"):
+        raise UserError(f"--jobs {text!r}: give a number from 1 on, such as 8, or 2/device")
+    return int(number), bool(slash)
+
+
+def tell_of(checked: "Checked") -> None:
+    """Print what a check has found; exit with code 1 if something fails."""
+    for line in checked.lines():
+        say(line)
+    if checked.failures or checked.memory:
         raise typer.Exit(1)
 
 
@@ -133,9 +163,7 @@ def on_slurm(
     for more, own in submitted(plan):
         given = {**{slurm.option(key): value for key, value in settings.items()}, **own}
         if per_device and "cpus-per-task" not in given:
-            raise UserError(
-                "--jobs-per-device with --slurm: give --slurm cpus_per_task=N, the cores"
-            )
+            raise UserError("--jobs N/device with --slurm: give --slurm cpus_per_task=N, the cores")
         scripts.append(slurm.script([*words, *more], name, logs, workers, given))
     for text in scripts:
         if printed == "true":
@@ -172,44 +200,10 @@ def plan_words(words: list[str]) -> list[str]:
     """Return the words of `bench plan` for the cells of `bench sweep` with these words."""
     from contrastbench.benchmarks.sweeps.slurm import without
 
-    for name in ("--jobs", "--jobs-per-device", "--data-root", "--device", "--shard"):
+    for name in ("--jobs", "--check", "--data-root", "--device", "--shard"):
         words = without(words, name)
-    switches = ("check", "no-check", "deterministic", "no-deterministic", "tf32", "no-tf32")
+    switches = ("deterministic", "no-deterministic", "tf32", "no-tf32")
     return [word for word in words if word.removeprefix("--") not in switches]
-
-
-def check(
-    what: opt.What,
-    jobs: Annotated[int, typer.Option(min=1, help="Number of processes at a time.")] = 1,
-    loss: opt.Join = None,
-    quick: opt.Quick = False,
-    only: opt.Only = None,
-    seeds: opt.Seeds = None,
-    tiny: opt.Tiny = False,
-    selection: opt.Selection = None,
-    results: opt.Results = Path("results"),
-    data_root: opt.DataRoot = None,
-    device: opt.Device = "auto",
-) -> None:
-    """Find in seconds what would make a sweep fail hours later.
-
-    The check reads each dataset, and each loss takes one step on the device with the recipe of its
-    cells. It tests that results can be written and that memory and disk suffice. Nothing is
-    recorded. Exit code 1: something fails.
-
-    Example: bench check my.yaml --jobs 2
-    """
-    from contrastbench.benchmarks.sweeps.check import check
-    from contrastbench.benchmarks.sweeps.plan import make_plan
-
-    check_data_root(data_root)
-    joining = parse_losses(loss or [], {})
-    plan = make_plan(what, only or [], seeds, tiny, selection, results, True, joining, quick)
-    checked = check(plan, Options(results, data_root, device), jobs)
-    for line in checked.lines():
-        say(line)
-    if checked.failures or checked.memory:
-        raise typer.Exit(1)
 
 
 @one_moment()

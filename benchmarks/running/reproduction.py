@@ -215,7 +215,6 @@ def run_again(
     folder: Path,
     data_root: Path | None,
     device: str | None,
-    threads: int | None,
 ) -> Record:
     """Run a record's experiment again, in the circumstances of the record where it can be.
 
@@ -225,7 +224,6 @@ def run_again(
         folder: of the new record.
         data_root: a folder that holds the data.
         device: cpu, cuda, ...; None: cpu for a record of a CPU.
-        threads: of the CPU; None: those of the record.
 
     Raises:
         UserError: the data here are not those of the record.
@@ -237,7 +235,7 @@ def run_again(
         folder,
         data_root,
         device or ("cpu" if "CPU" in (about.get("device") or "CPU") else "auto"),
-        threads or about.get("threads"),
+        about.get("threads"),
         about.get("deterministic", True),
         about.get("tf32", False),
     )

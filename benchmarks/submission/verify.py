@@ -208,7 +208,7 @@ def check_again(case: Case) -> str:
         own = case.folder / "again" / str(i)
         spread = reproduction.spread_of(record, case.asked.places)
         wider = {name: factor * limit for name, limit in spread.limits.items()}
-        about = case.asked.data_root, case.asked.device, None
+        about = case.asked.data_root, case.asked.device
         again = reproduction.run_again(record, work, own, *about)
         case.outcomes.append(Outcome(record, again, Spread(wider, spread.cells)))
     if text := difference(case.outcomes, factor):

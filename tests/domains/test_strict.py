@@ -12,5 +12,5 @@ def test_a_changed_model_has_the_new_value_and_the_old_one_stays() -> None:
 
 
 def test_a_misspelt_field_is_an_error() -> None:
-    with pytest.raises(TypeError, match="^Tune has no field serach$"):
+    with pytest.raises(TypeError, match=r"^Tune has no field serach$"):
         Tune().but(serach="staged")

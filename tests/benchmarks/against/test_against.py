@@ -288,13 +288,13 @@ def test_lightly_gets_two_views() -> None:
         (["infonce", "--against", "infonc"], "unknown loss 'infonc': did you mean 'infonce'?"),
         (["infonce", "--against", "own.py:raises"], "(IndexError: Dimension out of range)"),
         (["infonce", "--against", "own.py:constant"], "without a gradient: return a number"),
-        (["infonce", "--against", "own.py:Module", "--set-against", "tau=1"], "make own.py:Module"),
-        (["infonce", "--against", "own.py:nt_xent", "--set-against", "t=1"], "make own.py:nt_xent"),
-        (["infonce", "--against", "own.py:made", "--set-against", "t=1"], "own.py:made is an obj"),
+        (["infonce", "--against", "own.py:Module(tau=1)"], "make own.py:Module"),
+        (["infonce", "--against", "own.py:nt_xent(t=1)"], "make own.py:nt_xent"),
+        (["infonce", "--against", "own.py:made(t=1)"], "own.py:made is an obj"),
         (["infonce", "--against", "adnce", "--pairing", "both_view"], "did you mean 'both_views'"),
-        (["infonce", "--against", "adnce", "--set-against", "mu=nan"], "mu must be"),
-        (["infonce", "--against", "adnce", "--grid", "mu=1,2"], "--grid is not for --against"),
-        (["infonce", "--set-against", "mu=1"], "--set-against has no loss to compare with"),
+        (["infonce", "--against", "adnce(mu=nan)"], "mu must be"),
+        (["adnce", "--against", "infonce", "--set", "mu=1,2"], "--against compares one setting"),
+        (["infonce", "--against", "adnce(mu"], "give a loss or loss(KEY=VALUE, ...)"),
         (["infonce", "--pairing", "both_views"], "--pairing has no loss to compare with"),
     ],
     ids=lambda x: " ".join(x[-2:]) if isinstance(x, list) else "",
@@ -320,8 +320,8 @@ def test_a_missing_library_names_its_pip_line(
 @pytest.mark.usefixtures("own")
 def test_the_table_fits_a_screen(bench) -> None:
     code, out, _ = bench(
-        *("check-loss", "infonce", "--set", "temperature=0.2", "--against", "own.py:nt_xent"),
-        *("--set-against", "temperature=0.2"),
+        *("check-loss", "infonce", "--set", "temperature=0.2"),
+        *("--against", "own.py:nt_xent(temperature=0.2)"),
     )
     assert code == 0
     assert out.endswith("\nequal\n")

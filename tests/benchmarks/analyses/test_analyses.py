@@ -186,7 +186,7 @@ def test_scores_writes_a_row_for_each_step_and_loss_and_a_plot(bench) -> None:
         "infonce",
         "--recipe",
         "epochs=2",
-        "--out",
+        "--output",
         "out",
     ]
     code, found, error = bench("analyse", "scores", *GRAPH, *words)
@@ -278,7 +278,7 @@ def test_tsne_has_a_panel_for_the_untrained_encoder_and_each_loss(bench) -> None
         "infonce",
         "--with",
         "points=30",
-        "--out",
+        "--output",
         "out",
     )
     assert (code, error) == (0, "")
@@ -350,7 +350,7 @@ MISTAKES = [
         ["scores", *GRAPH, "--loss", "infonce", "--data-root", "nowhere"],
         "data root nowhere does not exist",
     ),
-    (["scores", *GRAPH, "--loss", "infonce", "--out", "file"], "cannot write to file"),
+    (["scores", *GRAPH, "--loss", "infonce", "--output", "file"], "cannot write to file"),
     (["false-negatives", *GRAPH, "--loss", "dar"], "unknown parameter of dar 'temperature'"),
     (["false-negatives", *GRAPH, "--loss", "infonce + dar"], "dar does not depend on scores alone"),
     (
@@ -454,7 +454,7 @@ def test_shared_parameters_go_to_the_losses_that_have_them() -> None:
 
 
 def test_a_grid_has_distinct_values() -> None:
-    assert parse_grid("--grid", ["form=chain,star", "mu=1e-1"]) == {
+    assert parse_grid("--with", ["form=chain,star", "mu=1e-1"]) == {
         "form": ["chain", "star"],
         "mu": [0.1],
     }

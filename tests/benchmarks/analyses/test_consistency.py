@@ -100,7 +100,7 @@ def test_a_network_learns_what_its_loss_asks_for() -> None:
 
 
 def test_the_command_writes_a_table_and_a_plot(bench, tmp_path: Path) -> None:
-    words = ("--loss", "infonce", "--with", "neighbours=1", "--seeds", "0,1", "--out", "out")
+    words = ("--loss", "infonce", "--with", "neighbours=1", "--seeds", "0,1", "--output", "out")
     code, found, error = bench("analyse", "consistency", "--tiny", *words)
     assert code == 0, error
     assert found.split() == ["out/consistency.csv", "out/consistency.svg"]

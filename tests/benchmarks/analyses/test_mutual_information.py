@@ -297,7 +297,7 @@ def test_a_course_that_diverges_ends_there(capsys: pytest.CaptureFixture[str]) -
 def test_the_command_writes_curves_errors_and_a_plot(bench, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(OWN)
     words = ["--loss", "mine.py:Mine", "--loss", "renyi", "--with", "critic=joint,separable"]
-    code, found, error = bench("analyse", "mutual-information", "--tiny", *words, "--out", "out")
+    code, found, error = bench("analyse", "mutual-information", "--tiny", *words, "--output", "out")
     assert (code, error) == (0, "")
     assert found.split() == [
         f"out/{name}" for name in ("curves.csv", "mutual-information.csv", "mutual-information.svg")

@@ -107,7 +107,7 @@ class Mine(ScoreLoss):
 
 def test_terms_of_all_losses_are_followed_in_each_training(bench) -> None:
     losses = ["--loss", "infonce", "--loss", "infonce + 0.5*dar"]
-    words = ["--domain", "graph", "--tiny", "--recipe", "epochs=2", "--out", "out"]
+    words = ["--domain", "graph", "--tiny", "--recipe", "epochs=2", "--output", "out"]
     code, found, error = bench("analyse", "terms", *words, *losses)
     assert (code, error) == (0, "")
     assert found.split() == ["out/terms.csv", "out/terms.svg"]
@@ -125,7 +125,7 @@ def test_terms_of_all_losses_are_followed_in_each_training(bench) -> None:
 
 def test_a_loss_of_classes_is_followed_in_the_training_of_another(bench) -> None:
     pytest.importorskip("torchvision")
-    words = ["--domain", "image", "--tiny", "--recipe", "pairing=supervised", "--out", "out"]
+    words = ["--domain", "image", "--tiny", "--recipe", "pairing=supervised", "--output", "out"]
     code, _, error = bench(
         "analyse", "terms", *words, "--loss", "infonce", "--loss", "proxy_anchor"
     )
@@ -140,7 +140,7 @@ def test_a_loss_of_classes_is_followed_in_the_training_of_another(bench) -> None
 
 def test_following_terms_gives_what_the_training_minimises(bench) -> None:
     words = ["--domain", "graph", "--tiny", "--recipe", "epochs=2"]
-    code, _, _ = bench("analyse", "terms", *words, "--loss", "infonce + 0.5*dar", "--out", "out")
+    code, _, _ = bench("analyse", "terms", *words, "--loss", "infonce + 0.5*dar", "--output", "out")
     assert code == 0
     rows = read(Path("out/terms.csv"))
     total = sum(float(row["weight"]) * float(row["value"]) for row in rows) / (len(rows) / 2)
@@ -150,7 +150,7 @@ def test_following_terms_gives_what_the_training_minimises(bench) -> None:
 
 
 def test_a_learning_curve_is_of_records(bench) -> None:
-    words = ["--domain", "tabular", "--tiny", "--recipe", "epochs=3", "--out", "out"]
+    words = ["--domain", "tabular", "--tiny", "--recipe", "epochs=3", "--output", "out"]
     losses = ["--loss", "infonce", "--loss", "adnce"]
     code, found, _ = bench("analyse", "learning-curve", *words, *losses, "--seeds", "0,1")
     assert code == 0
@@ -177,7 +177,7 @@ def test_a_learning_curve_is_of_one_data(bench) -> None:
     work = Experiment("tabular", "digits-table", LossSpec("infonce"), recipe)
     for one in (work, replace(work, loss=LossSpec("none"))):
         made(Path("results"), one, 0, data_hash="1" * 64, metrics={"accuracy": 1.0})
-    words += ["--loss", "infonce", "--out", "out"]
+    words += ["--loss", "infonce", "--output", "out"]
     code, _, error = bench("analyse", "learning-curve", *words)
     assert code == 0, error
     first, last = read(Path("out/learning-curve.csv"))

@@ -95,7 +95,6 @@ MISTAKES = [
     ([*RUN, "--sed", "1"], "--seeds"),
     (["rn"], "No such command 'rn'"),
     (["list", "losess"], "unknown list 'losess': did you mean 'losses'?"),
-    (["list", "domains", "--family"], "bench list domains has no families: leave --family out"),
     (["table", "adnce-tabel5"], "did you mean 'adnce-table5'"),
     (["table"], "name a table"),
     (
@@ -112,7 +111,9 @@ MISTAKES = [
         "unknown loss in smoke 'adnc': did you mean 'adnce'",
     ),
     (["sweep", "smoke", "--seeds", "4-0"], "--seeds '4-0': give distinct numbers"),
-    (["sweep", "smoke", "--jobs", "0"], "--jobs"),
+    (["sweep", "smoke", "--jobs", "0"], "--jobs '0': give a number from 1 on"),
+    (["sweep", "smoke", "--jobs", "2/card"], "--jobs '2/card': give a number from 1 on"),
+    (["sweep", "smoke", "--check", "olny"], "unknown value of --check 'olny': did you mean 'only'"),
     (["plan", "adnce-table5", "--only", "column"], "--only 'column': give KEY=VALUE"),
     (["merge", "nowhere"], "nowhere holds no records"),
     (["perf", "graf"], "did you mean 'graph'?"),
@@ -347,7 +348,7 @@ def test_tables_go_to_the_results_folder(bench, tmp_path: Path) -> None:
 
 
 def test_losses_are_listed_by_family(bench) -> None:
-    _, out, _ = bench("list", "losses", "--family")
+    _, out, _ = bench("list", "families")
     families, losses = ([], [])
     for line in out.splitlines():
         (losses if line.startswith(" ") else families).append(line.strip())
@@ -361,7 +362,7 @@ def test_losses_are_listed_by_family(bench) -> None:
     "words",
     [
         ["list", "losses"],
-        ["list", "losses", "--family"],
+        ["list", "families"],
         ["list", "datasets"],
         ["table", "adnce-table5"],
         ["audit", "adnce-table5"],
@@ -612,7 +613,7 @@ def test_every_help_has_examples_on_lines_of_their_own(bench, name: str) -> None
         ),
         (["run", "--domain", "graph"], "Missing option '--loss': Registered loss, file.py:Class"),
         (["compare"], "Missing argument 'NAME': Table (bench list tables) or YAML file."),
-        (["list"], "Missing argument 'WHAT': List: losses, domains, datasets, recipes or tables."),
+        (["list"], "Missing argument 'WHAT': List: losses, families, domains,"),
     ],
 )
 def test_what_is_missing_is_named_with_its_choices(bench, words: list[str], message: str) -> None:
@@ -628,7 +629,7 @@ def test_what_is_missing_is_named_with_its_choices(bench, words: list[str], mess
         ["run", "--domain", "graph", "--loss", "adnce", "--set", "mu=nan"],
         ["run", "--domain", "graph", "--loss", "adnce", "--recipe", "epoch=1"],
         ["check-loss", "adnce", "--set", "taux=1"],
-        ["check-loss", "adnce", "--grid", "temperature=0.1,-1"],
+        ["check-loss", "adnce", "--set", "temperature=0.1,-1"],
         ["check-domain", "graph", "--recipe", "epoch=1"],
         ["analyse", "tsne", "--domain", "graph", "--loss", "infonce", "--recipe", "epoch=1"],
     ],
@@ -731,7 +732,7 @@ def test_a_failed_check_says_what_helps_at_every_value_of_a_grid(
         return [CheckResult("tiles", len(tried) == 1, "why", "" if len(tried) == 1 else "a remedy")]
 
     monkeypatch.setattr("contrastbench.losses.laws.check_loss", check_loss)
-    words = ["check-loss", "adnce", "--set", "mu=0.5", "--grid", "temperature=0.1,0.2"]
+    words = ["check-loss", "adnce", "--set", "mu=0.5", "--set", "temperature=0.1,0.2"]
     code, out, _ = bench(*words)
     assert tried == [{"mu": 0.5, "temperature": 0.1}, {"mu": 0.5, "temperature": 0.2}]
     assert (code, out.count("try: a remedy")) == (1, 1)

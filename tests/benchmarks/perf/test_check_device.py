@@ -93,9 +93,15 @@ def test_a_failure_is_told_and_the_next_check_follows(
         "ok    two        fine",
     ]
     assert not report.ok
-    words = ["check-device", "cpu", "--output", str(tmp_path / "it.json")]
+    words = ["check-device", "cpu", "--results", str(tmp_path)]
     assert CliRunner().invoke(main.app, words).exit_code == 1
-    assert read(tmp_path / "it.json").checks["one"]["said"] == "ValueError: wrong"
+    assert read(only(tmp_path)).checks["one"]["said"] == "ValueError: wrong"
+
+
+def only(results: Path) -> Path:
+    """Return the one report in a folder of results."""
+    (path,) = (results / "devices").iterdir()
+    return path
 
 
 def test_the_report_is_written_as_it_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,9 +110,9 @@ def test_the_report_is_written_as_it_comes(tmp_path: Path, monkeypatch: pytest.M
 
     right = lambda work: check_device.Found("fine")  # noqa: E731
     monkeypatch.setattr(check_device, "CHECKS", {"one": right, "two": stop})
-    words = ["check-device", "cpu", "--output", str(tmp_path / "it.json")]
+    words = ["check-device", "cpu", "--results", str(tmp_path)]
     assert CliRunner().invoke(main.app, words).exit_code == 130
-    assert list(read(tmp_path / "it.json").checks) == ["one"]
+    assert list(read(only(tmp_path)).checks) == ["one"]
 
 
 def test_speeds_of_a_busy_machine_are_said_to_be_too_low(monkeypatch: pytest.MonkeyPatch) -> None:

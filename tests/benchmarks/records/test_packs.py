@@ -431,7 +431,7 @@ def test_a_record_is_not_shown_in_the_row_that_a_wrong_index_says(results: Path)
 def test_a_check_before_a_sweep_checks_packs(bench, results: Path) -> None:
     indexed_wrongly(results, "UPDATE records SET seconds = 9.0")
     Path("suite.yaml").write_text(SUITE)
-    code, _, err = bench("check", "suite.yaml", "--results", str(results))
+    code, _, err = bench("sweep", "suite.yaml", "--check", "only", "--results", str(results))
     assert code == 2
     assert "has seconds 2.0, the index of the pack says 9.0" in err
 

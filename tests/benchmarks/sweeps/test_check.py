@@ -1,4 +1,4 @@
-"""`bench check`: what would fail hours later fails in seconds, and nothing is tried twice."""
+"""`bench sweep --check only`: what would fail hours later fails in seconds, but once."""
 
 import subprocess
 import sys
@@ -110,7 +110,7 @@ def test_a_check_names_what_fails_and_a_sweep_does_not_try_it(bench, tmp_path: P
     (tmp_path / "my.yaml").write_text(FILE)
     words = ("my.yaml", "--tiny", "--device", "cpu", "--data-root", str(tmp_path))
     (tmp_path / "DD.zip").write_bytes(b"damaged")
-    code, out, _ = bench("check", *words)
+    code, out, _ = bench("sweep", *words, "--check", "only")
     assert code == 1
     first, last = out.splitlines()
     assert first.startswith("graph DD none, seed 0: refused: ")

@@ -204,7 +204,7 @@ def test_a_job_runs_the_cells_of_its_class(bench, monkeypatch) -> None:
         return []
 
     monkeypatch.setattr(Sweep, "run", run)
-    code, said, _ = bench("sweep", *WORDS, "--only", "class=card", "--no-check")
+    code, said, _ = bench("sweep", *WORDS, "--only", "class=card", "--check", "never")
     assert (code, ran) == (0, ["tabular", "tabular"])
     assert said.splitlines() == [
         "2 cells: 0 done before, 2 now",

@@ -84,7 +84,7 @@ def test_a_sweep_of_a_loss_that_joins_begins_with_it(
         yield "it ran", False
 
     monkeypatch.setattr("contrastbench.benchmarks.sweeps.sweep.run", run)
-    words = ["sweep", name, "--loss", "npair", "--results", str(tmp_path), "--no-check"]
+    words = ["sweep", name, "--loss", "npair", "--results", str(tmp_path), "--check", "never"]
     code, out, err = bench(*words, "--only", "dataset=MUTAG", "--jobs", "2")
     assert (code, out) == (0, "it ran\n")
     assert err == "forecast: 96 cells, 16 min 00 s of core time (graph 16 min 00 s)\n"

@@ -87,7 +87,7 @@ def test_what_is_wrong_is_one_line(bench, sbatch, settings: list[str], message: 
 
 def test_jobs_per_device_asks_for_the_cores(bench, sbatch) -> None:
     script = sbatch("echo 17")
-    words = [*WORDS, "--jobs-per-device", "2", "--slurm", "gpus_per_node=4"]
+    words = [*WORDS, "--jobs", "2/device", "--slurm", "gpus_per_node=4"]
     code, _, complaint = bench(*words)
     assert (code, "give --slurm cpus_per_task=N" in complaint) == (2, True)
     assert bench(*words, "--slurm", "cpus_per_task=16")[0] == 0
@@ -96,7 +96,16 @@ def test_jobs_per_device_asks_for_the_cores(bench, sbatch) -> None:
 
 def test_the_plan_that_is_named_is_of_the_same_cells(bench, sbatch) -> None:
     sbatch("echo 17")
-    words = [*WORDS, "--seeds=0-3", "--results", "my results", "--device", "cpu", "--no-check"]
+    words = [
+        *WORDS,
+        "--seeds=0-3",
+        "--results",
+        "my results",
+        "--device",
+        "cpu",
+        "--check",
+        "never",
+    ]
     said = bench(*words, "--jobs=2", "--tf32", "--slurm", "jobs=2")[1]
     plan = "bench plan smoke --tiny --only loss=infonce --seeds=0-3 --results 'my results'"
     assert f"next: {plan}\n" in said

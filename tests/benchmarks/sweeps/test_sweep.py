@@ -321,7 +321,7 @@ def test_cells_in_work_are_finished_where_the_disk_is_full(stub, tmp_path: Path,
 
 def test_a_full_disk_is_exit_code_2(bench, stub) -> None:
     stub('say(status="unwritten", error="cannot write x.json")')
-    words = ["--only", "loss=infonce", "--only", "domain=graph", "--no-check"]
+    words = ["--only", "loss=infonce", "--only", "domain=graph", "--check", "never"]
     code, out, err = bench("sweep", "smoke", *words)
     assert (code, out, err) == (2, "", "bench: stopped: cannot write x.json\n")
 
