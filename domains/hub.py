@@ -17,6 +17,7 @@ from contrastbench.errors import UserError
 
 if TYPE_CHECKING:
     import datasets
+    from pyarrow import Schema
 
 MAX_NUMBERS = 2**31  # of a file: 16 GiB
 
@@ -62,11 +63,25 @@ def load(path: Path) -> "datasets.DatasetDict | datasets.Dataset":
         return datasets.load_from_disk(str(path))
     from pyarrow import parquet
 
+    schema_of(path)
+    return datasets.Dataset(parquet.read_table(path))
+
+
+def schema_of(path: Path) -> "Schema":
+    """Return the columns of a Parquet file, whose few bytes may stand for any number of equal rows.
+
+    Raises:
+        UserError: it is too large, or two columns have one name.
+    """
+    from pyarrow import parquet
+
     kept = parquet.read_metadata(path)
     if kept.num_rows * kept.num_columns > MAX_NUMBERS:
-        raise UserError(f"{path} is too large ({kept.num_rows} rows): leave rows or columns out")
-    check_doubles(path, kept.schema.to_arrow_schema().names)
-    return datasets.Dataset(parquet.read_table(path))
+        size = f"{kept.num_rows} rows of {kept.num_columns} columns"
+        raise UserError(f"{path} is too large ({size}): leave rows or columns out")
+    schema = kept.schema.to_arrow_schema()
+    check_doubles(path, schema.names)
+    return schema
 
 
 def check_whole(folder: Path) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from contrastbench.benchmarks.records import files
+from contrastbench.domains.reading import needing
 from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
@@ -36,12 +37,9 @@ def write(
         options = [f"--loss {one.label} joins a sweep" for one in joining]
         options += ["--quick takes a part of a suite"] * quick
         raise UserError(f"{options[0]}: name it, such as bench report standard")
-    try:
+    with needing("report", "the report"):
         from contrastbench.benchmarks.report.folder import write_all
         from contrastbench.benchmarks.report.site import read, render
-    except ModuleNotFoundError as error:
-        fix = 'pip install "contrastbench[report]"'
-        raise UserError(f"the report needs {error.name}, which is not installed: {fix}") from None
     option = "--single" if single else "--output"
     try:
         if plots:

@@ -129,9 +129,7 @@ def setting_of_control(table: Table, row: Row, column: str, results: Path) -> Se
     Raises:
         UserError: a trial's record has no validation score.
     """
-    base = baseline(table.rows)
-    assert base is not None, "a control that is trained has a baseline"
-    setting = usual_setting(table, base, column, results)
+    base, setting = chosen_by_baseline(table, column, results)
     if isinstance(setting, str):
         return setting
     recipe = {**setting.recipe, **row.recipe_by_column.get(column, {})}
@@ -147,9 +145,7 @@ def setting_beside(table: Table, row: Row, column: str, results: Path) -> Settin
     Raises:
         UserError: a trial's record has no validation score.
     """
-    base = baseline(table.rows)
-    assert base is not None, "a suite has a baseline"
-    setting = usual_setting(table, base, column, results)
+    base, setting = chosen_by_baseline(table, column, results)
     if isinstance(setting, str):
         return f"{base.name}: {setting} (bench merge --shipped adds what ships)"
     own = LossSpec(row.loss or NONE, row.params)
@@ -157,13 +153,18 @@ def setting_beside(table: Table, row: Row, column: str, results: Path) -> Settin
     return Setting(loss.params, recipe=setting.recipe)
 
 
-def usual_setting(table: Table, row: Row, column: str, results: Path) -> Setting | str:
-    """Return the setting of a place; where folds choose, the one that most of them chose."""
-    found = choose(table, row, column, Selection.VALIDATION, results)
-    if found.folds:
-        tried = experiments(table, row, column, found.settings)
-        return most_chosen(tried, table.seeds_of_trials(column), results)
-    return found.why or found.settings[0]
+def chosen_by_baseline(table: Table, column: str, results: Path) -> tuple[Row, Setting | str]:
+    """Return the baseline with its setting, or with why that is not known yet.
+
+    Where folds choose, the setting is the one that most of them chose.
+    """
+    base = baseline(table.rows)
+    assert base is not None, "what is trained beside it has a baseline"
+    found = choose(table, base, column, Selection.VALIDATION, results)
+    if not found.folds:
+        return base, found.why or found.settings[0]
+    tried = experiments(table, base, column, found.settings)
+    return base, most_chosen(tried, table.seeds_of_trials(column), results)
 
 
 def most_chosen(trials: Sequence[Experiment], but: Sequence[int], results: Path) -> Setting | str:

@@ -170,10 +170,7 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
 
     def check_export(self) -> None:
         """Raise UserError unless there is a network."""
-        if not self.recipe.trainable:
-            raise UserError(
-                f"encoder={self.recipe.encoder} has no weights to export: leave --export out"
-            )
+        exported.check_trainable(self.recipe.encoder, self.recipe.trainable)
 
     def export(self, model: Model, folder: Path) -> None:
         """Write the trained encoder, without its projection."""

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from contrastbench.distributed import world
+from contrastbench.domains import exported
 from contrastbench.domains.base import Domain, Evaluation
 from contrastbench.domains.image.data.decode import forget
 from contrastbench.domains.image.data.images import Croppable
@@ -286,10 +287,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 
     def check_export(self) -> None:
         """Raise UserError unless there is a network."""
-        if not self.recipe.trainable:
-            raise UserError(
-                f"encoder={self.recipe.encoder} has no weights to export: leave --export out"
-            )
+        exported.check_trainable(self.recipe.encoder, self.recipe.trainable)
 
     def export(self, model: Model, folder: Path) -> None:
         """Write the encoder for `bench score`."""
