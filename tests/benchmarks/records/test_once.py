@@ -14,6 +14,7 @@ from contrastbench.benchmarks.records import files, store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.merge import merge
 from contrastbench.benchmarks.records.read_cache import one_moment
+from contrastbench.benchmarks.sweeps import costs
 from contrastbench.benchmarks.sweeps.cell_states import survey
 from contrastbench.benchmarks.sweeps.costs import Costs
 from contrastbench.benchmarks.tables.load import load
@@ -90,8 +91,7 @@ def test_garbage_is_collected_after_a_moment_if_it_was_before(collecting: bool) 
 def test_a_plan_reads_no_dataset_but_its_own(tmp_path: Path, reads: Counter[Path]) -> None:
     add(tmp_path, 0, 70.0)
     other = add(tmp_path, 0, 70.0, dataset="DD")
-    costs = Costs(tmp_path)
-    assert costs.of(Experiment("graph", "MUTAG", LossSpec("hcl"), {})) == 2.0
+    assert Costs(tmp_path).of(Experiment("graph", "MUTAG", LossSpec("hcl"), {})) == 2.0
     assert other not in reads
 
 
@@ -112,6 +112,33 @@ def test_records_of_one_key_are_compared_once(
     assert [record["metrics"] for record in work.finished(tmp_path)] == [{"accuracy": 70.0}] * 5
     assert list(work.ok_by_seed(tmp_path)) == list(SEEDS)
     assert len(compared) == len(set(compared)) == 2
+
+
+def test_a_plan_looks_at_each_record_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = Counter[str]()
+
+    class Counted(dict[str, Any]):
+        def __getitem__(self, name: str) -> Any:
+            looks[name] += 1
+            return super().__getitem__(name)
+
+    records = [Counted(seed=seed, status="ok") for seed in SEEDS]
+    monkeypatch.setattr(Experiment, "records", lambda *_: records)
+    work = Experiment("graph", "MUTAG", LossSpec("infonce"), {})
+    states = [task.state for task in survey([(work, range(7))], Path())]
+    assert states == ["done"] * 5 + ["missing"] * 2
+    assert looks == {"seed": 5, "status": 5}
+
+
+def test_what_like_cells_share_is_worked_out_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(tmp_path, 0, 70.0)
+    asked, described = list[Experiment](), costs.described
+    monkeypatch.setattr(costs, "described", lambda one: (asked.append(one), described(one))[1])
+    work, found = Experiment("graph", "MUTAG", LossSpec("hcl"), {}), Costs(tmp_path)
+    assert [found.of(work) for _ in range(3)] == [2.0] * 3
+    assert asked == [work]
 
 
 @pytest.mark.usefixtures("reads")
