@@ -41,7 +41,7 @@ def main() -> None:
     """Run as a worker."""
     runner: Any = ModuleType("runner")
     runner.run = runner.rehearse = run
-    runner.NoData = runner.NoMemory = runner.NotWritten = type("Never", (Exception,), {})
+    runner.NoData = runner.NoMemory = type("Never", (Exception,), {})
     sys.modules["contrastbench.benchmarks.running.runner"] = runner
     from contrastbench.benchmarks.sweeps import worker
 

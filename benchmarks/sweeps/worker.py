@@ -21,9 +21,10 @@ from filelock import Timeout
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.files import host
 from contrastbench.benchmarks.records.store import Fields, cell_of
+from contrastbench.benchmarks.records.writable import NotWritten
 from contrastbench.benchmarks.running.interruption import end_on_sigterm
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import NoData, NoMemory, NotWritten, rehearse, run
+from contrastbench.benchmarks.running.runner import NoData, NoMemory, rehearse, run
 from contrastbench.benchmarks.running.standard_output import private_channel
 from contrastbench.benchmarks.sweeps.claims import claim
 from contrastbench.errors import UserError

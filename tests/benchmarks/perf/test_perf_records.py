@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 
 from contrastbench.benchmarks.perf import records
-from contrastbench.benchmarks.perf.records import Claim, Fleet, plan_of, sweep_file, twice, worker
+from contrastbench.benchmarks.perf.records import (
+    IN_TRAINING,
+    Claim,
+    Fleet,
+    in_turns,
+    plan_of,
+    sweep_file,
+    twice,
+    worker,
+)
 from contrastbench.benchmarks.sweeps.claims import claim
 from contrastbench.benchmarks.sweeps.plan import Plan
 from contrastbench.errors import UserError
@@ -51,14 +60,8 @@ def test_cells_run_twice_where_claims_hold_nobody_off(
 ) -> None:
     """Two sweeps that take turns begin with the same cells."""
     part = Fleet(tmp_path, workers=2, processes=2).part(0, plan_in(tmp_path).tasks()[:12])
-    sweeps, ran = deque(worker(deque(part), hold) for _ in range(2)), []
-    while sweeps:
-        turn = next(sweeps[0], None)
-        if turn is None:
-            sweeps.popleft()
-        else:
-            ran += turn
-            sweeps.rotate(-1)
+    sweeps = [worker(deque(part), hold) for _ in range(2)]
+    ran = [turn for turn in in_turns(sweeps) if turn != IN_TRAINING]
     assert len({one.path for one in part if one.path.exists()}) == 12
     assert twice(ran) == count
 
