@@ -79,7 +79,7 @@ class Work(NamedTuple):
         """
         loss = replace(self.cell.experiment.loss)
         cell = replace(self.cell, experiment=replace(self.cell.experiment, loss=loss))
-        list(cell.experiment.finished(self.folder))  # which were there before
+        list(cell.experiment.finished(self.folder, cell.seed))  # which were there before
         if cell.finished(self.folder):
             return False
         check_writable(self.path.parent)

@@ -70,7 +70,8 @@ def answer(message: Message) -> Message:
         claims, turns = options.results / "claims", list[Path]()
         with claim(claims / f"{message['claim']}.lock", message["wait"]):
             turn = partial(take_turn, claims / turn_name(), turns)
-            before = {cell_of(record) for record in experiment.finished(options.results)}
+            finished = experiment.finished(options.results, message["seed"])
+            before = {cell_of(record) for record in finished}
             record, _ = run(experiment, message["seed"], options, message["cores"], turn)
     except Timeout:
         return {"status": "claimed"}

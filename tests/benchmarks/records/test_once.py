@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from contrastbench.benchmarks.records import files, store
-from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records import files, packing, store
+from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.records.merge import merge
 from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.sweeps import costs
@@ -20,7 +20,7 @@ from contrastbench.benchmarks.sweeps.costs import Costs
 from contrastbench.benchmarks.tables.load import load
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
-from made_records import add
+from made_records import add, made
 
 SEEDS = range(5)
 
@@ -62,6 +62,39 @@ def test_what_is_asked_for_is_read_once_and_of_each_other_cell_one_record(
         assert len(work.records(tmp_path)) == len(SEEDS)
         list(survey([(work, SEEDS)], tmp_path))
     assert reads == dict.fromkeys([*wanted, other[0]], 1)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_of_other_seeds_no_record_is_read(
+    packed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed in (1, 2, 11):
+        add(tmp_path, seed, 70.0)
+    list(packing.pack(tmp_path)) if packed else []
+    add(tmp_path, 1, 70.0, status="failed")
+    read, parsed = list[int](), store.parsed
+    monkeypatch.setattr(store, "parsed", lambda *of: (read.append(1), parsed(*of))[1])
+    work = Experiment("graph", "MUTAG", LossSpec("infonce"), {})
+    found = [(one["seed"], one["status"]) for one in work.records(tmp_path, 1)]
+    assert sorted(found) == [(1, "failed"), (1, "ok")]
+    assert [one["status"] for one in work.finished(tmp_path, 1)] == ["ok"]
+    assert len(read) == 4
+    with one_moment():
+        assert [[len(work.records(tmp_path, seed)) for seed in (2, None, 1)]] == [[1, 4, 2]]
+
+
+def test_a_cell_is_found_though_its_record_lacks_a_newer_key(
+    tmp_path: Path, reads: Counter[Path]
+) -> None:
+    work = Experiment("graph", "MUTAG", LossSpec("infonce"), {})
+    recipe = work.full_recipe.model_dump(mode="json")
+    del recipe["permuted"]
+    early = [made(tmp_path, work, seed, recipe=recipe) for seed in SEEDS]
+    cell = Cell(work, 3, "0" * 64, {})
+    found = cell.finished(tmp_path)
+    assert found
+    assert found[1] == early[3] != cell.path(tmp_path)
+    assert reads == {early[3]: 1}
 
 
 def test_what_is_shown_is_of_one_moment(tmp_path: Path) -> None:
