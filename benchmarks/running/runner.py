@@ -20,7 +20,7 @@ from contrastbench.benchmarks.records.command import command, written
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.records.store import Fields, Record
 from contrastbench.benchmarks.records.writable import NotWritten, check_writable
-from contrastbench.benchmarks.running import loggers, ranks
+from contrastbench.benchmarks.running import first_steps, loggers, ranks
 from contrastbench.benchmarks.running.devices import PeakMemory, open_device
 from contrastbench.benchmarks.running.environment import environment
 from contrastbench.benchmarks.running.interruption import termination_kept
@@ -146,6 +146,21 @@ def rehearse(
     with one_training:
         training = admit(*prepare(experiment, seed, options, cores), options)
         return attempt(training.rehearse)
+
+
+def measure_steps(
+    experiment: Experiment, seed: int, options: Options, cores: int | None = None
+) -> Fields:
+    """Forecast the training of `run` from its first steps, and write nothing.
+
+    Raises:
+        UserError: as `run`.
+    """
+    with one_training:
+        cell, domain = prepare(experiment, seed, options, cores)
+        loss = make_loss(cell, domain)
+        assert loss is not None, "a cell without a training has no steps"
+        return attempt(lambda: first_steps.forecast(domain, loss))
 
 
 def prepare(
