@@ -40,8 +40,8 @@ def die(folder: Path) -> None:
 def main() -> None:
     """Run as a worker."""
     runner: Any = ModuleType("runner")
-    runner.run = runner.rehearse = run
-    runner.NoData = runner.NoMemory = runner.NotWritten = type("Never", (Exception,), {})
+    runner.run = runner.rehearse = runner.measure_steps = run
+    runner.NoData = runner.NoMemory = type("Never", (Exception,), {})
     sys.modules["contrastbench.benchmarks.running.runner"] = runner
     from contrastbench.benchmarks.sweeps import worker
 

@@ -217,6 +217,11 @@ def plan(
     selection: opt.Selection = None,
     resources: opt.Resources = None,
     results: opt.Results = Path("results"),
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Forecast also from three training steps here.")
+    ] = False,
+    data_root: opt.DataRoot = None,
+    device: opt.Device = "auto",
 ) -> None:
     """List what is done, missing or failed, and forecast the rest.
 
@@ -224,23 +229,36 @@ def plan(
     learning rate. Where jobs were submitted to Slurm, it says why they wait. With --resources it
     lists the cells of each class, and the command that submits their jobs.
 
+    With --measure, one cell of each kind takes three training steps on the device. The plan shows
+    what all steps would take, and the memory. Scoring is left out, and nothing is recorded. Exit
+    code 1: something cannot be measured, as where data are missing.
+
     Example: bench plan adnce-table5 --only column=PROTEINS
+    Example: bench plan my.yaml --measure --device cpu
     """
     from contrastbench.benchmarks.sweeps import queue, slurm
     from contrastbench.benchmarks.sweeps.costs import Costs
+    from contrastbench.benchmarks.sweeps.forecast import ahead
+    from contrastbench.benchmarks.sweeps.measured import NOT_MEASURED
+    from contrastbench.benchmarks.sweeps.measured import measure as measure_kinds
     from contrastbench.benchmarks.sweeps.plan import lines, make_plan, submissions
 
+    check_data_root(data_root)
     joining = parse_losses(loss or [], {})
     made = make_plan(
         what, only or [], seeds, tiny, selection, results, False, joining, quick, resources
     )
-    for line in lines(made, Costs(results)):
+    options = Options(results, data_root, device)
+    measured = measure_kinds(ahead(made), options) if measure else NOT_MEASURED
+    for line in lines(made, Costs(results), measured):
         say(line)
-    for line in submissions(made, sys.argv[2:]):
+    for line in submissions(made, [word for word in sys.argv[2:] if word != "--measure"]):
         say(line)
     if (results / slurm.LOGS).is_dir():
         for line in queue.lines(slurm.job_name(made.table.name)):
             say(line)
+    if measured.wrong:
+        raise typer.Exit(1)
 
 
 def merge(

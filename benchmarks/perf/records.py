@@ -1,10 +1,11 @@
 """Measure claims, publishing and planning for `bench perf records`: many workers, no training.
 
 Processes share a folder of results and a sweep whose cells train nothing. Each process gives turns
-to its workers. A worker claims a cell, holds the claim for a turn, and publishes a made-up record.
+to its workers. A worker claims a cell, looks for its record, holds the claim for a turn, and
+publishes a made-up record.
 Some processes kill themselves while their workers hold claims, and others take their place.
-A worker passes over cells whose record is there, so that only claimed cells are counted. The true
-worker also compares the other seeds of a cell. Brings no torch.
+A worker passes over cells whose record is there, so that only claimed cells are counted. For each
+claimed cell it does what a true worker does, but for data and training. Brings no torch.
 """
 
 import json
@@ -17,15 +18,16 @@ import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from multiprocessing import get_context
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkProcess
 from pathlib import Path
 from statistics import median, quantiles
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from filelock import Timeout
 
@@ -33,6 +35,7 @@ from contrastbench.benchmarks.records import reading, store
 from contrastbench.benchmarks.records.experiment import Cell
 from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.records.writable import check_writable
 from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.claims import claim
 from contrastbench.benchmarks.sweeps.costs import Costs
@@ -55,15 +58,38 @@ COLUMNS = (
     *("overhead a cell, ms: median", "95 %", "planner, s", "planner, MiB"),
 )
 FORK = get_context("fork")
+T = TypeVar("T")
 Claim = Callable[[Path, bool], AbstractContextManager[bool]]
+Turn = tuple[float, bool | None]  # seconds of a cell that is done, and whether nobody was first
+IN_TRAINING: Turn = (0.0, None)
 
 
 class Work(NamedTuple):
-    """A cell with the files of its claim and its record."""
+    """A cell with the files of its claim and its record, and what a worker does to them."""
 
     cell: Cell
+    folder: Path
     lock: Path
     path: Path
+
+    def begin(self) -> bool:
+        """Do what precedes a training, and return whether the cell needs one.
+
+        The experiment is new to the process, as each message of a sweep makes one.
+        """
+        loss = replace(self.cell.experiment.loss)
+        cell = replace(self.cell, experiment=replace(self.cell.experiment, loss=loss))
+        list(cell.experiment.finished(self.folder, cell.seed))  # which were there before
+        if cell.finished(self.folder):
+            return False
+        check_writable(self.path.parent)
+        return True
+
+    def end(self) -> bool:
+        """Publish and read a made-up record, and return whether it is the first of its cell."""
+        new = store.publish(record_of(self.cell), self.path)
+        reading.find(self.path)
+        return new
 
 
 @dataclass(frozen=True)
@@ -88,22 +114,30 @@ class Fleet:
 
         A process that was killed has a successor, which begins with all cells of its part again.
         """
-        whole = None if self.sharded else self.part(0, tasks)
-        parts = [whole or self.part(index, tasks) for index in range(self.processes)]
-        going = {index: self.start(parts[index], index < self.dying) for index in range(len(parts))}
+        parts = self.parts(tasks)
+        going = {i: self.start(part, i < self.dying) for i, part in enumerate(parts)}
         while going:
             wait([process.sentinel for process in going.values()])
-            for index, process in list(going.items()):
-                code = process.exitcode  # asked once: it may end between two questions
-                if code == -signal.SIGKILL:
-                    self.killed.append(index)
-                    going[index] = self.start(parts[index], dies=False)
-                elif code:
-                    raise RuntimeError(f"process {index} ended with exit code {code}")
-                elif code == 0:
-                    del going[index]
+            now = {i: self.next(i, process, parts[i]) for i, process in going.items()}
+            going = {i: process for i, process in now.items() if process}
         rows = (line.split() for line in self.log.read_text().splitlines())
         return [(float(overhead), new == "True") for overhead, new in rows]
+
+    def parts(self, tasks: Sequence[Task]) -> list[list[Work]]:
+        """Return the cells of each process."""
+        if self.sharded:
+            return [self.part(index, tasks) for index in range(self.processes)]
+        return [self.part(0, tasks)] * self.processes
+
+    def next(self, index: int, process: ForkProcess, part: Sequence[Work]) -> ForkProcess | None:
+        """Return a process that runs on, the successor of a killed one, or None after the end."""
+        code = process.exitcode  # asked once: it may end between two questions
+        if code == -signal.SIGKILL:
+            self.killed.append(index)
+            return self.start(part, dies=False)
+        if code:
+            raise RuntimeError(f"process {index} ended with exit code {code}")
+        return process if code is None else None
 
     def start(self, part: Sequence[Work], dies: bool) -> ForkProcess:
         """Start a process; see `process`."""
@@ -119,19 +153,28 @@ class Fleet:
     def process(self, part: Sequence[Work], dies: bool) -> None:
         """Give turns to the workers of a process until no cell is left; or be killed within."""
         queue, count = deque(part), -(-self.workers // self.processes)
-        at_once = deque(worker(queue, claim_of(self.sharded), self.delay) for _ in range(count))
-        left = random.randint(count, len(part) // self.processes + count) if dies else -1
+        workers = [worker(queue, claim_of(self.sharded), self.delay) for _ in range(count)]
+        last = random.randint(count, len(part) // self.processes + count) if dies else None
         handle = os.open(self.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        while at_once:
-            turn = next(at_once[0], None)
-            if turn is None:
-                at_once.popleft()
-            for overhead, new in turn or ():
+        for overhead, new in islice(in_turns(workers), last):
+            if new is not None:
                 os.write(handle, f"{overhead} {new}\n".encode())
-            at_once.rotate(-1)
-            left -= 1
-            if left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
+        if dies:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def in_turns(workers: Iterable[Iterator[T]]) -> Iterator[T]:
+    """Yield what each has at its turn, until all have ended.
+
+    >>> list(in_turns([iter("ab"), iter("c")]))
+    ['a', 'c', 'b']
+    """
+    waiting = deque(workers)
+    while waiting:
+        one = waiting.popleft()
+        for turn in islice(one, 1):
+            yield turn
+            waiting.append(one)
 
 
 def claim_of(sharded: bool) -> Claim:
@@ -139,40 +182,35 @@ def claim_of(sharded: bool) -> Claim:
     return (lambda *_: nullcontext(True)) if sharded else claim
 
 
-def worker(
-    queue: deque[Work], hold: Claim, delay: float = 0.0
-) -> Iterator[list[tuple[float, bool]]]:
-    """Run one cell after another, and yield at the end of each turn the cells that are done.
-
-    Each is the seconds that claiming and publishing took, and whether nobody was first.
-    """
-    done: list[tuple[float, bool]] = []
+def worker(queue: deque[Work], hold: Claim, delay: float = 0.0) -> Iterator[Turn]:
+    """Run one cell after another, and yield each turn."""
     while queue:
         one = queue.popleft()
-        if one.path.exists():
-            continue
-        begun = time.perf_counter()
         try:
-            with hold(one.lock, False):
-                if reading.find(one.path):
-                    continue
-                took = time.perf_counter() - begun
-                yield done  # in training
-                time.sleep(delay * (random.random() < SLOW))
-                begun = time.perf_counter()
-                new = store.publish(record_of(one.cell), one.path)
-            done = [(took + time.perf_counter() - begun, new)]
+            yield from () if one.path.exists() else turns_of(one, hold, delay)
         except Timeout:
             queue.append(one)
-            yield done
-            done = []
-    yield done
+            yield IN_TRAINING
+
+
+def turns_of(one: Work, hold: Claim, delay: float) -> Iterator[Turn]:
+    """Claim a cell, hold it for a turn as if in training, and publish its record."""
+    begun = time.perf_counter()
+    with hold(one.lock, False):
+        if not one.begin():
+            return
+        took = time.perf_counter() - begun
+        yield IN_TRAINING
+        time.sleep(delay * (random.random() < SLOW))
+        begun = time.perf_counter()
+        new = one.end()
+    yield took + time.perf_counter() - begun, new
 
 
 def work(task: Task, folder: Path) -> Work:
     """Return the work of a task on made-up data."""
     cell = Cell(task.experiment, task.seed, "0" * 64, {})
-    return Work(cell, folder / "claims" / f"{task.name}.lock", cell.path(folder))
+    return Work(cell, folder, folder / "claims" / f"{task.name}.lock", cell.path(folder))
 
 
 def record_of(cell: Cell) -> Record:

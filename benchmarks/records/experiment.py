@@ -124,13 +124,14 @@ class Experiment:
         """
         return {} if self.loss.code else LossSpec(self.loss.name).complete.params
 
-    def records(self, results: Path) -> list[Record]:
-        """Return its records, including failed runs; do not change them."""
-        return records_of([self], results)
+    def records(self, results: Path, seed: int | None = None) -> list[Record]:
+        """Return its records, of all seeds or of one, including failed runs; do not change them."""
+        return records_of([self], results, seed)
 
-    def finished(self, results: Path) -> Iterator[Record]:
-        """Yield its finished records, ok or diverged."""
-        return (record for record in self.records(results) if record["status"] in store.FINAL)
+    def finished(self, results: Path, seed: int | None = None) -> Iterator[Record]:
+        """Yield its finished records, ok or diverged, of all seeds or of one."""
+        found = self.records(results, seed)
+        return (record for record in found if record["status"] in store.FINAL)
 
     def ok_by_data(self, results: Path, but: Container[int] = ()) -> ByData:
         """Return the ok records by data and seed.
@@ -155,24 +156,32 @@ class Experiment:
         return next(iter(self.ok_by_data(results).values()), {})
 
 
-def records_of(trials: Sequence[Experiment], results: Path) -> list[Record]:
+def records_of(
+    trials: Sequence[Experiment], results: Path, seed: int | None = None
+) -> list[Record]:
     """Return the records of experiments on one dataset, by folder of the loss and by name.
 
     Those of failed tries too; not to be changed.
+
+    Args:
+        trials: the experiments.
+        results: the folder that holds runs/.
+        seed: that of the records; None: any.
     """
     folders: dict[Path, list[Experiment]] = {}
     for trial in trials:
         folders.setdefault(trial.folder(results), []).append(trial)
-    return [record for folder, some in folders.items() for record in records_in(folder, some)]
+    return [record for folder, some in folders.items() for record in records_in(folder, some, seed)]
 
 
-def records_in(folder: Path, trials: Sequence[Experiment]) -> list[Record]:
+def records_in(folder: Path, trials: Sequence[Experiment], seed: int | None) -> list[Record]:
     """Return the records of experiments with one loss, by name."""
 
-    def find() -> list[Record]:
-        return reading.matching(folder, lambda *of: any(one.matches_key(*of) for one in trials))
+    def matches(key: str, identity: Callable[[], Record]) -> bool:
+        return any(one.matches_key(key, identity) for one in trials)
 
-    return remembered((folder, *(trial.key for trial in trials)), find)
+    what = (folder, seed, *(trial.key for trial in trials))
+    return remembered(what, lambda: reading.matching(folder, matches, seed))
 
 
 def make_experiment(
@@ -259,7 +268,7 @@ class Cell:
         path = self.path(results)
         if found := reading.find(path):
             return found, path
-        for record in self.experiment.finished(results):
-            if (record["data_hash"], record["seed"]) == (self.data_hash, self.seed):
+        for record in self.experiment.finished(results, self.seed):
+            if record["data_hash"] == self.data_hash:
                 return record, store.path(results, record)
         return None

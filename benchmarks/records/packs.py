@@ -293,19 +293,21 @@ class Pack:
         found = self.select("SELECT DISTINCT folder FROM cells ORDER BY folder", ())
         return [folder for (folder,) in found]
 
-    def matching(self, folder: str, matches: Matches) -> Iterator[tuple[str, Record]]:
-        """Yield the records of a loss whose cell matches, by name."""
+    def matching(
+        self, folder: str, matches: Matches, seed: int | None = None
+    ) -> Iterator[tuple[str, Record]]:
+        """Yield the records of a loss whose cell matches, of all seeds or of one, by name."""
         for cell, key, identity in self.cells(folder):
             if matches(key, identity):
-                find = partial(self.of_cell, folder, cell, identity)
-                yield from remembered((self.path, cell), find)
+                find = partial(self.of_cell, folder, cell, identity, seed)
+                yield from remembered((self.path, cell, seed), find)
 
     def of_cell(
-        self, folder: str, cell: int, identity: Callable[[], Record]
+        self, folder: str, cell: int, identity: Callable[[], Record], seed: int | None
     ) -> list[tuple[str, Record]]:
-        """Return the valid records of a cell, by name."""
+        """Return the valid records of a cell, of all seeds or of one, by name."""
         found, of = list[tuple[str, Record]](), identity()
-        for row in self.rows(folder, "cells.id = ?", (cell,)):
+        for row in self.rows(folder, "cells.id = ? AND seed = ifnull(?, seed)", (cell, seed)):
             try:
                 found.append((row.name, self.record(row, of)))
             except InvalidRecord as error:

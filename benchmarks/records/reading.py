@@ -39,17 +39,18 @@ class Found(NamedTuple):
     where: Path  # its file, or the pack
 
 
-def matching(folder: Path, matches: Matches) -> list[Record]:
+def matching(folder: Path, matches: Matches, seed: int | None = None) -> list[Record]:
     """Return the records of a loss whose cell matches, by file name, including failed runs.
 
     Args:
         folder: see `store.folder`.
         matches: says it by the key, or by the identity, which need not be read if the key is known.
+        seed: that of the records; None: any.
 
     Raises:
         UserError: one of them is no whole record, or two of one name contradict each other.
     """
-    return [found.record for found in listed(folder, matches)]
+    return [found.record for found in listed(folder, matches, seed)]
 
 
 def everything(results: Path) -> Iterator[tuple[Path, Record]]:
@@ -181,15 +182,15 @@ def loose_identities(folder: Path) -> Iterator[tuple[str, Record]]:
             schema.warn(error)
 
 
-def listed(folder: Path, matches: Matches) -> list[Found]:
-    """List the records of a folder that match."""
+def listed(folder: Path, matches: Matches, seed: int | None = None) -> list[Found]:
+    """List the records of a folder that match, of all seeds or of one."""
 
     def read() -> list[Found]:
-        names = loose(folder)
+        names = [name for name in loose(folder) if seed is None or f"-seed{seed}." in name]
         found = [
             Found(name, record, pack.path)
             for pack in packs.of(folder.parent)
-            for name, record in pack.matching(folder.name, matches)
+            for name, record in pack.matching(folder.name, matches, seed)
         ]
         for _, some in groupby(names, lambda name: name.partition("-seed")[0]):
             found += in_files(folder, list(some), matches)

@@ -41,6 +41,8 @@ BROKEN = re.compile(CONTROL + r"|[\ud800-\udfff]")  # halves of letters, which n
 Text = Annotated[str, StringConstraints(pattern=f"^{CONTROL.replace('[', '[^')}*$")]
 Hash = Annotated[str, StringConstraints(min_length=64, max_length=64, pattern=r"^[0-9a-f]*$")]
 
+_usable: dict[str, dict[str, Any]] = {}  # params and recipe without fault, by the records' key
+
 
 class InvalidRecord(UserError):
     """A whole record with a value that no run writes."""
@@ -146,12 +148,8 @@ def check_settings(settings: dict[str, Any]) -> None:
 
 def wrong_together(record: Record) -> str:
     """Return what is wrong with fields that depend on others; empty if nothing is."""
-    details: Mapping[str, Any] = record["details"]
-    free: dict[str, Any] = {"params": record["params"], "recipe": record["recipe"]}
-    free |= {f"details.{name}": details.get(name) for name in ("data", "learned")}
-    for name, value in free.items():
-        if (wrong := unusable(value)) is not None:
-            return f"{name} has {shown(wrong)} (a number in bounds, or a text of one line)"
+    if wrong := wrong_settings(record) or wrong_details(record["details"]):
+        return wrong
     score_at = record["recipe"].get("score_at", [])
     if not isinstance(score_at, list) or not all(isinstance(one, int) for one in score_at):
         return f"recipe.score_at is {shown(score_at)} (a list of epochs)"
@@ -162,6 +160,30 @@ def wrong_together(record: Record) -> str:
     if record["main"] not in record["metrics"]:
         return f"main is {shown(record['main'])} (one of the metrics)"
     return wrong_metric(record["metrics"]) if record["domain"] in DOMAINS else ""
+
+
+def wrong_settings(record: Record) -> str:
+    """Return what is wrong with params or recipe; those of one key are searched once."""
+    settings = {"params": record["params"], "recipe": record["recipe"]}
+    if _usable.get(record["key"]) == settings:
+        return ""
+    wrong = first_unusable(settings)
+    if not wrong:
+        _usable[record["key"]] = settings
+    return wrong
+
+
+def wrong_details(details: Mapping[str, Any]) -> str:
+    """Return what is wrong with details of any form."""
+    return first_unusable({f"details.{name}": details.get(name) for name in ("data", "learned")})
+
+
+def first_unusable(values: Mapping[str, Any]) -> str:
+    """Return which of the values has something unusable, and what."""
+    for name, value in values.items():
+        if (wrong := unusable(value)) is not None:
+            return f"{name} has {shown(wrong)} (a number in bounds, or a text of one line)"
+    return ""
 
 
 def unusable(value: Any) -> str | float | None:

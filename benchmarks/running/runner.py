@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import threading
 import time
 import traceback
@@ -20,7 +19,8 @@ from contrastbench.benchmarks.records import exports, files, reading, store
 from contrastbench.benchmarks.records.command import command, written
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.records.store import Fields, Record
-from contrastbench.benchmarks.running import loggers, ranks
+from contrastbench.benchmarks.records.writable import NotWritten, check_writable
+from contrastbench.benchmarks.running import first_steps, loggers, ranks
 from contrastbench.benchmarks.running.devices import PeakMemory, open_device
 from contrastbench.benchmarks.running.environment import environment
 from contrastbench.benchmarks.running.interruption import termination_kept
@@ -44,8 +44,6 @@ from contrastbench.losses.base import Loss
 from contrastbench.losses.own import portable, releases
 from contrastbench.losses.spec import LossSpec
 from contrastbench.losses.views import NEEDS_VIEWS
-
-LARGE_RECORD = 2**16  # bytes
 
 # The generator that is seeded, the threads of torch and what can be imported are the process's.
 one_training = threading.RLock()
@@ -148,6 +146,21 @@ def rehearse(
     with one_training:
         training = admit(*prepare(experiment, seed, options, cores), options)
         return attempt(training.rehearse)
+
+
+def measure_steps(
+    experiment: Experiment, seed: int, options: Options, cores: int | None = None
+) -> Fields:
+    """Forecast the training of `run` from its first steps, and write nothing.
+
+    Raises:
+        UserError: as `run`.
+    """
+    with one_training:
+        cell, domain = prepare(experiment, seed, options, cores)
+        loss = make_loss(cell, domain)
+        assert loss is not None, "a cell without a training has no steps"
+        return attempt(lambda: first_steps.forecast(domain, loss))
 
 
 def prepare(
@@ -304,32 +317,6 @@ def check_export(name: str, domain: AnyDomain, folder: Path, record: Path, finis
         raise UserError(f"--export {folder} is not empty: name another folder")
 
 
-def check_writable(folder: Path) -> None:
-    """Raise if records cannot be published there, which takes room and a link.
-
-    Raises:
-        NotWritten: the disk is full.
-        UserError: the folder is not writable for another reason.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with files.written(folder, bytes(LARGE_RECORD)) as file:
-            linked = files.temporary(folder)
-            os.link(file, linked)
-            linked.unlink()
-    except OSError as error:
-        said, fix = f"cannot write to {folder} ({error.strerror})", "another folder with --results"
-        if error.errno in files.FULL:
-            said += f": {files.free_mib(existing(folder)):.0f} MiB are free, make room or name"
-            raise NotWritten(f"{said} {fix}") from None
-        raise UserError(f"{said}: name {fix}") from None
-
-
-def existing(folder: Path) -> Path:
-    """Return the folder, or the nearest one above it that is there."""
-    return next(path for path in (folder, *folder.absolute().parents) if path.is_dir())
-
-
 def check_room(results: Path, model: nn.Module) -> None:
     """Raise unless there is room for checkpoints: weights, two moments, the best weights; twice."""
     state = sum(tensor.nbytes for tensor in model.state_dict().values())
@@ -370,14 +357,6 @@ def reason(error: BaseException) -> str:
     if lacks:
         return f"{operation}{lacks} on this device: give --no-deterministic"
     return str(error) if isinstance(error, UserError) else repr(error)
-
-
-class NotWritten(UserError):
-    """The disk did not take a record, or has no room for one that is to be made."""
-
-    def __init__(self, message: str, record: Record | None = None) -> None:
-        super().__init__(message)
-        self.record = record
 
 
 def publish(

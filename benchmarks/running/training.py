@@ -145,14 +145,7 @@ def train(
             model.train()
             loss.train()
             for epoch, batch in run.remaining(domain):
-                loss.advance(run.history.step / max(1, run.steps - 1))
-                with sharing():
-                    contrasts = domain.contrasts(model, batch)
-                    if recipe.permuted:
-                        contrasts = [permuted(contrast) for contrast in contrasts]
-                    seen = look(contrasts, batch) if look else contrasts
-                    seed_generators(domain.device, domain.seed, epoch, run.history.step, LOSS)
-                    run.update(total(loss, seen))
+                run.take_step(domain, epoch, batch, look)
                 if run.validates and validate:
                     run.choose(run.scored(validate))
                 if run.epoch_to_score:
@@ -223,6 +216,17 @@ class Run:
         for epoch in range(first, self.recipe.epochs):
             for batch in islice(domain.batches(epoch), done if epoch == first else 0, None):
                 yield epoch, batch
+
+    def take_step(self, domain: AnyDomain, epoch: int, batch: Any, look: Look | None) -> None:
+        """Train on a batch."""
+        self.loss.advance(self.history.step / max(1, self.steps - 1))
+        with sharing():
+            contrasts = domain.contrasts(self.model, batch)
+            if self.recipe.permuted:
+                contrasts = [permuted(contrast) for contrast in contrasts]
+            seen = look(contrasts, batch) if look else contrasts
+            seed_generators(domain.device, domain.seed, epoch, self.history.step, LOSS)
+            self.update(total(self.loss, seen))
 
     def update(self, value: Tensor) -> None:
         """Take one step of the optimizer."""

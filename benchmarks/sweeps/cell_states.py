@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.store import Record
 
 State = Literal["done", "diverged", "failed", "missing"]
 
@@ -39,13 +40,19 @@ def survey(work: Iterable[tuple[Experiment, Sequence[int]]], results: Path) -> I
     work, seen = list(work), set[tuple[str, int]]()
     apart = told_apart(experiment for experiment, _ in work)
     for experiment, seeds in work:
-        records = experiment.records(results)
+        found = statuses(experiment.records(results))
         for seed in seeds:
             if (experiment.key, seed) not in seen:
                 seen.add((experiment.key, seed))
-                tries = [record for record in records if record["seed"] == seed]
-                statuses = set[str](record["status"] for record in tries)
-                yield Task(experiment, seed, state(statuses), apart[experiment.key])
+                yield Task(experiment, seed, state(found.get(seed, set())), apart[experiment.key])
+
+
+def statuses(records: Iterable[Record]) -> dict[int, set[str]]:
+    """Return the statuses of an experiment's records by their seeds."""
+    found: dict[int, set[str]] = {}
+    for record in records:
+        found.setdefault(record["seed"], set()).add(record["status"])
+    return found
 
 
 def told_apart(work: Iterable[Experiment]) -> dict[str, str]:

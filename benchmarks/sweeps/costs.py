@@ -22,6 +22,7 @@ class Costs:
         self.results = results
         self.took: dict[str, list[float]] = {}  # by an experiment's key, and by what is shared
         self.medians: dict[str, float] = {}
+        self.names: dict[str, str] = {}  # of what is shared, by an experiment's key
         self.read = set[Path]()  # folders of datasets
 
     def of(self, experiment: Experiment) -> float | None:
@@ -32,8 +33,10 @@ class Costs:
             self.add(key, [record["seconds"] for record in ok])
         if self.took[key]:
             return self.median(key)
-        self.look(experiment)
-        return self.median(shared(described(experiment)))
+        if key not in self.names:
+            self.look(experiment)
+            self.names[key] = shared(described(experiment))
+        return self.median(self.names[key])
 
     def learn(self, experiment: Experiment, seconds: float) -> None:
         """Learn the time that an experiment has just taken."""
@@ -45,10 +48,10 @@ class Costs:
     def look(self, experiment: Experiment) -> None:
         """Read the seconds of all records of the experiment's dataset, once."""
         dataset = experiment.folder(self.results).parent
-        if dataset in self.read or not dataset.is_dir():
+        if dataset in self.read:
             return
         self.read.add(dataset)
-        for cell, seconds in reading.seconds(dataset):
+        for cell, seconds in reading.seconds(dataset) if dataset.is_dir() else ():
             # a setting that a record lacks is younger than it: it had the default
             recipe = {**experiment.default_recipe, **cell["recipe"]}
             self.add(shared({**cell, "recipe": recipe}), seconds)

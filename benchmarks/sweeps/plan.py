@@ -14,6 +14,7 @@ from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.sweeps.cell_states import Task, survey
 from contrastbench.benchmarks.sweeps.classes import NO_CLASSES, ByResources, select
 from contrastbench.benchmarks.sweeps.costs import Costs, duration
+from contrastbench.benchmarks.sweeps.measured import NOT_MEASURED, Measured
 from contrastbench.benchmarks.sweeps.shard import WHOLE, Shard
 from contrastbench.benchmarks.tables.controls import baseline
 from contrastbench.benchmarks.tables.load import is_of, load
@@ -221,8 +222,12 @@ def class_of(pair: str) -> str:
     return value.strip() if key.strip() == "class" else ""
 
 
-def lines(plan: Plan, costs: Costs) -> Iterator[str]:
+def lines(plan: Plan, costs: Costs, measured: Measured = NOT_MEASURED) -> Iterator[str]:
     """A line for each experiment, and one for all."""
+
+    def ahead(work: Sequence[Task]) -> str:
+        return f"{forecast(work, costs)}{measured.forecast(unfinished(work))}"
+
     work = plan.tasks()
     if not work:
         yield f"0 cells: {'; '.join(plan.reasons())}"
@@ -232,16 +237,17 @@ def lines(plan: Plan, costs: Costs) -> Iterator[str]:
         by_experiment.setdefault(task.experiment.key, []).append(task)
     width = max(len(some[0].label) for some in by_experiment.values())
     for some in by_experiment.values():
-        yield f"{some[0].label:{width}}  {counts(some)}{forecast(some, costs)}"
-    yield f"{'all':{width}}  {counts(work)}{forecast(work, costs)}"
+        yield f"{some[0].label:{width}}  {counts(some)}{ahead(some)}"
+    yield f"{'all':{width}}  {counts(work)}{ahead(work)}"
     if cells := to_come(plan.later_trials()):
-        text = f"and then up to {len(cells)} cells of later stages{forecast(cells, costs)}"
+        text = f"and then up to {len(cells)} cells of later stages{ahead(cells)}"
         yield f"{'':{width}}  {text}"
     if cells := to_come(plan.undecided()):
-        text = f"and then {len(cells)} cells with what these choose{forecast(cells, costs)}"
+        text = f"and then {len(cells)} cells with what these choose{ahead(cells)}"
         yield f"{'':{width}}  {text}"
     if old := plan.outdated():
         yield nested.advice(old)
+    yield from measured.lines()
 
 
 def to_come(work: Counted) -> list[Task]:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 from joblib import cpu_count
 
@@ -17,6 +17,7 @@ from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.errors import UserError
 
 Reply = dict[str, Any]
+Work = Literal["run", "rehearse", "measure"]  # what a worker does with its cells
 COMMAND = [
     sys.executable,
     "-P",
@@ -28,10 +29,10 @@ COMMAND = [
 class Worker:
     """A process that gets one cell after another."""
 
-    rehearsal = False
+    work: Work = "run"
 
-    def __init__(self, options: Options, jobs: int, rehearsal: bool = False) -> None:
-        self.options, self.rehearsal = options, rehearsal
+    def __init__(self, options: Options, jobs: int, work: Work = "run") -> None:
+        self.options, self.work = options, work
         try:
             self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
         except OSError as error:
@@ -84,7 +85,7 @@ class Worker:
             "cores": cpu_count(),  # the same for any number of jobs: threads can change a number
             "claim": task.name,
             "wait": wait,
-            "rehearse": self.rehearsal,
+            "work": self.work,
             "loss_code": task.experiment.loss.code,
         }
 

@@ -311,7 +311,7 @@ class Sweep:
                 if self.stopped:
                     raise UserError("stopped")
                 options = replace(self.options, device=device)
-                worker = Worker(options, len(self.slots), self.rehearsal)
+                worker = Worker(options, len(self.slots), "rehearse" if self.rehearsal else "run")
                 self.workers.append(worker)
             if worker.is_ready():
                 return worker

@@ -21,9 +21,16 @@ from filelock import Timeout
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.files import host
 from contrastbench.benchmarks.records.store import Fields, cell_of
+from contrastbench.benchmarks.records.writable import NotWritten
 from contrastbench.benchmarks.running.interruption import end_on_sigterm
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import NoData, NoMemory, NotWritten, rehearse, run
+from contrastbench.benchmarks.running.runner import (
+    NoData,
+    NoMemory,
+    measure_steps,
+    rehearse,
+    run,
+)
 from contrastbench.benchmarks.running.standard_output import private_channel
 from contrastbench.benchmarks.sweeps.claims import claim
 from contrastbench.errors import UserError
@@ -64,12 +71,13 @@ def answer(message: Message) -> Message:
     try:
         experiment, options = to_experiment(message["experiment"]), to_options(message["options"])
         check_planned(experiment.loss, message["loss_code"])
-        if message["rehearse"]:
-            return rehearsed(rehearse(experiment, message["seed"], options, message["cores"]))
+        if tried := {"rehearse": rehearse, "measure": measure_steps}.get(message["work"]):
+            return of_trial(tried(experiment, message["seed"], options, message["cores"]))
         claims, turns = options.results / "claims", list[Path]()
         with claim(claims / f"{message['claim']}.lock", message["wait"]):
             turn = partial(take_turn, claims / turn_name(), turns)
-            before = {cell_of(record) for record in experiment.finished(options.results)}
+            finished = experiment.finished(options.results, message["seed"])
+            before = {cell_of(record) for record in finished}
             record, _ = run(experiment, message["seed"], options, message["cores"], turn)
     except Timeout:
         return {"status": "claimed"}
@@ -118,8 +126,8 @@ def turn_name() -> str:
     return f"cores-{host()}-{os.getppid()}.lock"
 
 
-def rehearsed(outcome: Fields) -> Message:
-    """Return the result of a rehearsal as a message."""
+def of_trial(outcome: Fields) -> Message:
+    """Return the result of first steps as a message."""
     return {**outcome, "error": outcome.get("details", {}).get("error")}
 
 

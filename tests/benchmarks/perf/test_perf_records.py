@@ -7,7 +7,18 @@ from pathlib import Path
 import pytest
 
 from contrastbench.benchmarks.perf import records
-from contrastbench.benchmarks.perf.records import Claim, Fleet, plan_of, sweep_file, twice, worker
+from contrastbench.benchmarks.perf.records import (
+    IN_TRAINING,
+    Claim,
+    Fleet,
+    in_turns,
+    plan_of,
+    sweep_file,
+    twice,
+    worker,
+)
+from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.claims import claim
 from contrastbench.benchmarks.sweeps.plan import Plan
 from contrastbench.errors import UserError
@@ -51,16 +62,22 @@ def test_cells_run_twice_where_claims_hold_nobody_off(
 ) -> None:
     """Two sweeps that take turns begin with the same cells."""
     part = Fleet(tmp_path, workers=2, processes=2).part(0, plan_in(tmp_path).tasks()[:12])
-    sweeps, ran = deque(worker(deque(part), hold) for _ in range(2)), []
-    while sweeps:
-        turn = next(sweeps[0], None)
-        if turn is None:
-            sweeps.popleft()
-        else:
-            ran += turn
-            sweeps.rotate(-1)
+    sweeps = [worker(deque(part), hold) for _ in range(2)]
+    ran = [turn for turn in in_turns(sweeps) if turn != IN_TRAINING]
     assert len({one.path for one in part if one.path.exists()}) == 12
     assert twice(ran) == count
+
+
+def test_a_worker_reads_its_own_record_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, verified = list[Path](), store.verified
+    monkeypatch.setattr(store, "verified", lambda path: (read.append(path), verified(path))[1])
+    tasks = [Task(plan_in(tmp_path).places[0].experiment, seed, "missing") for seed in range(9)]
+    part = Fleet(tmp_path, workers=1, processes=1).part(0, tasks)
+    ran = [turn for turn in worker(deque(part), claim) if turn != IN_TRAINING]
+    assert len(ran) == len(part)
+    assert read == [one.path for one in part]
 
 
 def test_the_table_has_a_line_for_claims_and_one_for_shards(

@@ -10,16 +10,17 @@ from typing import Any
 
 import pytest
 
-from contrastbench.benchmarks.records import files, store
-from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records import files, packing, store
+from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.records.merge import merge
 from contrastbench.benchmarks.records.read_cache import one_moment
+from contrastbench.benchmarks.sweeps import costs
 from contrastbench.benchmarks.sweeps.cell_states import survey
 from contrastbench.benchmarks.sweeps.costs import Costs
 from contrastbench.benchmarks.tables.load import load
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
-from made_records import add
+from made_records import add, made
 
 SEEDS = range(5)
 
@@ -63,6 +64,39 @@ def test_what_is_asked_for_is_read_once_and_of_each_other_cell_one_record(
     assert reads == dict.fromkeys([*wanted, other[0]], 1)
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_of_other_seeds_no_record_is_read(
+    packed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed in (1, 2, 11):
+        add(tmp_path, seed, 70.0)
+    list(packing.pack(tmp_path)) if packed else []
+    add(tmp_path, 1, 70.0, status="failed")
+    read, parsed = list[int](), store.parsed
+    monkeypatch.setattr(store, "parsed", lambda *of: (read.append(1), parsed(*of))[1])
+    work = Experiment("graph", "MUTAG", LossSpec("infonce"), {})
+    found = [(one["seed"], one["status"]) for one in work.records(tmp_path, 1)]
+    assert sorted(found) == [(1, "failed"), (1, "ok")]
+    assert [one["status"] for one in work.finished(tmp_path, 1)] == ["ok"]
+    assert len(read) == 4
+    with one_moment():
+        assert [[len(work.records(tmp_path, seed)) for seed in (2, None, 1)]] == [[1, 4, 2]]
+
+
+def test_a_cell_is_found_though_its_record_lacks_a_newer_key(
+    tmp_path: Path, reads: Counter[Path]
+) -> None:
+    work = Experiment("graph", "MUTAG", LossSpec("infonce"), {})
+    recipe = work.full_recipe.model_dump(mode="json")
+    del recipe["permuted"]
+    early = [made(tmp_path, work, seed, recipe=recipe) for seed in SEEDS]
+    cell = Cell(work, 3, "0" * 64, {})
+    found = cell.finished(tmp_path)
+    assert found
+    assert found[1] == early[3] != cell.path(tmp_path)
+    assert reads == {early[3]: 1}
+
+
 def test_what_is_shown_is_of_one_moment(tmp_path: Path) -> None:
     add(tmp_path, 0, 70.0)
     work = Experiment("graph", "MUTAG", LossSpec("infonce"), {})
@@ -90,8 +124,7 @@ def test_garbage_is_collected_after_a_moment_if_it_was_before(collecting: bool) 
 def test_a_plan_reads_no_dataset_but_its_own(tmp_path: Path, reads: Counter[Path]) -> None:
     add(tmp_path, 0, 70.0)
     other = add(tmp_path, 0, 70.0, dataset="DD")
-    costs = Costs(tmp_path)
-    assert costs.of(Experiment("graph", "MUTAG", LossSpec("hcl"), {})) == 2.0
+    assert Costs(tmp_path).of(Experiment("graph", "MUTAG", LossSpec("hcl"), {})) == 2.0
     assert other not in reads
 
 
@@ -112,6 +145,33 @@ def test_records_of_one_key_are_compared_once(
     assert [record["metrics"] for record in work.finished(tmp_path)] == [{"accuracy": 70.0}] * 5
     assert list(work.ok_by_seed(tmp_path)) == list(SEEDS)
     assert len(compared) == len(set(compared)) == 2
+
+
+def test_a_plan_looks_at_each_record_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = Counter[str]()
+
+    class Counted(dict[str, Any]):
+        def __getitem__(self, name: str) -> Any:
+            looks[name] += 1
+            return super().__getitem__(name)
+
+    records = [Counted(seed=seed, status="ok") for seed in SEEDS]
+    monkeypatch.setattr(Experiment, "records", lambda *_: records)
+    work = Experiment("graph", "MUTAG", LossSpec("infonce"), {})
+    states = [task.state for task in survey([(work, range(7))], Path())]
+    assert states == ["done"] * 5 + ["missing"] * 2
+    assert looks == {"seed": 5, "status": 5}
+
+
+def test_what_like_cells_share_is_worked_out_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(tmp_path, 0, 70.0)
+    asked, described = list[Experiment](), costs.described
+    monkeypatch.setattr(costs, "described", lambda one: (asked.append(one), described(one))[1])
+    work, found = Experiment("graph", "MUTAG", LossSpec("hcl"), {}), Costs(tmp_path)
+    assert [found.of(work) for _ in range(3)] == [2.0] * 3
+    assert asked == [work]
 
 
 @pytest.mark.usefixtures("reads")

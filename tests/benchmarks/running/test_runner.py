@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import os
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -218,7 +219,7 @@ def test_data_that_do_not_fit_into_memory_are_one_line(
     message = {
         "experiment": asdict(Experiment("graph", "motifs", LossSpec("none"), TINY)),
         "options": {"results": str(tmp_path), "data_root": None},
-        **{"rehearse": True, "seed": 0, "cores": 1, "loss_code": ""},
+        **{"work": "rehearse", "seed": 0, "cores": 1, "loss_code": ""},
     }
     assert worker.answer(message)["status"] == "oom", "a sweep tries it once more, alone"
 
@@ -267,7 +268,7 @@ def test_a_file_system_without_hard_links_is_named_before_the_training(
     def refused(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(runner.os, "link", refused)
+    monkeypatch.setattr(os, "link", refused)
     monkeypatch.setattr(runner, "train", lambda *_: pytest.fail("trained"))
     with pytest.raises(UserError, match=r"cannot write to .* \(Operation not permitted\): name"):
         cell(tmp_path)

@@ -487,7 +487,7 @@ def test_trainings_of_more_threads_than_their_share_of_cores_take_turns(
         "cores": 2,
         "claim": "cell",
         "wait": True,
-        "rehearse": False,
+        "work": "run",
         "loss_code": "",
     }
     taken, measure = [], runner.Training.measure

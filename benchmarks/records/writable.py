@@ -1,0 +1,44 @@
+"""Find out before a training whether its record can be published. Brings no torch."""
+
+import os
+from pathlib import Path
+
+from contrastbench.benchmarks.records import files
+from contrastbench.benchmarks.records.store import Record
+from contrastbench.errors import UserError
+
+LARGE_RECORD = 2**16  # bytes
+
+
+class NotWritten(UserError):
+    """The disk did not take a record, or has no room for one that is to be made."""
+
+    def __init__(self, message: str, record: Record | None = None) -> None:
+        super().__init__(message)
+        self.record = record
+
+
+def check_writable(folder: Path) -> None:
+    """Raise if records cannot be published there, which takes room and a link.
+
+    Raises:
+        NotWritten: the disk is full.
+        UserError: the folder is not writable for another reason.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with files.written(folder, bytes(LARGE_RECORD)) as file:
+            linked = files.temporary(folder)
+            os.link(file, linked)
+            linked.unlink()
+    except OSError as error:
+        said, fix = f"cannot write to {folder} ({error.strerror})", "another folder with --results"
+        if error.errno in files.FULL:
+            said += f": {files.free_mib(existing(folder)):.0f} MiB are free, make room or name"
+            raise NotWritten(f"{said} {fix}") from None
+        raise UserError(f"{said}: name {fix}") from None
+
+
+def existing(folder: Path) -> Path:
+    """Return the folder, or the nearest one above it that is there."""
+    return next(path for path in (folder, *folder.absolute().parents) if path.is_dir())
