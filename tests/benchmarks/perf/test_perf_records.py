@@ -73,7 +73,7 @@ def test_a_worker_reads_its_own_record_alone(
 ) -> None:
     read, verified = list[Path](), store.verified
     monkeypatch.setattr(store, "verified", lambda path: (read.append(path), verified(path))[1])
-    tasks = [Task(plan_in(tmp_path).places[0].experiment, seed, "missing") for seed in range(9)]
+    tasks = [Task(plan_in(tmp_path).places[0].work, seed, "missing") for seed in range(9)]
     part = Fleet(tmp_path, workers=1, processes=1).part(0, tasks)
     ran = [turn for turn in worker(deque(part), claim) if turn != IN_TRAINING]
     assert len(ran) == len(part)
