@@ -7,6 +7,7 @@ from contrastbench.losses.base import ScoreLoss, Scores
 from contrastbench.losses.npair import distance
 from contrastbench.losses.ranges import Choice, Number, declare
 
+FEW = 8  # columns that are compared with all others one after the other
 GAP = 1e-6  # of cosines; a positive that is among the keys is not semi-hard by luck of rounding
 
 
@@ -94,4 +95,9 @@ def below(x: Tensor, bound: Tensor, right: bool = False) -> Tensor:
     >>> below(torch.tensor([[3.0, 1, 2]]), torch.tensor([[2.0, 9]])).tolist()
     [[1, 3]]
     """
+    less = torch.le if right else torch.lt
+    if bound.shape[1] <= FEW:  # passes over x, each faster than a part of its sort
+        return torch.stack([less(x, one).sum(dim=1) for one in bound.split(1, dim=1)], dim=1)
+    if x.shape[1] <= FEW:
+        return torch.stack([less(one, bound) for one in x.split(1, dim=1)]).sum(dim=0)
     return torch.searchsorted(x.sort(dim=1).values, bound.contiguous(), right=right)

@@ -22,6 +22,6 @@ def seconds(work: Callable[[], Any], device: torch.device = CPU) -> float:
 
 
 def best_of(work: Callable[[], Any], device: torch.device = CPU, repeats: int = 3) -> float:
-    """Return the seconds of the shortest run after one to warm up; a long first run is the only."""
+    """Seconds of the shortest run after one to warm up; a long first run is the only one."""
     first = seconds(work, device)
     return first if first > LONG else min(seconds(work, device) for _ in range(repeats))
