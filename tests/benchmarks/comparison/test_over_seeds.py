@@ -356,7 +356,6 @@ def test_a_file_names_its_test_and_the_option_is_over_it(bench, tmp_path: Path) 
     assert (code, here in out, "Another set may differ." in out) == (0, True, True)
     assert "(1 test, Holm)" not in out
     assert "of the t test over all" in bench(*words, "--all")[1], "single sets keep the t-test"
-    assert here in bench(*words, "--format", "latex")[1].replace("\\%", "%")
     assert here.replace("3", "2", 1) in bench(*words, "--quick")[1]
     over = bench(*words, "--test", "t")[1]
     assert "Over 3 data sets (t-test, Holm)" in over
