@@ -164,7 +164,7 @@ def as_effects(means: np.ndarray, errors: np.ndarray, seeds: int) -> Effects:
         (8, inf, False, 0.015),
         (8, inf, True, 0.015),
         (8, ADMITTED, True, 0.015),  # the gain is estimated from the same runs
-        (3, inf, True, 0.0),  # few seeds: the test errs on the safe side
+        (3, inf, False, 0.0),  # few seeds: the test errs on the safe side
     ],
     ids=["equal", "unequal", "estimated gain", "few seeds"],
 )
@@ -172,7 +172,7 @@ def test_one_family_of_33_losses_in_twenty_has_a_verdict_without_an_effect(
     seeds: int, deviations: float, unequal: bool, least: float
 ) -> None:
     """Losses share the baseline's runs, so that Holm's correction leaves less than 5 %."""
-    rng, count = np.random.default_rng(seeds), times(2000)
+    rng, count = np.random.default_rng(seeds), times(1000)
     means, errors = families(rng, count, seeds, deviations, unequal)
     wrong = [
         min(holm([SEEDS.p_value(as_effects(m, e, seeds)) for m, e in zip(*one, strict=True)]))
@@ -181,6 +181,24 @@ def test_one_family_of_33_losses_in_twenty_has_a_verdict_without_an_effect(
     ]
     low, high = (level + side * (level / count) ** 0.5 for level, side in ((least, -3), (0.05, 3)))
     assert low <= np.mean(wrong) <= high
+
+
+@pytest.mark.parametrize(("seeds", "most"), [(3, 2.2), (8, 1.3)])
+def test_a_far_level_is_exceeded_by_few_seeds_of_very_unequal_spreads(
+    seeds: int, most: float
+) -> None:
+    """Satterthwaite's freedom is right on average; deviations of sets are mostly within 1:20 here.
+
+    By simulation with a million draws: 2.0 times the level with three seeds, 1.2 with eight.
+    """
+    rng, count, level = np.random.default_rng(0), times(30_000), 0.05 / LOSSES
+    spread = np.exp(rng.normal(0, 1.5, (count, 10)))
+    means = rng.normal(size=(count, 10)) * spread / sqrt(seeds)
+    errors = spread * np.sqrt(rng.chisquare(seeds - 1, (count, 10)) / (seeds - 1) / seeds)
+    rows = zip(means, errors, strict=True)
+    wrong = np.mean([SEEDS.p_value(as_effects(*one, seeds)) <= level for one in rows])
+    noise = 3 * sqrt(most * level / count)
+    assert most * level / 2 - noise <= wrong <= most * level + noise
 
 
 def test_the_error_of_a_gain_moves_effects_by_a_known_share() -> None:
@@ -349,17 +367,23 @@ def filled(folder: Path, seeds: int = 3) -> str:
     return name
 
 
-def test_a_file_names_its_test_and_the_option_is_over_it(bench, tmp_path: Path) -> None:
+HERE = "On these 3 data sets (t-test over seeds, Holm) better than infonce: adnce (+"
+
+
+def test_a_file_names_its_test_over_sets_and_single_sets_keep_theirs(bench, tmp_path: Path) -> None:
     words = ["compare", filled(tmp_path), "--results", str(tmp_path)]
-    here = "On these 3 data sets (t-test over seeds, Holm) better than infonce: adnce (+"
-    code, out, _ = bench(*words)
-    assert (code, here in out, "Another set may differ." in out) == (0, True, True)
-    assert "(1 test, Holm)" not in out
-    assert "of the t test over all" in bench(*words, "--all")[1], "single sets keep the t-test"
-    assert here.replace("3", "2", 1) in bench(*words, "--quick")[1]
-    over = bench(*words, "--test", "t")[1]
-    assert "Over 3 data sets (t-test, Holm)" in over
-    assert "these" not in over.partition("\n")[0].replace("these do not count", "")
+    code, out, _ = bench(*words, "--all")
+    assert (code, HERE in out, "Another set may differ." in out) == (0, True, True)
+    assert "of the t test over all" in out
+    assert HERE.replace("3", "2", 1) in bench(*words, "--quick")[1]
+
+
+def test_the_option_is_over_the_test_of_a_file(bench, tmp_path: Path) -> None:
+    words = ["compare", filled(tmp_path), "--results", str(tmp_path)]
+    out = bench(*words, "--test", "t")[1]
+    assert "Over 3 data sets (t-test, Holm)" in out
+    assert "these 3 data sets" not in out
+    assert "Another set" not in out
 
 
 def test_an_unknown_test_is_one_line(bench, tmp_path: Path) -> None:
