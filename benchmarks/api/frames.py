@@ -94,7 +94,8 @@ def compare(
         name: of a table, as in `table`.
         baseline: a row; the first with InfoNCE if it is left out.
         losses: as in `table`.
-        test: t or wilcoxon; by default wilcoxon (signed-rank) over data sets and t on single ones.
+        test: wilcoxon (signed-rank), t or seeds, over data sets; by default the table's own, or
+            else wilcoxon. Single sets have t, unless wilcoxon is asked for.
         alpha: wins and losses have a Holm p up to this.
         selection: as in `table`.
         results: as in `table`.

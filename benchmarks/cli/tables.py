@@ -107,7 +107,7 @@ def compare(
     test: Annotated[
         str | None,
         typer.Option(
-            help="Test: t or wilcoxon; default: wilcoxon over data sets, t on single ones."
+            help="Test over data sets: wilcoxon, t or seeds; default: the file's, or wilcoxon."
         ),
     ] = None,
     alpha: Annotated[

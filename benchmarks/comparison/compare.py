@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
+from contrastbench.benchmarks.comparison.set_tests import SET_TESTS
 from contrastbench.benchmarks.comparison.signed_rank import DIGITS
 from contrastbench.benchmarks.comparison.statistics import (
     ALPHA,
@@ -29,8 +30,6 @@ from contrastbench.benchmarks.tables.resolved import Cell, Line, Resolved
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.errors import UserError, unknown
 
-TESTS = ("t", "wilcoxon")
-ON_SINGLE_SETS = "t"  # unless another test is asked for
 UNTESTED = PValue(None)
 SAME = 10.0**-DIGITS  # points: what quotients of equal counts may differ by
 SAME_RUNS = "the same runs"
@@ -116,8 +115,8 @@ def compare(
     Raises:
         UserError: no such row or test, alpha out of range, or nothing in the table can be run.
     """
-    if test is not None and test not in TESTS:
-        raise unknown("test", test, TESTS)
+    if test is not None and test not in SET_TESTS:
+        raise unknown("test", test, SET_TESTS)
     if not SMALLEST_ALPHA <= alpha < 1:
         raise UserError(
             f"alpha is {alpha:g}: give a number from {SMALLEST_ALPHA} to below 1, such as {ALPHA}"
@@ -133,7 +132,13 @@ def compare(
     families: dict[str, list[Comparison]] = {"joined": [], "listed": [], "controls": []}
     for one in comparisons:
         families[family_of(one)].append(one)
-    return [one for family in families.values() for one in decided(family, test, alpha)]
+    single = on_single_sets(resolved.table, test)
+    return [one for family in families.values() for one in decided(family, single, alpha)]
+
+
+def on_single_sets(table: Table, test: str | None) -> str:
+    """Return the test on a single set: the t-test, unless signed ranks are asked for."""
+    return "wilcoxon" if (test or table.test) == "wilcoxon" else "t"
 
 
 def family_of(one: Comparison) -> str:
@@ -141,10 +146,10 @@ def family_of(one: Comparison) -> str:
     return "controls" if one.control else "joined" if one.joined else "listed"
 
 
-def decided(family: list[Comparison], test: str | None, alpha: float) -> list[Comparison]:
+def decided(family: list[Comparison], test: str, alpha: float) -> list[Comparison]:
     """Return the comparisons of one family with verdicts, corrected among themselves."""
     level = alpha / max(1, sum(one.t.p is not None for one in family))
-    return decide([replace(one, level=level) for one in family], test or ON_SINGLE_SETS, alpha)
+    return decide([replace(one, level=level) for one in family], test, alpha)
 
 
 def baseline_row(resolved: Resolved, name: str | None = None) -> Line:

@@ -16,11 +16,14 @@ def over_sets_of(
     alpha: float = ALPHA,
     test: str | None = None,
 ) -> OverSets:
-    """Return the effects of a table's rows over data sets, controls apart."""
+    """Return the effects of a table's rows over data sets, controls apart.
+
+    Without a test named it is the table's own, or the signed-rank test.
+    """
     lines = resolved.lines
     untrained = [line.name for line in lines if is_untrained(line)]
     musts = {line.name: must(line) for line in lines if line.control or line.name in untrained}
-    judge = SET_TESTS[test or "wilcoxon"]
+    judge = SET_TESTS[test or resolved.table.test or "wilcoxon"]
     return over_sets(comparisons, untrained, musts, alpha=alpha, test=judge)
 
 

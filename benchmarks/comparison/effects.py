@@ -2,10 +2,9 @@
 
 A difference of one point says little where training gains thirty, and much where it gains two. So
 an effect is the difference from the baseline over the baseline's gain, and sets of all kinds are
-comparable. The data set is the unit, and each domain counts alike.
+comparable. Each domain counts alike. What the test takes as drawn, sets or seeds, is its own.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, sqrt
@@ -14,7 +13,15 @@ from statistics import fmean
 import numpy as np
 
 from contrastbench.benchmarks.comparison.compare import Comparison
-from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Set, SetTest, grouped
+from contrastbench.benchmarks.comparison.set_tests import (
+    SET_TESTS,
+    Effects,
+    Measured,
+    Set,
+    SetTest,
+    grouped,
+)
+from contrastbench.benchmarks.comparison.signed_rank import DIGITS
 from contrastbench.benchmarks.comparison.statistics import ALPHA, holm
 
 Gains = Mapping[Set, float]
@@ -22,7 +29,6 @@ MARGIN = 10.0  # percent of the training gain: effects within it are equal for p
 POINTS_MARGIN = 1.0  # percent points, where no control says what training gains
 LEAST_GAIN = 1.0  # percent points; a share of less is noise
 SIGNED_RANK = SET_TESTS["wilcoxon"]
-FEW = "too few sets"  # for any verdict
 COPY = "the same loss"  # as the baseline on each set, so there is nothing to test
 DEVIATIONS = 2.0  # standard errors that a gain exceeds
 
@@ -32,7 +38,7 @@ class Effect:
     """One row's effects on the sets that count, their mean and the verdict."""
 
     row: str
-    by_set: dict[Set, float]
+    by_set: Effects
     failed: int  # sets on which it has no number
     estimate: float
     interval: tuple[float, float]  # at level alpha, before the correction for many rows
@@ -83,8 +89,13 @@ class OverSets:
         return max((len(one.by_set) for one in self.effects), default=0)
 
     @property
+    def on_these(self) -> bool:
+        """Whether verdicts hold on these data sets, and nothing is said of others."""
+        return self.test.units == "seeds"
+
+    @property
     def decides(self) -> bool:
-        """Whether so many sets can give any verdict at all."""
+        """Whether so many sets or seeds can give any verdict at all."""
         return any(self.test.smallest_p(one.by_set) <= self.alpha for one in self.effects)
 
     @property
@@ -149,9 +160,14 @@ def control(
     """
     everywhere, _ = effects_by_set(mine, {})
     if not everywhere or test.smallest_p(everywhere) > alpha:
-        return replace(one, verdict=FEW, must=must)
+        return replace(one, verdict=too_few(test), must=must)
     p = test.p_value(everywhere)
     return replace(verdict(replace(one, p=p), p, 1.0, alpha), must=must)
+
+
+def too_few(test: SetTest) -> str:
+    """Return the word instead of a verdict where none can be given."""
+    return f"too few {test.units}"
 
 
 def gains_of(untrained: Sequence[Comparison]) -> tuple[dict[Set, float], list[Set]]:
@@ -200,27 +216,44 @@ def effect(
     )
 
 
-def effects_by_set(mine: Iterable[Comparison], gains: Gains) -> tuple[dict[Set, float], int]:
-    """Return the effect on each set that counts, and on how many of them the row has failed.
-
-    A training that fails loses all that training gains: its effect is -100 %.
-    """
-    found: dict[Set, list[float]] = {}
-    failed = Counter[Set]()
+def effects_by_set(mine: Iterable[Comparison], gains: Gains) -> tuple[Effects, int]:
+    """Return the effect on each set that counts, and on how many of them the row has failed."""
+    found: dict[Set, list[Measured]] = {}
+    failed = set[Set]()
     for one in mine:
         name = one.domain, one.dataset
         if gains and name not in gains:
             continue
         if one.verdict == "failed":
-            failed[name] += 1
-            if gains:
-                found.setdefault(name, []).append(-100.0)
-        elif one.same:
-            found.setdefault(name, []).append(0.0)
-        elif one.difference is not None:
-            scale = gains[name] / 100 if gains else 1.0
-            found.setdefault(name, []).append(one.difference / scale)
-    return {name: fmean(values) for name, values in found.items()}, len(failed)
+            failed.add(name)
+        if (effect := measured(one, gains.get(name))) is not None:
+            found.setdefault(name, []).append(effect)
+    return {name: of_one_set(columns) for name, columns in found.items()}, len(failed)
+
+
+def measured(one: Comparison, gain: float | None) -> Measured | None:
+    """Return the effect in one column, as a share of the gain if there is one; None: no number.
+
+    A training that fails loses all that training gains: its effect is -100 %. That is no chance,
+    and neither is a difference of the same runs, or one that is zero with every seed.
+    """
+    if one.verdict == "failed":
+        return None if gain is None else Measured(-100.0, 0.0, inf)
+    if one.same:
+        return Measured(0.0, 0.0, inf)
+    if one.difference is None:
+        return None
+    scale = 1.0 if gain is None else gain / 100
+    seeds, error = len(one.seeds), standard_error(one)
+    alike = seeds > 1 and not round(abs(one.difference) + error, DIGITS)
+    freedom = inf if alike else max(0, seeds - 1)
+    return Measured(one.difference / scale, error / scale, freedom)
+
+
+def of_one_set(columns: Sequence[Measured]) -> Measured:
+    """Return the mean over columns of a set, whose errors may all point the same way."""
+    means, errors, freedoms = zip(*columns, strict=True)
+    return Measured(fmean(means), fmean(errors), min(freedoms))
 
 
 def decided(found: Sequence[Effect], alpha: float, test: SetTest) -> list[Effect]:

@@ -5,10 +5,10 @@ from typing import Any
 
 from contrastbench.benchmarks.comparison import screen
 from contrastbench.benchmarks.comparison.compare import (
-    ON_SINGLE_SETS,
     Comparison,
     baseline_row,
     compare,
+    on_single_sets,
 )
 from contrastbench.benchmarks.comparison.controls import over_sets_of
 from contrastbench.benchmarks.comparison.detectable import sight_text, sights
@@ -51,7 +51,8 @@ def render(
 ) -> str:
     """The comparison as text: the answer with a line for each row, or every test as well.
 
-    Without a test named, the signed-rank test judges over data sets and the t-test on single ones.
+    Without a test named, the table's own or the signed-rank test judges over data sets. The t-test
+    judges on single ones, unless signed ranks are asked for.
     A width asks for the answer as a terminal of so many columns shows it.
 
     Raises:
@@ -80,7 +81,7 @@ def render(
     ]
     if not every_test:
         return "\n".join([*lines, ALL, ""])
-    single = test or ON_SINGLE_SETS
+    single = on_single_sets(table, test)
     tests = [*markdown(table, comparisons), "", legend(comparisons, single, alpha), ""]
     sight = [cell(sight_text(sights(comparisons))), ""]
     rest = ranked(resolved, list(entries(resolved)), alpha)
@@ -184,7 +185,7 @@ def for_papers(
     interval = f"± half of the {100 * (1 - alpha):g} % interval of the corrected t-test"
     caption = latex.text(
         f"{table.title}. Differences from {base} in percent points {interval}; p of the "
-        f"{test or ON_SINGLE_SETS} test after Holm's correction. "
+        f"{on_single_sets(table, test)} test after Holm's correction. "
         + sentences(resolved, base, comparisons, over_sets_of(resolved, comparisons, alpha, test))
     )
     header = ["Method", "Column", "Seeds", "Difference", "$p$", "Verdict"]

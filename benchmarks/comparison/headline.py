@@ -4,7 +4,13 @@ from collections.abc import Iterator, Sequence
 from math import isfinite
 
 from contrastbench.benchmarks.comparison.compare import INCOMPLETE, NO_BASE, Comparison, counts
-from contrastbench.benchmarks.comparison.effects import COPY, FEW, Effect, OverSets, least_seen
+from contrastbench.benchmarks.comparison.effects import (
+    COPY,
+    Effect,
+    OverSets,
+    least_seen,
+    too_few,
+)
 from contrastbench.benchmarks.comparison.numbers import signed
 from contrastbench.benchmarks.tables.table import Table
 
@@ -14,7 +20,7 @@ WORDS = {"win": "better", "loss": "worse", "tie": "undecided", "failed": "failed
 
 def answer(base: str, comparisons: list[Comparison], over: OverSets) -> str:
     """Return the answer: controls, the verdicts over all sets, and each set."""
-    parts = [controls_text(base, over, comparisons), over_sets_text(base, over)]
+    parts = [controls_text(base, over, comparisons), over_sets_text(base, over), few_text(over)]
     return " ".join(filter(None, [*parts, by_set(base, comparisons, over)]))
 
 
@@ -53,7 +59,6 @@ def of_row(row: str, base: str, comparisons: Sequence[Comparison], over: OverSet
 
 def verdict_text(one: Effect, base: str, over: OverSets) -> str:
     """Return the verdict on a row over data sets, with its effect, interval and domains."""
-    count = f"{len(one.by_set)} data set{'s' * (len(one.by_set) != 1)}"
     if one.verdict == COPY:
         return f"{one.row} is the same loss as {base}."
     words = {
@@ -62,9 +67,21 @@ def verdict_text(one: Effect, base: str, over: OverSets) -> str:
         "equal": f"is equal to {base} within {over.margin:g} {over.unit}",
     }
     said = words.get(one.verdict, f"is undecided against {base}")
+    where = where_text(len(one.by_set), over)
     if over.test.smallest_p(one.by_set) > over.alpha:
-        said, count = f"has no verdict against {base}", f"{count}, too few for any"
-    return f"{one.row} {said} over {count}: effect {effect_text(one, over)}."
+        few = "too few seeds" if over.on_these else "too few"
+        said, where = f"has no verdict against {base}", f"{where}, {few} for any"
+    return f"{one.row} {said} {where}: effect {effect_text(one, over)}."
+
+
+def where_text(sets: int, over: OverSets) -> str:
+    """Return the data sets that a verdict holds for: these alone, or those that are like them.
+
+    >>> where_text(8, OverSets([]))
+    'over 8 data sets'
+    """
+    found = f"{sets} data set{'s' * (sets != 1)}"
+    return f"on {'these' if sets != 1 else 'this'} {found}" if over.on_these else f"over {found}"
 
 
 def effect_text(one: Effect, over: OverSets) -> str:
@@ -101,7 +118,7 @@ def incomplete_text(row: str, mine: Sequence[Comparison]) -> Iterator[str]:
 def controls_text(base: str, over: OverSets, comparisons: Sequence[Comparison]) -> str:
     """Say whether the controls came out as they must, and if not that nothing can be read."""
     controls = [one for one in over.effects if one.control]
-    judged = [one for one in controls if one.verdict != FEW]
+    judged = [one for one in controls if one.verdict != too_few(over.test)]
     wrong = [one for one in judged if not one.came_out]
     if wrong:
         found = f"{must_text(base, wrong, 'is not')}, as a control must be"
@@ -162,6 +179,13 @@ def over_sets_text(base: str, over: OverSets) -> str:
     return " ".join(filter(None, (verdicts_text(base, over), seen_text(over), left_out_text(over))))
 
 
+def few_text(over: OverSets) -> str:
+    """Say that there are too few seeds for any verdict, where the test is over seeds."""
+    if not (over.contestants and over.on_these) or over.decides:
+        return ""
+    return f"Too few seeds for a verdict {where_text(over.sets, over)}: give each set two at least."
+
+
 def verdicts_text(base: str, over: OverSets) -> str:
     """Return the verdicts over data sets in one sentence."""
     rows = over.listed
@@ -172,8 +196,9 @@ def verdicts_text(base: str, over: OverSets) -> str:
         for verdict in ("better", "worse", "equal")
     )
     undecided = [one.row for one in rows if one.verdict == "undecided"]
+    where = where_text(over.sets, over)
     parts = [
-        f"Over {over.sets} data sets ({over.test.name}, Holm) "
+        f"{where.capitalize()} ({over.test.name}, Holm) "
         + (f"better than {base}: {some(better)}" if better else f"no loss is better than {base}"),
         *[f"worse: {some(worse)}"] * bool(worse),
         *[f"equal within {over.margin:g} {over.unit}: {some(equal)}"] * bool(equal),
@@ -196,13 +221,16 @@ def seen_text(over: OverSets) -> str:
     least, level = least_seen(tested), over.alpha / max(1, len(tested))
     if not tested:
         return ""
+    if least is None and over.on_these:
+        return "No effect would have been seen: there are too few seeds."
     if least is None:
         sets = max(len(one.by_set) for one in tested)
         return f"No effect would have been seen: {sets} sets cannot give a p of {level:.2g}."
     shown = f"{least:.0f} %" if over.gains else f"{least:.1f} points"
+    where, beyond = (" on these sets", " Another set may differ.") if over.on_these else ("", "")
     return (
-        f"An effect of {shown}{' of the training gain' * bool(over.gains)} would have been seen "
-        "four times in five."
+        f"An effect of {shown}{' of the training gain' * bool(over.gains)} would have been seen"
+        f"{where} four times in five.{beyond}"
     )
 
 

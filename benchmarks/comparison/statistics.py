@@ -122,7 +122,7 @@ def half_width(std: float, n: int, ratio: float, alpha: float = ALPHA) -> float:
     return critical(n - 1, alpha) * std * math.sqrt(1 / n + ratio)
 
 
-def critical(freedom: int, alpha: float) -> float:
+def critical(freedom: float, alpha: float) -> float:
     """Student's t that is exceeded on both sides together with that chance."""
     return -float(special.stdtrit(freedom, alpha / 2))
 

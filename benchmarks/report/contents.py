@@ -14,6 +14,7 @@ from contrastbench.benchmarks.comparison.compare import (
     baseline_row,
     compare,
     counts,
+    on_single_sets,
 )
 from contrastbench.benchmarks.comparison.controls import over_sets_of
 from contrastbench.benchmarks.comparison.detectable import sight_text, sights
@@ -170,7 +171,7 @@ def show(name: str, resolved: Resolved, groups: Sequence[Group]) -> Shown:
         return Shown(resolved, lines, None, [], "", {}, None)
     found = compare(resolved)
     base = baseline_row(resolved).name
-    legend = markdown.legend(found, "t", ALPHA) if found else ""
+    legend = markdown.legend(found, on_single_sets(table, None), ALPHA) if found else ""
     ranked = ranks(table, filled)
     rest = markdown.without_failures(resolved, filled, ALPHA) if ranked.failed else ""
     over = over_sets_of(resolved, found)

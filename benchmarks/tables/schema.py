@@ -14,6 +14,7 @@ from contrastbench.domains.strict import Strict
 # by source: the keys beside it whose values are printed there
 Marks = dict[Printed, list[str]]
 Seed = Annotated[int, Field(ge=0, lt=SEEDS)]
+SetTestName = Literal["wilcoxon", "t", "seeds"]  # see `comparison.set_tests`
 Published = Annotated[list[float], Field(min_length=1, max_length=2)]  # [mean] or [mean, std]
 
 

@@ -14,6 +14,7 @@ It becomes a table without a paper.
                                        # and points of its declared ranges
     controls: true                     # rows that must come out worse or better than InfoNCE;
                                        # or a list of their names
+    test: seeds                        # of a comparison over data sets: wilcoxon, t or seeds
     quick: {datasets: [MUTAG], seeds: 0-2}    # the part that `--quick` asks for
     draft: true                        # the gate has not passed: every answer says so
     resources: {card: {devices: 1}}    # what jobs of a cluster get, see `tables.resources`
@@ -37,7 +38,7 @@ from contrastbench.benchmarks.tables import hypercube
 from contrastbench.benchmarks.tables.controls import named, supervised, with_controls
 from contrastbench.benchmarks.tables.grid import twice
 from contrastbench.benchmarks.tables.resources import Classes, check_resources
-from contrastbench.benchmarks.tables.schema import Column, Seed, Tune
+from contrastbench.benchmarks.tables.schema import Column, Seed, SetTestName, Tune
 from contrastbench.benchmarks.tables.table import Quick, Row, Table
 from contrastbench.domains.registry import (
     DOMAINS,
@@ -99,6 +100,9 @@ class SweepFile(Strict):
     resources: Classes = Field({}, description="classes of cells, see `tables.resources`")
     controls: bool | list[str] = Field(
         False, description="rows that must come out worse or better, see `tables.controls`"
+    )
+    test: SetTestName | None = Field(
+        None, description="of a comparison over data sets, where none is asked for"
     )
     quick: QuickPart | None = None
     draft: bool = Field(False, description="a suite whose gate has not passed")
@@ -210,6 +214,7 @@ def to_table(
         controls=controls,
         trial_seeds=trial_seeds(file, new),
         draft=file.draft,
+        test=file.test,
         quick=quick_part(file, document, every, seeds),
         resources=file.resources,
     )
@@ -227,7 +232,7 @@ def check_parts(file: SweepFile, document: Document) -> None:
         if not file.extends and not getattr(file, key):
             raise document.wrong_at([key], f"the sweep has no {key}: give at least one")
     if file.extends:
-        for key in ("seeds", "tune", "grid", "decimals", "quick", "draft"):
+        for key in ("seeds", "tune", "grid", "decimals", "test", "quick", "draft"):
             if key in file.model_fields_set:
                 raise document.wrong_at(
                     [key], f"{file.extends}, which this sweep extends, sets it: remove it"

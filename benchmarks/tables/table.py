@@ -9,7 +9,7 @@ from pydantic import Field
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.read_cache import remembered
 from contrastbench.benchmarks.tables.resources import Classes
-from contrastbench.benchmarks.tables.schema import PublishedRow, PublishedTable, Tune
+from contrastbench.benchmarks.tables.schema import PublishedRow, PublishedTable, SetTestName, Tune
 from contrastbench.domains.registry import declaration
 from contrastbench.losses.spec import LossSpec
 
@@ -78,6 +78,7 @@ class Table(PublishedTable):
         {}, description="by column seeds of trials, instead of those of `tune`"
     )
     draft: bool = False  # a suite whose gate has not passed
+    test: SetTestName | None = None  # over data sets, unless another one is asked for
     quick: Quick | None = None  # the quick part of a suite
     is_quick: bool = False  # the table is that part
     same: dict[str, dict[str, str]] = Field(

@@ -1,5 +1,7 @@
 """Effects over data sets: what they are a share of, verdicts, and how often these are wrong."""
 
+from math import inf
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ from contrastbench.benchmarks.comparison.effects import (
     over_sets,
 )
 from contrastbench.benchmarks.comparison.headline import controls_text, over_sets_text
-from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, SetTest, weights_of
+from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Measured, SetTest, weights_of
 from counts import times
 
 CONTROL = {"none": "worse"}
@@ -45,8 +47,8 @@ def test_an_effect_is_a_share_of_the_gain_over_the_best_of_what_is_untrained() -
     found = over_sets([*untrained(), *raw, *lines("new", [1.0] * 10)], ["none", "raw"])
     assert found.gains[SETS[0]] == 4.0
     assert found.gains[SETS[1]] == 10.0
-    assert of(found, "new").by_set[SETS[0]] == pytest.approx(25)
-    assert of(found, "new").by_set[SETS[1]] == pytest.approx(10)
+    assert of(found, "new").by_set[SETS[0]].mean == pytest.approx(25)
+    assert of(found, "new").by_set[SETS[1]].mean == pytest.approx(10)
 
 
 def test_sets_on_which_training_gains_little_or_noise_do_not_count() -> None:
@@ -68,17 +70,18 @@ def test_a_failure_loses_the_whole_gain_and_the_same_runs_lose_nothing() -> None
     failed = line("new", SETS[0], None, verdict="failed")
     same = line("new", SETS[1], None, why="the same runs")
     by_set, count = effects_by_set([failed, same], {SETS[0]: 5.0, SETS[1]: 5.0})
-    assert (by_set, count) == ({SETS[0]: -100.0, SETS[1]: 0.0}, 1)
+    sure = {SETS[0]: Measured(-100.0, 0.0, inf), SETS[1]: Measured(0.0, 0.0, inf)}
+    assert (by_set, count) == (sure, 1)
     assert effects_by_set([failed], {}) == ({}, 1)
 
 
 def test_two_columns_of_a_set_are_one_set() -> None:
     two = [line("new", SETS[0], 1.0), line("new", SETS[0], 3.0)]
-    assert effects_by_set(two, {}) == ({SETS[0]: 2.0}, 0)
+    assert effects_by_set(two, {}) == ({SETS[0]: Measured(2.0, 0.05, 3)}, 0)
 
 
 def test_domains_count_alike() -> None:
-    weights = dict(zip(SETS, weights_of(dict.fromkeys(SETS, 0.0)), strict=True))
+    weights = dict(zip(SETS, weights_of(dict.fromkeys(SETS, Measured(0.0))), strict=True))
     assert sum(w for (domain, _), w in weights.items() if domain == "image") == pytest.approx(0.5)
 
 

@@ -9,7 +9,7 @@ import statsmodels.api as sm
 from scipy import stats
 from statsmodels.stats.weightstats import ttost_paired
 
-from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Effects, grouped
+from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Effects, Measured, grouped
 from counts import times
 
 T, SIGNED_RANK = SET_TESTS["t"], SET_TESTS["wilcoxon"]
@@ -20,13 +20,13 @@ def drawn(seed: int, domains: int) -> Effects:
     """Draw effects with ties and zeros on one to six sets of each domain."""
     r = Random(seed)
     sets = [(name, f"{k}") for name in DOMAINS[:domains] for k in range(r.randint(1, 6))]
-    return {where: round(r.gauss(0.3, 1), r.randint(0, 3)) for where in sets}
+    return {where: Measured(round(r.gauss(0.3, 1), r.randint(0, 3))) for where in sets}
 
 
 def named(domains: tuple[int, ...], values: np.ndarray) -> Effects:
     """Name the effects of so many sets in each domain."""
     sets = [(name, f"{k}") for name, n in zip(DOMAINS, domains, strict=False) for k in range(n)]
-    return dict(zip(sets, values.tolist(), strict=True))
+    return dict(zip(sets, map(Measured, values.tolist()), strict=True))
 
 
 def test_the_t_test_is_statsmodels_contrast_of_domain_means() -> None:
@@ -35,7 +35,7 @@ def test_the_t_test_is_statsmodels_contrast_of_domain_means() -> None:
         effects = drawn(seed, domains=1 + seed % 4)
         names = list(grouped(effects))
         columns = np.array([[float(domain == name) for name in names] for domain, _ in effects])
-        fit = sm.OLS(np.array(list(effects.values())), columns).fit()
+        fit = sm.OLS(np.array([one.mean for one in effects.values()]), columns).fit()
         if fit.df_resid < 1 or fit.mse_resid < 1e-12:
             continue
         compared += 1
@@ -105,7 +105,7 @@ def test_without_spread_or_freedom_the_t_test_says_what_is_sure() -> None:
 
 def test_one_outlier_hides_an_effect_from_the_t_test_alone() -> None:
     usual = named((8,), np.array([1.0, 1.1, 0.9, 1.2, 0.8, 1.05, 0.95, 1.0]))
-    outlier = dict(usual) | {("graph", "0"): 30.0}
+    outlier = dict(usual) | {("graph", "0"): Measured(30.0)}
     assert T.p_value(usual) < 0.001
     assert T.p_value(outlier) > 0.2
     assert SIGNED_RANK.p_value(outlier) == SIGNED_RANK.p_value(usual) < 0.01

@@ -95,7 +95,9 @@ def test_the_draft_is_not_the_standing_comparison_yet() -> None:
     table = load("standard-2")
     assert table.draft
     assert (table.seeds, table.is_staged, table.budget.trials) == ([*range(8)], True, 12)
+    assert table.test == "seeds"
     assert load("standard").name == "standard-1"
+    assert load("standard").test is None
     assert not load("standard").draft
 
 

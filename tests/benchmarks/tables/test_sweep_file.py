@@ -282,6 +282,7 @@ def test_a_file_extends_another_by_data_and_losses(extend) -> None:
             "seeds: 1-2\nlosses: [adnce]\n",
             "my.yaml:2: base.yaml, which this sweep extends, sets it: remove it",
         ),
+        ("test: t\nlosses: [adnce]\n", "my.yaml:2: base.yaml, which this sweep extends, sets it"),
         ("losses: [infonce]\n", "my.yaml:2: loss infonce is listed twice"),
         (
             "domains: {graph: {datasets: [label-pairs]}}\n",

@@ -1,0 +1,431 @@
+"""The test over seeds, which takes the sets as given: its numbers, its level and its power."""
+
+import re
+from itertools import product
+from math import inf, sqrt
+from pathlib import Path
+from random import Random
+from typing import get_args
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from scipy import stats
+from statsmodels.stats.weightstats import ttost_paired
+
+from contrastbench.benchmarks.comparison.compare import Comparison, compare
+from contrastbench.benchmarks.comparison.effects import effects_by_set, over_sets
+from contrastbench.benchmarks.comparison.headline import (
+    controls_text,
+    few_text,
+    of_row,
+    over_sets_text,
+)
+from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Effects, Measured
+from contrastbench.benchmarks.comparison.statistics import holm
+from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.resolved import resolve
+from contrastbench.benchmarks.tables.schema import SetTestName
+from contrastbench.benchmarks.tables.table import Table
+from counts import times
+from made_records import made
+
+SEEDS = SET_TESTS["seeds"]
+PAGE = Path(__file__).parents[3] / "docs" / "comparing.md"
+TEN = [(domain, f"{k}") for domain in ("graph", "tabular") for k in range(3)]
+TEN += [(domain, f"{k}") for domain in ("image", "sentence") for k in range(2)]
+WEIGHTS = np.array([1 / 12] * 6 + [1 / 8] * 4)  # of the ten sets, so that domains count alike
+LOSSES = 33
+ADMITTED = 2 * sqrt(8)  # standard errors over eight seeds: two deviations, as admission asks for
+
+Draws = dict[tuple[str, str], list[float]]  # the difference from the baseline with each seed
+
+
+def line(
+    row: str, where: tuple[str, str], draws: list[float], joined: bool = False, **more: str
+) -> Comparison:
+    """The comparison of a row on a set, from the difference with each seed."""
+    mean = float(np.mean(draws)) if draws else None
+    std = float(np.std(draws, ddof=1)) if len(draws) > 1 else None
+    seeds = tuple(range(len(draws)))
+    return Comparison(row, where[1], *where, seeds, difference=mean, std=std, joined=joined, **more)
+
+
+def effects_of(draws: Draws, gains: dict[tuple[str, str], float] | None = None) -> Effects:
+    """The effects of one row from the differences with each seed."""
+    return effects_by_set([line("new", *one) for one in draws.items()], gains or {})[0]
+
+
+def drawn(seed: int) -> tuple[Draws, dict[tuple[str, str], float]]:
+    """Draw differences on sets of one to four domains with two to nine seeds, and gains."""
+    r = Random(seed)
+    names = ("graph", "tabular", "image", "sentence")[: 1 + seed % 4]
+    sets = [(name, f"{k}") for name in names for k in range(r.randint(1, 4))]
+    draws = {
+        one: [r.gauss(0.5, r.choice([0.1, 1, 3])) for _ in range(r.randint(2, 9))] for one in sets
+    }
+    return draws, {one: r.uniform(2, 40) for one in sets}
+
+
+def looped(draws: Draws, gains: dict[tuple[str, str], float]) -> tuple[float, float, float]:
+    """Return estimate, standard error and freedom, set by set and seed by seed."""
+    domains = [domain for domain, _ in draws]
+    estimate = variance = shares = 0.0
+    for one, values in draws.items():
+        percent = [100 * value / gains[one] for value in values]
+        weight = 1 / len(set(domains)) / domains.count(one[0])
+        mean = sum(percent) / len(percent)
+        own = sum((value - mean) ** 2 for value in percent) / (len(percent) - 1) / len(percent)
+        estimate += weight * mean
+        variance += weight**2 * own
+        shares += (weight**2 * own) ** 2 / (len(percent) - 1)
+    return estimate, sqrt(variance), variance**2 / shares
+
+
+def test_every_number_is_that_of_a_loop_over_sets_and_seeds() -> None:
+    for seed in range(times(300)):
+        draws, gains = drawn(seed)
+        effects = effects_of(draws, gains)
+        estimate, error, freedom = looped(draws, gains)
+        t = stats.t(freedom)
+        assert SEEDS.estimate(effects) == pytest.approx(estimate, rel=1e-9)
+        assert SEEDS.p_value(effects) == pytest.approx(2 * t.sf(abs(estimate / error)), abs=1e-9)
+        interval = stats.t.interval(0.9, freedom, estimate, error)
+        assert SEEDS.interval(effects, 0.1) == pytest.approx(interval, rel=1e-7)
+        one_sided = max(t.sf((estimate + 20) / error), t.cdf((estimate - 20) / error))
+        assert SEEDS.p_equal(effects, 20.0) == pytest.approx(one_sided, abs=1e-9)
+        found, whole = SEEDS.detectable(effects, 0.01) or inf, int(freedom + 1e-9)
+        power = stats.nct.sf(stats.t.isf(0.005, whole), whole, found / error)
+        assert power == pytest.approx(0.8, abs=1e-3)
+
+
+def test_on_one_set_it_is_the_paired_t_test() -> None:
+    for seed in range(times(300)):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(2, 12))
+        base = rng.normal(70, 3, n)
+        row = base + rng.normal(0.5, 1, n)
+        effects = effects_of({("graph", "A"): (row - base).tolist()})
+        assert SEEDS.p_value(effects) == pytest.approx(stats.ttest_rel(row, base).pvalue, abs=1e-9)
+        expected = ttost_paired(row, base, -0.8, 0.8)[0]
+        assert SEEDS.p_equal(effects, 0.8) == pytest.approx(expected, abs=1e-9)
+
+
+def test_with_equal_spreads_and_seeds_it_is_the_contrast_of_set_means() -> None:
+    for seed in range(times(200)):
+        rng = np.random.default_rng(seed)
+        n = 2 + seed % 7
+        sets = [(domain, f"{k}") for domain in ("graph", "image") for k in range(1 + seed % 5)]
+        noise = rng.normal(size=(len(sets), n))
+        noise -= noise.mean(axis=1, keepdims=True)
+        noise /= noise.std(axis=1, ddof=1, keepdims=True)
+        values = noise + rng.normal(size=(len(sets), 1))
+        fit = sm.OLS(values.ravel(), np.kron(np.eye(len(sets)), np.ones((n, 1)))).fit()
+        found = fit.t_test(np.full(len(sets), 1 / len(sets)))
+        effects = effects_of(dict(zip(sets, values.tolist(), strict=True)))
+        assert SEEDS.p_value(effects) == pytest.approx(found.pvalue.item(), abs=1e-9)
+        assert SEEDS.interval(effects, 0.05) == pytest.approx(found.conf_int(0.05)[0], abs=1e-8)
+
+
+def families(
+    rng: np.random.Generator, count: int, seeds: int, deviations: float, unequal: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return (count, LOSSES, 10) effects and errors of losses that are all like the baseline.
+
+    Args:
+        rng: what is drawn from.
+        count: of families.
+        seeds: of each set.
+        deviations: true gain in its standard errors; infinite: the gain is known, and is one.
+        unequal: whether sets have other spreads.
+    """
+    spread = np.exp(rng.normal(0, 1, (count, 1, 10, 1)) * unequal)
+    base, untrained = (rng.normal(size=(count, 1, 10, seeds)) * spread for _ in range(2))
+    differences = rng.normal(size=(count, LOSSES, 10, seeds)) * spread - base
+    gains = np.ones((count, 1, 10))
+    if deviations < inf:
+        gains = deviations * sqrt(2 / seeds) * spread[..., 0]
+        gains = gains + (base - untrained).mean(axis=-1)
+    means = differences.mean(axis=-1) / gains
+    return means, differences.std(axis=-1, ddof=1) / sqrt(seeds) / gains
+
+
+def as_effects(means: np.ndarray, errors: np.ndarray, seeds: int) -> Effects:
+    """The effects of one row on the ten sets."""
+    return {
+        where: Measured(mean, error, seeds - 1)
+        for where, mean, error in zip(TEN, means.tolist(), errors.tolist(), strict=True)
+    }
+
+
+@pytest.mark.parametrize(
+    ("seeds", "deviations", "unequal", "least"),
+    [
+        (8, inf, False, 0.015),
+        (8, inf, True, 0.015),
+        (8, ADMITTED, True, 0.015),  # the gain is estimated from the same runs
+        (3, inf, False, 0.0),  # few seeds: the test errs on the safe side
+    ],
+    ids=["equal", "unequal", "estimated gain", "few seeds"],
+)
+def test_one_family_of_33_losses_in_twenty_has_a_verdict_without_an_effect(
+    seeds: int, deviations: float, unequal: bool, least: float
+) -> None:
+    """Losses share the baseline's runs, so that Holm's correction leaves less than 5 %."""
+    rng, count = np.random.default_rng(seeds), times(1000)
+    means, errors = families(rng, count, seeds, deviations, unequal)
+    wrong = [
+        min(holm([SEEDS.p_value(as_effects(m, e, seeds)) for m, e in zip(*one, strict=True)]))
+        <= 0.05
+        for one in zip(means, errors, strict=True)
+    ]
+    low, high = (level + side * (level / count) ** 0.5 for level, side in ((least, -3), (0.05, 3)))
+    assert low <= np.mean(wrong) <= high
+
+
+@pytest.mark.parametrize(("seeds", "most"), [(3, 2.2), (8, 1.3)])
+def test_a_far_level_is_exceeded_by_few_seeds_of_very_unequal_spreads(
+    seeds: int, most: float
+) -> None:
+    """Satterthwaite's freedom is right on average; deviations of sets are mostly within 1:20 here.
+
+    By simulation with a million draws: 2.0 times the level with three seeds, 1.2 with eight.
+    """
+    rng, count, level = np.random.default_rng(0), times(30_000), 0.05 / LOSSES
+    spread = np.exp(rng.normal(0, 1.5, (count, 10)))
+    means = rng.normal(size=(count, 10)) * spread / sqrt(seeds)
+    errors = spread * np.sqrt(rng.chisquare(seeds - 1, (count, 10)) / (seeds - 1) / seeds)
+    rows = zip(means, errors, strict=True)
+    wrong = np.mean([SEEDS.p_value(as_effects(*one, seeds)) <= level for one in rows])
+    noise = 3 * sqrt(most * level / count)
+    assert most * level / 2 - noise <= wrong <= most * level + noise
+
+
+def test_the_error_of_a_gain_moves_effects_by_a_known_share() -> None:
+    """A gain of k standard errors: up by 1 / (2 k^2) of it, since baseline and gain share runs."""
+    rng, count = np.random.default_rng(0), times(2000)
+    means, _ = families(rng, count, 8, ADMITTED, unequal=True)
+    expected = 1 / (2 * ADMITTED**2)
+    assert means.mean() == pytest.approx(expected, abs=expected / 8 + 3 * 0.04 / sqrt(count))
+
+
+@pytest.mark.parametrize("unequal", [False, True])
+def test_the_stated_effect_is_found_four_times_in_five(unequal: bool) -> None:
+    rng, count, seeds = np.random.default_rng(0), times(10_000), 8
+    spread = np.exp(rng.normal(0, 1, 10)) if unequal else np.ones(10)
+    noise = rng.normal(size=(count, 10, seeds)) * spread[:, None]
+    errors = noise.std(axis=-1, ddof=1) / sqrt(seeds)
+    level = 0.05 / LOSSES
+    true = SEEDS.detectable(as_effects(spread, spread / sqrt(seeds), seeds), level) or inf
+    found = [
+        SEEDS.p_value(as_effects(m + true, e, seeds)) <= level
+        for m, e in zip(noise.mean(axis=-1), errors, strict=True)
+    ]
+    assert np.mean(found) == pytest.approx(0.8, abs=0.03 + 3 * 0.4 / count**0.5)
+
+
+def test_an_effect_at_the_margin_is_called_equal_one_time_in_twenty() -> None:
+    rng, count, seeds = np.random.default_rng(0), times(10_000), 8
+    noise = rng.normal(size=(count, 10, seeds))
+    errors = noise.std(axis=-1, ddof=1) / sqrt(seeds)
+    wrong = [
+        SEEDS.p_equal(as_effects(m + 1.0, e, seeds), 1.0) <= 0.05
+        for m, e in zip(noise.mean(axis=-1), errors, strict=True)
+    ]
+    assert np.mean(wrong) == pytest.approx(0.05, abs=3 * (0.05 / count) ** 0.5)
+
+
+def test_another_set_may_differ_and_the_test_does_not_see_it() -> None:
+    """Where effects vary over sets, sets that are drawn give more verdicts than the level."""
+    rng, count, seeds = np.random.default_rng(0), times(2000, least=200), 8
+    true = rng.normal(0, 1, (count, 10, 1))
+    draws = true + rng.normal(size=(count, 10, seeds))
+    errors = draws.std(axis=-1, ddof=1) / sqrt(seeds)
+    rows = [as_effects(*one, seeds) for one in zip(draws.mean(axis=-1), errors, strict=True)]
+    assert np.mean([SEEDS.p_value(one) <= 0.05 for one in rows]) > 0.3
+    assert np.mean([SET_TESTS["t"].p_value(one) <= 0.05 for one in rows]) < 0.12
+    near = np.abs([SEEDS.estimate(one) for one in rows] - true[..., 0] @ WEIGHTS)
+    ends = [SEEDS.interval(one, 0.05) for one in rows]
+    inside = near <= np.array([(high - low) / 2 for low, high in ends])
+    assert inside.mean() == pytest.approx(0.95, abs=0.06), "the effect on these sets"
+
+
+def test_without_seeds_or_a_spread_it_says_what_is_sure() -> None:
+    one_seed = effects_of({TEN[0]: [1.0, 1.2, 0.9], TEN[1]: [1.0]})
+    assert (SEEDS.p_value(one_seed), SEEDS.p_equal(one_seed, 9.0)) == (1.0, 1.0)
+    assert (SEEDS.smallest_p(one_seed), SEEDS.detectable(one_seed, 0.05)) == (1.0, None)
+    assert SEEDS.interval(one_seed, 0.05) == (-inf, inf)
+    alike = effects_of({TEN[0]: [0.1 + 0.2, 0.3], TEN[1]: [0.3, 0.3]})
+    assert (SEEDS.p_value(alike), SEEDS.smallest_p(alike)) == (1.0, 1.0), "by chance, perhaps"
+    zero = effects_of({TEN[0]: [0.0, 0.0], TEN[1]: [0.0, 0.0]})
+    assert (SEEDS.p_value(zero), SEEDS.p_equal(zero, 1.0)) == (1.0, 0.0)
+    lost = effects_by_set([line("new", one, [], verdict="failed") for one in TEN], gains())[0]
+    assert (SEEDS.p_value(lost), SEEDS.p_equal(lost, 10.0)) == (0.0, 1.0)
+    assert (SEEDS.interval(lost, 0.05), SEEDS.detectable(lost, 0.05)) == ((-100.0, -100.0), 0.0)
+
+
+def test_a_failure_loses_the_gain_without_an_error() -> None:
+    lines = [line("new", TEN[0], [], verdict="failed"), line("new", TEN[1], [1.0, 2.0, 3.0])]
+    effects, failed = effects_by_set(lines, gains())
+    assert (failed, SEEDS.estimate(effects)) == (1, pytest.approx((-100 + 20) / 2))
+    half = stats.t.isf(0.025, 2) * (10 / sqrt(3)) / 2
+    assert SEEDS.interval(effects, 0.05) == pytest.approx((-40 - half, -40 + half))
+
+
+def test_columns_of_a_set_do_not_count_as_more_seeds() -> None:
+    lines = [line("new", TEN[0], [1.0, 2.0, 3.0]), line("new", TEN[0], [1.0, 2.0, 3.0, 6.0])]
+    (both,) = effects_by_set(lines, {})[0].values()
+    one, two = (effects_by_set([each], {})[0][TEN[0]] for each in lines)
+    assert both == Measured((one.mean + two.mean) / 2, (one.error + two.error) / 2, 2)
+
+
+def test_folds_count_by_the_mean_of_their_seed(tmp_path: Path) -> None:
+    table = Table(
+        name="folds", title="t", source="s", decimals=1, domain="graph", metric="accuracy",
+        columns={"A": {"dataset": "MUTAG"}},
+        rows=[{"name": "new", "loss": "adnce"}, {"name": "base", "loss": "infonce"}],
+    )  # fmt: skip
+    folds = {"base": ([80.0, 90.0], [82.0, 91.0]), "new": ([81.0, 93.0], [86.0, 99.0])}
+    for row, by_seed in folds.items():
+        for seed, values in enumerate(by_seed):
+            work = table.experiment(next(one for one in table.rows if one.name == row), "A")
+            mean = {"accuracy": sum(values) / 2}
+            made(tmp_path, work, seed, metrics=mean, details={"folds": values})
+    found, _ = effects_by_set(compare(resolve(table, None, tmp_path)), {})
+    assert found == {("graph", "MUTAG"): pytest.approx((4.0, 2.0, 1))}
+
+
+def gains() -> dict[tuple[str, str], float]:
+    return dict.fromkeys(TEN, 10.0)
+
+
+def lines(row: str, mean: float, seeds: int = 4, joined: bool = False) -> list[Comparison]:
+    """A row on ten sets where its difference varies over seeds by about 0.2 points."""
+    rng = np.random.default_rng(len(row))
+    return [
+        line(row, where, (mean + 0.2 * rng.normal(size=seeds)).tolist(), joined) for where in TEN
+    ]
+
+
+NONE = {"none": "worse"}
+
+
+def test_the_answer_speaks_of_these_sets_alone() -> None:
+    rows = [*lines("none", -10.0), *lines("good", 1.0), *lines("bad", -1.0), *lines("same", 0.0)]
+    found = over_sets(rows, ["none"], NONE, test=SEEDS)
+    assert controls_text("infonce", found, rows) == "Controls: 'none' is worse than infonce."
+    text = over_sets_text("infonce", found)
+    assert re.fullmatch(
+        r"On these 10 data sets \(t-test over seeds, Holm\) better than infonce: good "
+        r"\(\+1\d %\); worse: bad \(-\d+ %\); equal within 10 % of the training gain: same "
+        r"\([+-]\d %\)\. An effect of \d % of the training gain would have been seen on these sets "
+        r"four times in five\. Another set may differ\.",
+        text,
+    ), text
+    assert few_text(found) == ""
+    mine = [*lines("none", -10.0), *lines("mine", 1.0, joined=True)]
+    said = of_row("mine", "infonce", mine, over_sets(mine, ["none"], NONE, test=SEEDS))
+    assert said.startswith("mine is better than infonce on these 10 data sets: effect +")
+
+
+def test_too_few_seeds_are_said() -> None:
+    rows = [*lines("none", -10.0, 1), *lines("good", 1.0, 1), *lines("mine", 1.0, 1, joined=True)]
+    found = over_sets(rows, ["none"], NONE, test=SEEDS)
+    assert not found.decides
+    assert few_text(found) == (
+        "Too few seeds for a verdict on these 10 data sets: give each set two at least."
+    )
+    assert next(one for one in found.effects if one.control).verdict == "too few seeds"
+    assert few_text(over_sets(rows, ["none"], NONE)) == ""
+    rows += lines("more", 1.0)
+    text = of_row("mine", "infonce", rows, over_sets(rows, ["none"], NONE, test=SEEDS))
+    assert text.startswith(
+        "mine has no verdict against infonce on these 10 data sets, too few seeds for any: "
+    )
+
+
+SUITE = """\
+seeds: 0-2
+controls: [untrained]
+quick: {datasets: [MUTAG, DD], seeds: 0-1}
+test: seeds
+domains: {graph: {datasets: [MUTAG, DD, AIDS]}}
+losses: [infonce, adnce]
+"""
+
+
+def filled(folder: Path, seeds: int = 3) -> str:
+    """Write a suite, and records in which adnce is seven points above infonce."""
+    name = str(folder / "mine.yaml")
+    Path(name).write_text(SUITE)
+    table, rng = load(name), np.random.default_rng(0)
+    for row in table.rows:
+        mean = 60.0 + 7 * (row.name == "adnce") - 20 * bool(row.control)
+        for column, seed in product(table.columns, range(seeds)):
+            score = mean + 0.2 * rng.normal()
+            made(folder, table.experiment(row, column), seed, metrics={"accuracy": score})
+    return name
+
+
+HERE = "On these 3 data sets (t-test over seeds, Holm) better than infonce: adnce (+"
+
+
+def test_a_file_names_its_test_over_sets_and_single_sets_keep_theirs(bench, tmp_path: Path) -> None:
+    words = ["compare", filled(tmp_path), "--results", str(tmp_path)]
+    code, out, _ = bench(*words, "--all")
+    assert (code, HERE in out, "Another set may differ." in out) == (0, True, True)
+    assert "of the t test over all" in out
+    assert HERE.replace("3", "2", 1) in bench(*words, "--quick")[1]
+
+
+def test_the_option_is_over_the_test_of_a_file(bench, tmp_path: Path) -> None:
+    words = ["compare", filled(tmp_path), "--results", str(tmp_path)]
+    out = bench(*words, "--test", "t")[1]
+    assert "Over 3 data sets (t-test, Holm)" in out
+    assert "these 3 data sets" not in out
+    assert "Another set" not in out
+
+
+def test_an_unknown_test_is_one_line(bench, tmp_path: Path) -> None:
+    name = filled(tmp_path, seeds=1)
+    code, _, err = bench("compare", name, "--test", "seed", "--results", str(tmp_path))
+    assert (code, "unknown test 'seed': did you mean 'seeds'" in err) == (2, True)
+    Path(name).write_text(SUITE.replace("test: seeds", "test: seed"))
+    code, _, err = bench("compare", name, "--results", str(tmp_path))
+    assert code == 2
+    assert re.search(r"mine\.yaml:4: test='seed': .*'wilcoxon', 't' or 'seeds'", err), err
+
+
+def test_files_can_name_every_test() -> None:
+    assert [*SET_TESTS] == [*get_args(SetTestName)]
+
+
+@pytest.mark.slow
+def test_the_report_says_the_test_of_the_file(bench, tmp_path: Path) -> None:
+    words = [filled(tmp_path), "--single", "report.html", "--results", str(tmp_path)]
+    assert bench("report", *words)[0] == 0
+    page = Path("report.html").read_text()
+    assert "On these 3 data sets (t-test over seeds, Holm)" in page
+    assert "A t-test over seeds on these sets, Holm over the methods" in page
+
+
+def test_the_pages_table_says_how_many_seeds_see_a_tenth_of_the_gain() -> None:
+    table = re.search(r"\| deviation of a difference.*?\n\n", PAGE.read_text(), re.DOTALL)
+    assert table
+    header, _, *rows = (
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in table[0].strip().splitlines()
+    )
+    counts = [int(cell.split()[0]) for cell in header[1:]]
+    for deviation, *cells in rows:
+        spread = float(deviation.split()[0])
+        for sets, seeds in zip(counts, map(int, cells), strict=True):
+            assert seen(spread, sets, seeds) <= 10 < seen(spread, sets, seeds - 1), (spread, sets)
+
+
+def seen(spread: float, sets: int, seeds: int) -> float:
+    """Return the effect that is found in 36 tests over sets of four domains."""
+    one = Measured(0.0, spread / sqrt(seeds), seeds - 1)
+    names = ("graph", "tabular", "image", "sentence")
+    found = SEEDS.detectable({(names[k % 4], f"{k}"): one for k in range(sets)}, 0.05 / 36)
+    return inf if found is None else found
