@@ -29,6 +29,10 @@ def sweep(
     jobs_per_device: Annotated[
         int | None, typer.Option(min=1, help="Number of processes on each device instead.")
     ] = None,
+    devices: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of devices of each training; on cpu: of processes."),
+    ] = None,
     loss: opt.Join = None,
     quick: opt.Quick = False,
     only: opt.Only = None,
@@ -68,7 +72,10 @@ def sweep(
     unites their records.
 
     Example: bench sweep adnce-table5 --jobs 2 --only column=PROTEINS
+    With --devices N, each training has N devices, and --jobs counts trainings.
+
     Example: bench sweep standard --loss mine.py:Mine
+    Example: bench sweep adnce-table4 --jobs 2 --devices 4
     Example: bench sweep adnce-table5 --shard 0/3
     """
     from contrastbench.benchmarks.sweeps.check import check as try_first
@@ -76,6 +83,7 @@ def sweep(
     from contrastbench.benchmarks.sweeps.forecast import lines
     from contrastbench.benchmarks.sweeps.plan import make_plan, unfinished
     from contrastbench.benchmarks.sweeps.shard import WHOLE, parse_shard
+    from contrastbench.benchmarks.sweeps.slots import check_devices
     from contrastbench.benchmarks.sweeps.sweep import run
 
     if jobs and jobs_per_device:
@@ -88,12 +96,21 @@ def sweep(
         what, only or [], seeds, tiny, selection, results, True, joining, quick, resources
     )
     plan = replace(plan, shard=part)
-    options = Options(results, data_root, device, deterministic=deterministic, tf32=tf32)
     if slurm:
         settings = parse_pairs("--slurm", slurm, read=str)
-        for line in on_slurm(plan, workers, per_device, settings):
+        for line in on_slurm(plan, workers, per_device, devices, settings):
             say(line)
         return
+    options = Options(
+        results,
+        data_root,
+        device,
+        deterministic=deterministic,
+        tf32=tf32,
+        devices=devices or plan.classes.devices,
+    )
+    if idle := check_devices(device, options.devices):
+        tell(idle)
     if not plan.tasks():
         reasons = "; ".join(plan.reasons())
         raise UserError(f"{plan.table.name} has nothing to run: {reasons}")
@@ -113,7 +130,11 @@ def sweep(
 
 
 def on_slurm(
-    plan: "Plan", workers: int, per_device: bool, settings: dict[str, str]
+    plan: "Plan",
+    workers: int,
+    per_device: bool,
+    devices: int | None,
+    settings: dict[str, str],
 ) -> Iterator[str]:
     """Print the scripts of jobs that run this command, or submit them and say what comes next.
 
@@ -130,13 +151,13 @@ def on_slurm(
     name, logs = slurm.job_name(plan.table.name), plan.results / slurm.LOGS
     words = slurm.without(sys.argv[1:], "--slurm")
     scripts = []
-    for more, own in submitted(plan):
+    for more, of_class, own in submitted(plan, devices):
         given = {**{slurm.option(key): value for key, value in settings.items()}, **own}
         if per_device and "cpus-per-task" not in given:
             raise UserError(
                 "--jobs-per-device with --slurm: give --slurm cpus_per_task=N, the cores"
             )
-        scripts.append(slurm.script([*words, *more], name, logs, workers, given))
+        scripts.append(slurm.script([*words, *more], name, logs, workers * of_class, given))
     for text in scripts:
         if printed == "true":
             yield from text.rstrip().split("\n")
@@ -151,28 +172,32 @@ def on_slurm(
         yield "goes on with it"
 
 
-def submitted(plan: "Plan") -> list[tuple[list[str], dict[str, str]]]:
-    """Return further words and settings of each job array; without classes there is one."""
+def submitted(plan: "Plan", devices: int | None) -> Iterator[tuple[list[str], int, dict[str, str]]]:
+    """Yield further words, devices of a training and settings of each job array.
+
+    Without classes there is one. The devices of the command line are over those of a class.
+    """
     from contrastbench.benchmarks.sweeps.plan import of_classes
     from contrastbench.benchmarks.sweeps.slurm import option
 
     classes = plan.classes.classes
     if not classes:
-        return [([], {})]
-    return [
-        (
-            [] if plan.classes.chosen else ["--only", f"class={name}"],
-            {option(key): value for key, value in classes[name].options.items()},
-        )
-        for name in of_classes(plan)
-    ]
+        yield [], devices or 1, {}
+        return
+    for name in of_classes(plan):
+        own = devices or classes[name].ranks
+        words = [] if plan.classes.chosen else ["--only", f"class={name}"]
+        if own > 1 and not devices:
+            words += ["--devices", str(own)]
+        yield words, own, {option(key): value for key, value in classes[name].options.items()}
 
 
 def plan_words(words: list[str]) -> list[str]:
     """Return the words of `bench plan` for the cells of `bench sweep` with these words."""
     from contrastbench.benchmarks.sweeps.slurm import without
 
-    for name in ("--jobs", "--jobs-per-device", "--data-root", "--device", "--shard"):
+    valued = ("--jobs", "--jobs-per-device", "--devices", "--data-root", "--device", "--shard")
+    for name in valued:
         words = without(words, name)
     switches = ("check", "no-check", "deterministic", "no-deterministic", "tf32", "no-tf32")
     return [word for word in words if word.removeprefix("--") not in switches]

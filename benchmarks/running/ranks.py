@@ -50,7 +50,7 @@ def own_device(name: str) -> str:
     """Return this rank's device: with several ranks, each has its own."""
     if size() == 1:
         return name
-    kind = choose_device(name)
+    kind = choose_device(name.partition(":")[0])
     return f"{kind}:{os.environ['LOCAL_RANK']}" if kind == "cuda" else kind
 
 
@@ -96,11 +96,12 @@ def from_all(value: T) -> list[T]:
 
 
 @contextmanager
-def joined(device: str) -> Iterator[None]:
+def joined(device: str, reads_input: bool = False) -> Iterator[None]:
     """Join the ranks that the environment describes, if it describes any.
 
     Args:
         device: the name of what all compute on, `cpu` or `cuda`.
+        reads_input: the first rank reads its standard input, which is its parent's.
 
     Raises:
         UserError: there are not as many devices.
@@ -109,9 +110,11 @@ def joined(device: str) -> Iterator[None]:
         yield
         return
     loud, ours = sys.stderr, started()
-    if os.environ["RANK"] != "0":
+    first = os.environ["RANK"] == "0"
+    if not first:
         fall_silent()
-    threading.Thread(target=end_with_parent, args=(os.getppid(),), daemon=True).start()
+    watch = end_with_parent if not ours or (first and reads_input) else end_with_input
+    threading.Thread(target=watch, args=(os.getppid(),), daemon=True).start()
     try:
         check_device(device)
         with process_lost(), ended_by_signals():
@@ -174,12 +177,21 @@ def ended_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def end_with_input(_: int) -> None:
+    """End this process when its standard input ends, where nothing is ever written."""
+    os.read(0, 1)
+    part()
+
+
 def end_with_parent(parent: int) -> None:
-    """Send SIGTERM to this process when its parent ends, and kill it a minute later."""
-    if started():
-        os.read(0, 1)  # nothing is ever written there, and its end is the parent's
-    while not started() and os.getppid() == parent:
+    """End this process when its parent has ended."""
+    while os.getppid() == parent:
         time.sleep(1)
+    part()
+
+
+def part() -> None:
+    """Send SIGTERM to this process, and kill it a minute later."""
     signal.alarm(PARTING)
     os.kill(os.getpid(), signal.SIGTERM)
 

@@ -13,6 +13,7 @@ from typing import Any
 from joblib import cpu_count
 
 from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.sweeps import team
 from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.errors import UserError
 
@@ -23,6 +24,15 @@ COMMAND = [
     "-m",
     "contrastbench.benchmarks.sweeps.worker",
 ]  # -P: a user's files here are no modules
+
+RANKS_LOST = (team.LOST, team.NO_MEMORY)
+
+
+def command(options: Options) -> list[str]:
+    """Return the command of a worker; one of several ranks is started by `team`."""
+    if options.devices == 1:
+        return COMMAND
+    return [sys.executable, "-P", "-m", team.__name__, str(options.devices), options.device]
 
 
 class Worker:
@@ -39,9 +49,9 @@ class Worker:
                 f"no worker process can be started ({error.strerror}): name a folder with TMPDIR"
             ) from None
         self.heard = 0  # bytes there when it got its task
-        cores = str(max(1, cpu_count() // jobs))
+        cores = str(max(1, cpu_count() // (jobs * options.devices)))
         self.process = subprocess.Popen(
-            COMMAND,
+            command(options),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.errors,
@@ -65,7 +75,10 @@ class Worker:
         self.heard = self.said
         with suppress(BrokenPipeError):
             print(json.dumps(self.message(task, wait)), file=self.process.stdin, flush=True)
-        return self.answer()
+        reply = self.answer()
+        if reply.get("last"):
+            self.process.wait()
+        return reply
 
     def message(self, task: Task, wait: bool) -> Reply:
         """A task as the worker reads it."""
@@ -95,7 +108,8 @@ class Worker:
         if line.endswith("\n"):
             return dict(json.loads(line))
         code = self.process.wait()
-        error = f"the process {ending(code)}: {self.last_words()}"
+        words = self.last_words()
+        error = words if code in RANKS_LOST else f"the process {ending(code)}: {words}"
         return {"status": "failed", "error": error, "code": code}
 
     @property
@@ -128,4 +142,4 @@ def ending(code: int) -> str:
 
 def ran_out(reply: Reply) -> bool:
     """Return whether a cell ended for want of memory, as far as can be told from outside."""
-    return reply["status"] == "oom" or reply.get("code") == -signal.SIGKILL
+    return reply["status"] == "oom" or reply.get("code") in (-signal.SIGKILL, team.NO_MEMORY)

@@ -151,7 +151,7 @@ class Sweep:
     ) -> None:
         self.options, self.costs, self.rehearsal = options, costs, rehearsal
         self.classes = classes
-        self.slots = slots(options.device, jobs, per_device)
+        self.slots = slots(options.device, jobs, per_device, options.devices)
         self.devices = {name: Device(name, self.slots.count(name)) for name in self.slots}
         self.waiting = deque(
             (task, False) for task in tasks
