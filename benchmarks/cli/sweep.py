@@ -1,5 +1,6 @@
 """Commands `bench sweep`, `check`, `plan`, `merge` and `pack`: many cells and their records."""
 
+import os
 import shlex
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import parse_losses, parse_pairs
 from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.records.read_cache import one_moment
+from contrastbench.benchmarks.running.launch import launched
 from contrastbench.benchmarks.running.options import Options, check_data_root
 from contrastbench.errors import UserError, tell
 
@@ -82,6 +84,7 @@ def sweep(
     from contrastbench.benchmarks.sweeps.costs import Costs
     from contrastbench.benchmarks.sweeps.forecast import lines
     from contrastbench.benchmarks.sweeps.plan import make_plan, unfinished
+    from contrastbench.benchmarks.sweeps.process import first
     from contrastbench.benchmarks.sweeps.shard import WHOLE, parse_shard
     from contrastbench.benchmarks.sweeps.slots import check_devices
     from contrastbench.benchmarks.sweeps.sweep import run
@@ -89,6 +92,15 @@ def sweep(
     if jobs and jobs_per_device:
         raise UserError("--jobs and --jobs-per-device exclude each other: leave one of them out")
     check_data_root(data_root)
+    if launched():
+        if jobs or jobs_per_device or devices or slurm:
+            raise UserError(
+                "torchrun's processes share one cell at a time: leave out --jobs, "
+                "--jobs-per-device, --devices and --slurm"
+            )
+        check = False  # its ranks would end with the check
+        if os.environ["RANK"] != "0":
+            return follow(device)
     part = parse_shard(shard) if shard is not None else WHOLE
     workers, per_device = jobs_per_device or jobs or 1, jobs_per_device is not None
     joining = parse_losses(loss or [], {})
@@ -107,9 +119,11 @@ def sweep(
         device,
         deterministic=deterministic,
         tf32=tf32,
-        devices=devices or plan.classes.devices,
+        devices=1 if launched() else devices or plan.classes.devices,
     )
-    if idle := check_devices(device, options.devices):
+    if launched():
+        first(options)  # for all rounds; where nothing is to be run, it lets the others end
+    elif idle := check_devices(device, options.devices):
         tell(idle)
     if not plan.tasks():
         reasons = "; ".join(plan.reasons())
@@ -127,6 +141,13 @@ def sweep(
         failed |= bad
     if failed:
         raise typer.Exit(1)
+
+
+def follow(device: str) -> None:
+    """Run the cells that rank 0 says, in another process that torchrun has started."""
+    from contrastbench.benchmarks.sweeps import worker
+
+    worker.join(device, sys.stdout)
 
 
 def on_slurm(
@@ -157,7 +178,7 @@ def on_slurm(
             raise UserError(
                 "--jobs-per-device with --slurm: give --slurm cpus_per_task=N, the cores"
             )
-        scripts.append(slurm.script([*words, *more], name, logs, workers * of_class, given))
+        scripts.append(slurm.script([*words, *more], name, logs, workers, given, of_class))
     for text in scripts:
         if printed == "true":
             yield from text.rstrip().split("\n")

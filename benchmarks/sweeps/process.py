@@ -8,10 +8,12 @@ import subprocess
 import sys
 import tempfile
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 from joblib import cpu_count
 
+from contrastbench.benchmarks.running.launch import launched
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps import team
 from contrastbench.benchmarks.sweeps.cell_states import Task
@@ -29,7 +31,9 @@ RANKS_LOST = (team.LOST, team.NO_MEMORY)
 
 
 def command(options: Options) -> list[str]:
-    """Return the command of a worker; one of several ranks is started by `team`."""
+    """Return the command of a worker; one of several ranks is started by `team` or torchrun."""
+    if launched():
+        return [*COMMAND, options.device]
     if options.devices == 1:
         return COMMAND
     return [sys.executable, "-P", "-m", team.__name__, str(options.devices), options.device]
@@ -126,6 +130,38 @@ class Worker:
         """Wait until the process ends."""
         self.process.communicate()
         self.errors.close()
+
+
+class First(Worker):
+    """Rank 0 of those that torchrun has started; it stays as long as the sweep's process.
+
+    The others are here but once, so no other process can take its place.
+    """
+
+    ready = False
+
+    def is_ready(self) -> bool:
+        """Return whether all ranks have met.
+
+        Raises:
+            UserError: they have ended.
+        """
+        if not self.alive:
+            raise UserError(
+                "the ranks have ended with the last cell: the same command goes on; torchrun "
+                "repeats it by itself with --max-restarts"
+            )
+        self.ready = self.ready or super().is_ready()
+        return self.ready
+
+    def end(self) -> None:
+        """Stay for the next round of cells."""
+
+
+@cache
+def first(options: Options) -> First:
+    """Return the one worker of a sweep that torchrun has started."""
+    return First(options, 1)
 
 
 def ending(code: int) -> str:

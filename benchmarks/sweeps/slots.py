@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+from contrastbench.benchmarks.running.launch import launched
 from contrastbench.errors import UserError
 
 DEVICES, SIGNS = Path("/dev"), ("nvidia[0-9]*", "nvhost*", "kfd", "dxg")  # of CUDA and ROCm
@@ -26,7 +27,8 @@ def slots(device: str, jobs: int, per_device: bool = False, devices: int = 1) ->
     >>> slots("cuda:1", 2), slots("cpu", 2, per_device=True)
     (['cuda:1', 'cuda:1'], ['cpu', 'cpu'])
     """
-    visible = cuda_devices() if device in ("auto", "cuda") else ()
+    shared = device not in ("auto", "cuda") or launched()  # torchrun gives its ranks their devices
+    visible = () if shared else cuda_devices()
     names = visible[: len(visible) - devices + 1 : devices] or (device,)
     return [names[i % len(names)] for i in range(jobs * (len(names) if per_device else 1))]
 

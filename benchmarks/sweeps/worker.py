@@ -43,9 +43,13 @@ def main() -> None:
     end_on_sigterm()
     channel = private_channel()
     with launch.ended_at_once():
-        device = choose_device(sys.argv[1]) if launch.launched() else ""
-        with ranks.joined(device, reads_input=True):
-            serve(channel)
+        join(sys.argv[1] if launch.launched() else "", channel)
+
+
+def join(device: str, channel: IO[str]) -> None:
+    """Run cells with the other ranks, if there are any, until the sweep ends."""
+    with ranks.joined(device and choose_device(device), reads_input=True):
+        serve(channel)
 
 
 def serve(channel: IO[str]) -> None:

@@ -1,5 +1,8 @@
 """Cells of a sweep over several devices: the records of one process, whatever ends a rank."""
 
+import json
+import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,10 +15,11 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import checkpoints, training
 from contrastbench.benchmarks.running.launch import Ending
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.sweeps import process, slots, team
+from contrastbench.benchmarks.sweeps import process, slots, sweep, team
 from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.classes import ByResources
 from contrastbench.benchmarks.sweeps.costs import Costs
+from contrastbench.benchmarks.sweeps.process import Worker
 from contrastbench.benchmarks.sweeps.sweep import Failure, Sweep
 from contrastbench.benchmarks.tables.resources import Resources
 from contrastbench.domains.graph.domain import GraphDomain
@@ -104,6 +108,95 @@ def test_a_rank_that_ends_fails_its_cell_and_any_number_goes_on(
     resumed = record(tmp_path / "ended")
     assert_alike(resumed, record(tmp_path / "alone"), 4)
     assert [len(one["devices"]) for one in resumed["details"]["stretches"]] == [2, 4]
+
+
+TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--nnodes=2", "--nproc-per-node=1")
+SWEEP = f"""
+losses: ["{LOSS}"]
+domains: {{graph: {{datasets: [motifs], recipe: {json.dumps(RECIPE)}}}}}
+"""
+
+
+@pytest.fixture
+def no_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the ranks of torchrun be processes of a warm Python."""
+    monkeypatch.setenv("PYTHON_EXEC", python())
+
+
+def nodes(*words: str) -> list[str]:
+    """Return what two agents of torchrun, each as on a node of its own, print with their words."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    meeting = [f"--rdzv-endpoint=127.0.0.1:{port}", "--rdzv-backend=c10d", "--rdzv-id=nodes"]
+    agents = [
+        subprocess.Popen(
+            [*TORCHRUN, *meeting, f"--rdzv-conf=is_host={first}", *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for first in ("true", "false")
+    ]
+    said = [agent.communicate()[0] for agent in agents]
+    assert [agent.returncode for agent in agents] == [0, 0], said
+    return said
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("in_float64", "no_rank")
+def test_nodes_of_torchrun_share_a_cell_and_start_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rank is killed in its fourth step; torchrun starts all again, who need three more."""
+    assert swept(tmp_path / "alone", 1) == []
+    (tmp_path / "my.yaml").write_text(SWEEP)
+    monkeypatch.setenv("ENDING", "1 4 kill")
+    command = ["-m", "contrastbench", "sweep", str(tmp_path / "my.yaml"), "--device=cpu"]
+    nodes("--max-restarts=1", *command, "--results", str(tmp_path / "nodes"))
+    found = record(tmp_path / "nodes")
+    assert_alike(found, record(tmp_path / "alone"), 2)
+    assert [one["from"] for one in found["details"]["stretches"]] == [0, 3]
+    monkeypatch.delenv("ENDING")
+    said = nodes(*command, "--results", str(tmp_path / "nodes"))
+    assert "1 cells: 1 done before, 0 now" in "".join(said)
+
+
+def test_torchrun_says_how_many_ranks_there_are(bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE"):
+        monkeypatch.setenv(name, "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    code, said, complaint = bench("sweep", "smoke", "--tiny", "--jobs", "2")
+    assert (code, said, complaint.count("\n")) == (2, "", 1)
+    assert "torchrun's processes share one cell at a time: leave out --jobs" in complaint
+
+
+STUB = """
+import json, sys
+print(json.dumps({"status": "ready"}), flush=True)
+for line in sys.stdin:
+    reply = {"status": "failed", "error": "no", "last": True}
+    print(json.dumps(reply if '"seed": 1' in line else reply | DONE), flush=True)
+    if '"seed": 1' in line:
+        break
+"""
+
+
+def test_ranks_of_torchrun_are_one_worker_for_all_rounds_and_are_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = {"status": "ok", "error": None, "seconds": 1.0, "made": True, "last": False}
+    code = STUB.replace("DONE", repr(done))
+    monkeypatch.setattr(process, "COMMAND", [sys.executable, "-c", code])
+    for module in (process, slots, sweep):
+        monkeypatch.setattr(module, "launched", lambda: True)
+    process.first.cache_clear()
+    options = Options(tmp_path, device="cpu")
+    for seed in (0, 2):
+        assert Sweep([tasks(3)[seed]], options, 1, Costs(tmp_path)).run() == []
+    with pytest.raises(UserError, match="the ranks have ended with the last cell: the same"):
+        Sweep(tasks(3)[1:], options, 1, Costs(tmp_path)).run()
+    Worker.end(process.first(options))
+    assert "seed 1: failed: no" in capsys.readouterr().err
 
 
 def test_a_rank_in_need_of_memory_is_a_cell_that_ran_out() -> None:
