@@ -84,7 +84,7 @@ def sweep(
     from contrastbench.benchmarks.sweeps.costs import Costs
     from contrastbench.benchmarks.sweeps.forecast import lines
     from contrastbench.benchmarks.sweeps.plan import make_plan, unfinished
-    from contrastbench.benchmarks.sweeps.process import first
+    from contrastbench.benchmarks.sweeps.process import torchrun
     from contrastbench.benchmarks.sweeps.shard import WHOLE, parse_shard
     from contrastbench.benchmarks.sweeps.slots import check_devices
     from contrastbench.benchmarks.sweeps.sweep import run
@@ -121,9 +121,7 @@ def sweep(
         tf32=tf32,
         devices=1 if launched() else devices or plan.classes.devices,
     )
-    if launched():
-        first(options)  # for all rounds; where nothing is to be run, it lets the others end
-    elif idle := check_devices(device, options.devices):
+    if not launched() and (idle := check_devices(device, options.devices)):
         tell(idle)
     if not plan.tasks():
         reasons = "; ".join(plan.reasons())
@@ -136,9 +134,10 @@ def sweep(
         refused = checked.refused
         for line in checked.lines():
             tell(f"check: {line}")
-    for line, bad in run(plan, options, workers, per_device, refused):
-        say(line)
-        failed |= bad
+    with torchrun(options):
+        for line, bad in run(plan, options, workers, per_device, refused):
+            say(line)
+            failed |= bad
     if failed:
         raise typer.Exit(1)
 

@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
@@ -162,6 +163,17 @@ class First(Worker):
 def first(options: Options) -> First:
     """Return the one worker of a sweep that torchrun has started."""
     return First(options, 1)
+
+
+@contextmanager
+def torchrun(options: Options) -> Iterator[None]:
+    """Keep the ranks that torchrun has started, if it has, and let them end with the block."""
+    worker = first(options) if launched() else None
+    try:
+        yield
+    finally:
+        if worker:
+            Worker.end(worker)
 
 
 def ending(code: int) -> str:

@@ -14,7 +14,7 @@ from warm import python
 
 # in float64, so that ranks differ by rounding alone; SGD, as Adam makes much of that
 LOSS = Path(ending.__file__).with_name("widened.py")
-SIZES = "limit: 42, batch_size: 14, folds: 3, optimizer: sgd, lr: 0.001"
+SIZES = "limit: 42, batch_size: 14, folds: 3, optimizer: sgd, lr: 0.000001"
 SWEEP = f"""
 seeds: 0-1
 losses: [none, "{LOSS}:Widened"]

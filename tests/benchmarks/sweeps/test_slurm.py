@@ -150,8 +150,8 @@ def test_a_job_over_nodes_hands_the_signal_on_and_is_queued_again(
 ) -> None:
     """Unless its sweep was finished in the same moment."""
     os.mkfifo(tmp_path / "begun")
-    srun = f"trap 'exit {ends}' TERM; echo > {tmp_path}/begun; while true; do read -t 1 <> "
-    started = job(f"{srun}{tmp_path}/silent; done", *WORDS)
+    begins = f"echo > {tmp_path}/begun"
+    started = job(f"trap 'kill $!; exit {ends}' TERM; sleep infinity & {begins}; wait", *WORDS)
     (tmp_path / "begun").read_text()
     started.send_signal(signal.SIGTERM)
     started.communicate()
