@@ -4,6 +4,7 @@ import json
 import socket
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 import ending
 from alike import nearly, numbers
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.running import checkpoints, training
+from contrastbench.benchmarks.running import checkpoints, launch, training
 from contrastbench.benchmarks.running.launch import Ending
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps import process, slots, sweep, team
@@ -165,6 +166,7 @@ def test_torchrun_says_how_many_ranks_there_are(bench, monkeypatch: pytest.Monke
     for name in ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE"):
         monkeypatch.setenv(name, "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setattr(launch, "ended_at_once", nullcontext)  # that is for a whole process
     code, said, complaint = bench("sweep", "smoke", "--tiny", "--jobs", "2")
     assert (code, said, complaint.count("\n")) == (2, "", 1)
     assert "torchrun's processes share one cell at a time: leave out --jobs" in complaint
