@@ -66,7 +66,7 @@ class Rank:
         self.send_signal(signal.SIGKILL)
 
 
-def start(rank: int, devices: int, folder: Path, output: object) -> Rank:
+def start(rank: int, devices: int, folder: Path, job: object) -> Rank:
     return Rank(rank, devices, folder)
 
 

@@ -83,7 +83,10 @@ def run(
     boards = tensorboard, logger
     options = Options(results, data_root, device, threads, deterministic, tf32, export, *boards)
     if devices > 1 and not launch.launched():
-        raise typer.Exit(launch.launch(devices, output))
+        ending = launch.launch(launch.Job(["contrastbench", *sys.argv[1:]], output), devices)
+        if ending.lost:
+            tell(f"bench: {ending.lost}")
+        raise typer.Exit(ending.code)
 
     with loading():
         from contrastbench.benchmarks.running import ranks

@@ -1,5 +1,6 @@
 """Commands `bench sweep`, `plan`, `merge` and `pack`: many cells and their records."""
 
+import os
 import re
 import shlex
 import sys
@@ -14,6 +15,7 @@ from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import parse_losses, parse_pairs
 from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.records.read_cache import one_moment
+from contrastbench.benchmarks.running.launch import launched
 from contrastbench.benchmarks.running.options import Options, check_data_root
 from contrastbench.errors import UserError, tell, unknown
 
@@ -27,8 +29,12 @@ CHECKS = ("before", "only", "never")
 def sweep(
     what: opt.What,
     jobs: Annotated[
-        str, typer.Option(help="Processes: 8 over all CUDA devices, or 2/device on each.")
-    ] = "1",
+        str | None, typer.Option(help="Processes: 8 over all CUDA devices, or 2/device on each.")
+    ] = None,
+    devices: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of devices of each training; on cpu: of processes."),
+    ] = None,
     loss: opt.Join = None,
     quick: opt.Quick = False,
     only: opt.Only = None,
@@ -71,8 +77,11 @@ def sweep(
     With --shard, machines that share no folder run a part of the cells each, and bench merge
     unites their records.
 
+    With --devices N, each training has N devices, and --jobs counts trainings.
+
     Example: bench sweep adnce-table5 --jobs 2 --only column=PROTEINS
     Example: bench sweep standard --loss mine.py:Mine
+    Example: bench sweep adnce-table4 --jobs 2 --devices 4
     Example: bench sweep adnce-table5 --shard 0/3
     Example: bench sweep my.yaml --check only
     """
@@ -80,25 +89,45 @@ def sweep(
     from contrastbench.benchmarks.sweeps.costs import Costs
     from contrastbench.benchmarks.sweeps.forecast import lines
     from contrastbench.benchmarks.sweeps.plan import make_plan, unfinished
+    from contrastbench.benchmarks.sweeps.process import torchrun
     from contrastbench.benchmarks.sweeps.shard import WHOLE, parse_shard
+    from contrastbench.benchmarks.sweeps.slots import check_devices
     from contrastbench.benchmarks.sweeps.sweep import run
 
     if check not in CHECKS:
         raise unknown("value of --check", check, CHECKS)
     check_data_root(data_root)
+    if launched():
+        if jobs or devices or slurm:
+            raise UserError(
+                "torchrun's processes share one cell at a time: leave out --jobs, --devices "
+                "and --slurm"
+            )
+        check = "never"  # its ranks would end with the check
+        if os.environ["RANK"] != "0":
+            return follow(device)
     part = parse_shard(shard) if shard is not None else WHOLE
-    workers, per_device = parse_jobs(jobs)
+    workers, per_device = parse_jobs(jobs or "1")
     joining = parse_losses(loss or [], {})
     plan = make_plan(
         what, only or [], seeds, tiny, selection, results, True, joining, quick, resources
     )
     plan = replace(plan, shard=part)
-    options = Options(results, data_root, device, deterministic=deterministic, tf32=tf32)
     if slurm:
         settings = parse_pairs("--slurm", slurm, read=str)
-        for line in on_slurm(plan, workers, per_device, settings):
+        for line in on_slurm(plan, workers, per_device, devices, settings):
             say(line)
         return
+    options = Options(
+        results,
+        data_root,
+        device,
+        deterministic=deterministic,
+        tf32=tf32,
+        devices=1 if launched() else devices or plan.classes.devices,
+    )
+    if not launched() and (idle := check_devices(device, options.devices)):
+        tell(idle)
     if not plan.tasks():
         reasons = "; ".join(plan.reasons())
         raise UserError(f"{plan.table.name} has nothing to run: {reasons}")
@@ -115,9 +144,10 @@ def sweep(
         refused = checked.refused
         for line in checked.lines():
             tell(f"check: {line}")
-    for line, bad in run(plan, options, workers, per_device, refused):
-        say(line)
-        failed |= bad
+    with torchrun(options):
+        for line, bad in run(plan, options, workers, per_device, refused):
+            say(line)
+            failed |= bad
     if failed:
         raise typer.Exit(1)
 
@@ -142,8 +172,19 @@ def tell_of(checked: "Checked") -> None:
         raise typer.Exit(1)
 
 
+def follow(device: str) -> None:
+    """Run the cells that rank 0 says, in another process that torchrun has started."""
+    from contrastbench.benchmarks.sweeps import worker
+
+    worker.join(device, sys.stdout)
+
+
 def on_slurm(
-    plan: "Plan", workers: int, per_device: bool, settings: dict[str, str]
+    plan: "Plan",
+    workers: int,
+    per_device: bool,
+    devices: int | None,
+    settings: dict[str, str],
 ) -> Iterator[str]:
     """Print the scripts of jobs that run this command, or submit them and say what comes next.
 
@@ -160,11 +201,11 @@ def on_slurm(
     name, logs = slurm.job_name(plan.table.name), plan.results / slurm.LOGS
     words = slurm.without(sys.argv[1:], "--slurm")
     scripts = []
-    for more, own in submitted(plan):
+    for more, of_class, own in submitted(plan, devices):
         given = {**{slurm.option(key): value for key, value in settings.items()}, **own}
         if per_device and "cpus-per-task" not in given:
             raise UserError("--jobs N/device with --slurm: give --slurm cpus_per_task=N, the cores")
-        scripts.append(slurm.script([*words, *more], name, logs, workers, given))
+        scripts.append(slurm.script([*words, *more], name, logs, workers, given, of_class))
     for text in scripts:
         if printed == "true":
             yield from text.rstrip().split("\n")
@@ -179,28 +220,31 @@ def on_slurm(
         yield "goes on with it"
 
 
-def submitted(plan: "Plan") -> list[tuple[list[str], dict[str, str]]]:
-    """Return further words and settings of each job array; without classes there is one."""
+def submitted(plan: "Plan", devices: int | None) -> Iterator[tuple[list[str], int, dict[str, str]]]:
+    """Yield further words, devices of a training and settings of each job array.
+
+    Without classes there is one. The devices of the command line are over those of a class.
+    """
     from contrastbench.benchmarks.sweeps.plan import of_classes
     from contrastbench.benchmarks.sweeps.slurm import option
 
     classes = plan.classes.classes
     if not classes:
-        return [([], {})]
-    return [
-        (
-            [] if plan.classes.chosen else ["--only", f"class={name}"],
-            {option(key): value for key, value in classes[name].options.items()},
-        )
-        for name in of_classes(plan)
-    ]
+        yield [], devices or 1, {}
+        return
+    for name in of_classes(plan):
+        own = devices or classes[name].ranks
+        words = [] if plan.classes.chosen else ["--only", f"class={name}"]
+        if own > 1 and not devices:
+            words += ["--devices", str(own)]
+        yield words, own, {option(key): value for key, value in classes[name].options.items()}
 
 
 def plan_words(words: list[str]) -> list[str]:
     """Return the words of `bench plan` for the cells of `bench sweep` with these words."""
     from contrastbench.benchmarks.sweeps.slurm import without
 
-    for name in ("--jobs", "--check", "--data-root", "--device", "--shard"):
+    for name in ("--jobs", "--devices", "--check", "--data-root", "--device", "--shard"):
         words = without(words, name)
     switches = ("deterministic", "no-deterministic", "tf32", "no-tf32")
     return [word for word in words if word.removeprefix("--") not in switches]

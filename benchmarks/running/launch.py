@@ -1,4 +1,4 @@
-"""Start this command line in a process for each device, as torchrun does, for `--devices N`."""
+"""Start a command in a process for each device, as torchrun does, for `--devices N`."""
 
 import os
 import signal
@@ -8,14 +8,14 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
-
-from contrastbench.errors import tell
+from typing import IO, NamedTuple
 
 MEETING = "CONTRASTBENCH_MEETING"  # where the processes find each other
 LOST = 75  # exit code of one that misses another
 GRACE = 20  # seconds to end by themselves for those that miss another
+NO_MEMORY = ("MemoryError", "can't allocate memory", "SIGKILL")  # in the last words of a process
 
 Process = subprocess.Popen[bytes]
 
@@ -54,8 +54,30 @@ def ended_at_once() -> Iterator[None]:
     os._exit(code if isinstance(code, int) else bool(code))
 
 
-def launch(devices: int, output: IO[str]) -> int:
-    """Run this command line on so many devices; its exit code.
+class Ending(NamedTuple):
+    """How several processes ended."""
+
+    code: int
+    lost: str = ""  # a line on the process that took the others with it
+
+    @property
+    def in_need_of_memory(self) -> bool:
+        """Return whether that process lacked memory, as far as can be told from outside."""
+        return any(sign in self.lost for sign in NO_MEMORY)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A module with its words, to be run on several devices."""
+
+    command: Sequence[str]
+    output: IO[str]  # standard output of the first process; the others have none
+    input: int | None = subprocess.PIPE  # of the first: one that ends with this process, or its own
+    card: int = 0  # number of the first process's device among those of its kind
+
+
+def launch(job: Job, devices: int) -> Ending:
+    """Run a job on so many devices.
 
     A signal is passed on, and all end after the same step. Where one process ends on its own, the
     others do too.
@@ -64,7 +86,7 @@ def launch(devices: int, output: IO[str]) -> int:
         processes, passed = list[Process](), 0
         try:
             for rank in range(devices):
-                processes.append(start(rank, devices, Path(folder), output))
+                processes.append(start(rank, devices, Path(folder), job))
             wait(processes)
         except (KeyboardInterrupt, SystemExit) as stop:
             passed = signal.SIGINT if isinstance(stop, KeyboardInterrupt) else signal.SIGTERM
@@ -76,20 +98,21 @@ def launch(devices: int, output: IO[str]) -> int:
                 process.kill()
         codes = [ended(process) for process in processes]
         if passed and -passed in codes:  # they had not met, and so had nothing to finish
-            return 128 + passed
+            return Ending(128 + passed)
         return explained(codes, Path(folder))
 
 
-def start(rank: int, devices: int, folder: Path, output: IO[str]) -> Process:
-    """Start a process that knows its rank; its standard input ends with this process."""
-    number, count = str(rank), str(devices)
-    about = {"RANK": number, "LOCAL_RANK": number, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
+def start(rank: int, devices: int, folder: Path, job: Job) -> Process:
+    """Start a process that knows its rank and the number of its card."""
+    count = str(devices)
+    about = {"RANK": str(rank), "LOCAL_RANK": str(job.card + rank)}
+    about |= {"WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
     with (folder / f"{rank}.log").open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-P", "-m", "contrastbench", *sys.argv[1:]],
+            [sys.executable, "-P", "-m", *job.command],
             env={**os.environ, **about, MEETING: f"file://{folder}/meeting"},
-            stdin=subprocess.PIPE,
-            stdout=output if rank == 0 else subprocess.DEVNULL,
+            stdin=job.input if rank == 0 else subprocess.PIPE,
+            stdout=job.output if rank == 0 else subprocess.DEVNULL,
             stderr=None if rank == 0 else log,
             start_new_session=True,  # Ctrl-C is for this process, which passes it on
         )
@@ -112,16 +135,16 @@ def wait(processes: Sequence[Process]) -> None:
         time.sleep(0.05)
 
 
-def explained(codes: Sequence[int], folder: Path) -> int:
+def explained(codes: Sequence[int], folder: Path) -> Ending:
     """Return the exit code of all, and name the failed process if the first could not."""
     if codes[0] >= 0 and codes[0] != LOST:
-        return codes[0]
+        return Ending(codes[0])
     rank = next((rank for rank, code in enumerate(codes) if code not in (0, LOST)), 0)
     lines = (folder / f"{rank}.log").read_text(errors="replace").splitlines() or ["no word"]
     how = signal.Signals(-codes[rank]).name if codes[rank] < 0 else lines[-1]
     how = how.removeprefix(f"[rank{rank}]: ")  # torch's
-    tell(
-        f"bench: process {rank} of {len(codes)} ended ({how}), and all with it: "
-        "the same command goes on from the last checkpoint"
+    return Ending(
+        1,
+        f"process {rank} of {len(codes)} ended ({how}), and all with it: "
+        "the same command goes on from the last checkpoint",
     )
-    return 1

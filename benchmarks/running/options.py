@@ -19,6 +19,7 @@ class Options:
     export: Path | None = None  # a folder for the trained model, of domains that can
     tensorboard: Path | None = None  # a folder with a subfolder for each training
     logger: str | None = None  # of a package, which gets the same scalars
+    devices: int = 1  # of each training of a sweep
 
 
 def check_data_root(data_root: Path | None) -> None:

@@ -27,8 +27,11 @@ T = TypeVar("T")
 
 PATIENCE = timedelta(days=30)  # of those who wait for an evaluation
 COMING = timedelta(minutes=10)  # for all ranks to meet, and to make the same step
+ANSWERING = timedelta(seconds=2)  # for a store whose port may be an old one
+PORT = "contrastbench/port"  # of the first rank's store, in that of torchrun's agents
 PARTING = 60  # seconds to finish a step for a rank whose launcher is gone
 control: Any = None  # the group of what ranks say to each other, from CPU to CPU
+agents: Any = None  # the store of torchrun's agents, which ends with its last reference
 
 
 def size() -> int:
@@ -50,7 +53,7 @@ def own_device(name: str) -> str:
     """Return this rank's device: with several ranks, each has its own."""
     if size() == 1:
         return name
-    kind = choose_device(name)
+    kind = choose_device(name.partition(":")[0])
     return f"{kind}:{os.environ['LOCAL_RANK']}" if kind == "cuda" else kind
 
 
@@ -96,11 +99,12 @@ def from_all(value: T) -> list[T]:
 
 
 @contextmanager
-def joined(device: str) -> Iterator[None]:
+def joined(device: str, reads_input: bool = False) -> Iterator[None]:
     """Join the ranks that the environment describes, if it describes any.
 
     Args:
         device: the name of what all compute on, `cpu` or `cuda`.
+        reads_input: the first rank reads its standard input, which is its parent's.
 
     Raises:
         UserError: there are not as many devices.
@@ -109,9 +113,11 @@ def joined(device: str) -> Iterator[None]:
         yield
         return
     loud, ours = sys.stderr, started()
-    if os.environ["RANK"] != "0":
+    first = os.environ["RANK"] == "0"
+    if not first:
         fall_silent()
-    threading.Thread(target=end_with_parent, args=(os.getppid(),), daemon=True).start()
+    watch = end_with_parent if not ours or (first and reads_input) else end_with_input
+    threading.Thread(target=watch, args=(os.getppid(),), daemon=True).start()
     try:
         check_device(device)
         with process_lost(), ended_by_signals():
@@ -146,16 +152,41 @@ def join(device: str) -> None:
     if device == "cuda":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    met: dict[str, Any] = {"init_method": os.environ[MEETING]} if started() else {"store": store()}
     dist.init_process_group(
-        "nccl" if device == "cuda" else "gloo",
-        init_method=os.environ.get(MEETING, "env://"),
-        rank=rank,
-        world_size=world,
-        timeout=COMING,
+        "nccl" if device == "cuda" else "gloo", rank=rank, world_size=world, timeout=COMING, **met
     )
     control = dist.new_group(backend="gloo", timeout=PATIENCE)
     own = torch.device(own_device(device))
     environment.of_ranks[:] = from_all(device_name(own))
+
+
+def store() -> dist.Store:
+    """Return a new store of the first rank, by which those that torchrun started find each other.
+
+    Agents keep their own store when they start all ranks again, with addresses of ranks that have
+    ended. So the first rank's port there may be an old one: nobody answers, and it is asked again.
+
+    Raises:
+        DistNetworkError: the first rank does not come.
+    """
+    global agents
+    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    agents, *_ = next(dist.rendezvous("env://", rank, world, timeout=COMING))
+    host, ends = os.environ["MASTER_ADDR"], time.monotonic() + COMING.total_seconds()
+    if rank == 0:
+        own = dist.TCPStore(host, 0, None, True, timeout=COMING, wait_for_workers=False)
+        agents.set(PORT, str(own.port))
+        return own
+    while True:
+        try:
+            found = dist.TCPStore(host, int(agents.get(PORT)), timeout=ANSWERING)
+        except dist.DistNetworkError:
+            if time.monotonic() > ends:
+                raise
+        else:
+            found.set_timeout(COMING)
+            return found
 
 
 @contextmanager
@@ -174,12 +205,21 @@ def ended_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def end_with_input(_: int) -> None:
+    """End this process when its standard input ends, where nothing is ever written."""
+    os.read(0, 1)
+    part()
+
+
 def end_with_parent(parent: int) -> None:
-    """Send SIGTERM to this process when its parent ends, and kill it a minute later."""
-    if started():
-        os.read(0, 1)  # nothing is ever written there, and its end is the parent's
-    while not started() and os.getppid() == parent:
+    """End this process when its parent has ended."""
+    while os.getppid() == parent:
         time.sleep(1)
+    part()
+
+
+def part() -> None:
+    """Send SIGTERM to this process, and kill it a minute later."""
     signal.alarm(PARTING)
     os.kill(os.getpid(), signal.SIGTERM)
 

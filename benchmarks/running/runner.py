@@ -28,7 +28,7 @@ from contrastbench.benchmarks.running.learned import learned
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.benchmarks.running.training import AnyDomain, Diverged, Log, total, train
-from contrastbench.distributed import ProcessLost
+from contrastbench.distributed import ProcessLost, sharing
 from contrastbench.domains.base import Evaluation, Exports, NumbersSamples, PairsByClass
 from contrastbench.domains.reading import cause
 from contrastbench.domains.recipe import Recipe
@@ -107,7 +107,8 @@ def run_alone(
     if found := ranks.from_first(lambda: finished(cell, domain, options)):
         return found
     training = admit(cell, domain, options)
-    with turn() if domain.device.type == "cpu" and takes_others_cores() else nullcontext():
+    crowds = domain.device.type == "cpu" and ranks.from_first(takes_others_cores)
+    with turn() if crowds else nullcontext():
         outcome = attempt(training.measure)
     if not ranks.is_first():
         return cast(Record, {**cell.identity, **outcome}), cell.path(options.results)
@@ -178,7 +179,7 @@ def prepare(
         raise UserError("this recipe has no weights to train: give --loss none")
     device = open_device(ranks.own_device(options.device), options.deterministic, options.tf32)
     domain = open_domain(experiment, seed, options.data_root, device)
-    cores = cores or max(1, cpu_count() // ranks.neighbours())
+    cores = max(1, (cores or cpu_count()) // ranks.neighbours())
     torch.set_num_threads(options.threads or min(domain.threads, cores))
     contents = recipe.contents(options.data_root, experiment.trained)
     return Cell(experiment, seed, domain.data_hash(experiment.trained), contents), domain
@@ -455,9 +456,10 @@ class Training:
         check_room(self.options.results, model)
         if self.loss is not None:
             model.train()
-            contrasts = self.domain.contrasts(model, next(iter(self.domain.batches(0))))
-            value = total(self.loss, contrasts)
-            value.backward()
+            with sharing():
+                contrasts = self.domain.contrasts(model, next(iter(self.domain.batches(0))))
+                value = total(self.loss, contrasts)
+                value.backward()
             if not math.isfinite(value.item()):
                 raise Diverged(f"the loss is {value.item()} in the first step")
         # what a device has too little of, the step itself has shown; this one is the machine's

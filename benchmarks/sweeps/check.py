@@ -53,7 +53,7 @@ def check(plan: Plan, options: Options, jobs: int = 1, per_device: bool = False)
     some = list(distinct(tasks))
     sweep = Sweep(some, options, jobs, Costs(options.results), per_device, rehearsal=True)
     failures = sweep.run()
-    memory = too_much(max(sweep.peaks, default=0.0), min(jobs, len(tasks)))
+    memory = too_much(max(sweep.peaks, default=0.0), min(jobs, len(tasks)) * options.devices)
     took = time.monotonic() - start
     return Checked(len(tasks), len(some), failures, sweep.refused, memory, took)
 
@@ -78,13 +78,14 @@ def distinct(tasks: Iterable[Task]) -> Iterator[Task]:
             yield task
 
 
-def too_much(peak_mib: float, jobs: int) -> str:
+def too_much(peak_mib: float, processes: int) -> str:
     """A line if so many processes of this size do not fit into the machine's memory.
 
     >>> too_much(100, 2), too_much(2.0**40, 2)[:40]
-    ('', '2 jobs of 1099511627776 MiB need more th')
+    ('', '2 processes of 1099511627776 MiB need mo')
     """
     there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20
-    if peak_mib * jobs < there:
+    if peak_mib * processes < there:
         return ""
-    return f"{jobs} jobs of {peak_mib:.0f} MiB need more than this machine has, {there:.0f} MiB"
+    needed = f"{processes} processes of {peak_mib:.0f} MiB"
+    return f"{needed} need more than this machine has, {there:.0f} MiB"

@@ -32,6 +32,19 @@ class ByResources:
         """Return the forecasts, which stay as they are while a job runs."""
         return Costs(self.results)
 
+    @property
+    def devices(self) -> int:
+        """Return the number of devices of each training in the chosen classes; 1 without any.
+
+        Raises:
+            UserError: they differ in it.
+        """
+        found = {name: self.classes[name].ranks for name in sorted(self.chosen)}
+        if len(set(found.values())) > 1:
+            said = " and ".join(f"class {name} has {count}" for name, count in found.items())
+            raise UserError(f"{said} devices: choose one --only class=, or give --devices N")
+        return next(iter(found.values()), 1)
+
     def has(self, task: Task) -> bool:
         """Return whether the task is in a chosen class."""
         return not self.chosen or self.of(task) in self.chosen

@@ -306,5 +306,5 @@ def forecast(work: Sequence[Task], costs: Costs) -> str:
 
 
 def unfinished(work: Sequence[Task]) -> list[Task]:
-    """Return the tasks that a sweep would run: missing cells, and failed ones once more."""
-    return [task for task in work if task.state in ("missing", "failed")]
+    """Return the tasks that a sweep would run: missing cells, then failed ones once more."""
+    return [task for state in ("missing", "failed") for task in work if task.state == state]

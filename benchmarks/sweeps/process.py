@@ -7,12 +7,16 @@ import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any, Literal
 
 from joblib import cpu_count
 
+from contrastbench.benchmarks.running.launch import launched
 from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.sweeps import team
 from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.errors import UserError
 
@@ -24,6 +28,17 @@ COMMAND = [
     "-m",
     "contrastbench.benchmarks.sweeps.worker",
 ]  # -P: a user's files here are no modules
+
+RANKS_LOST = (team.LOST, team.NO_MEMORY)
+
+
+def command(options: Options) -> list[str]:
+    """Return the command of a worker; one of several ranks is started by `team` or torchrun."""
+    if launched():
+        return [*COMMAND, options.device]
+    if options.devices == 1:
+        return COMMAND
+    return [sys.executable, "-P", "-m", team.__name__, str(options.devices), options.device]
 
 
 class Worker:
@@ -40,9 +55,9 @@ class Worker:
                 f"no worker process can be started ({error.strerror}): name a folder with TMPDIR"
             ) from None
         self.heard = 0  # bytes there when it got its task
-        cores = str(max(1, cpu_count() // jobs))
+        cores = str(max(1, cpu_count() // (jobs * options.devices)))
         self.process = subprocess.Popen(
-            COMMAND,
+            command(options),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.errors,
@@ -66,7 +81,10 @@ class Worker:
         self.heard = self.said
         with suppress(BrokenPipeError):
             print(json.dumps(self.message(task, wait)), file=self.process.stdin, flush=True)
-        return self.answer()
+        reply = self.answer()
+        if reply.get("last"):
+            self.process.wait()
+        return reply
 
     def message(self, task: Task, wait: bool) -> Reply:
         """A task as the worker reads it."""
@@ -96,7 +114,8 @@ class Worker:
         if line.endswith("\n"):
             return dict(json.loads(line))
         code = self.process.wait()
-        error = f"the process {ending(code)}: {self.last_words()}"
+        words = self.last_words()
+        error = words if code in RANKS_LOST else f"the process {ending(code)}: {words}"
         return {"status": "failed", "error": error, "code": code}
 
     @property
@@ -115,6 +134,49 @@ class Worker:
         self.errors.close()
 
 
+class First(Worker):
+    """Rank 0 of those that torchrun has started; it stays as long as the sweep's process.
+
+    The others are here but once, so no other process can take its place.
+    """
+
+    ready = False
+
+    def is_ready(self) -> bool:
+        """Return whether all ranks have met.
+
+        Raises:
+            UserError: they have ended.
+        """
+        if not self.alive:
+            raise UserError(
+                "the ranks have ended with the last cell: the same command goes on; torchrun "
+                "repeats it by itself with --max-restarts"
+            )
+        self.ready = self.ready or super().is_ready()
+        return self.ready
+
+    def end(self) -> None:
+        """Stay for the next round of cells."""
+
+
+@cache
+def first(options: Options) -> First:
+    """Return the one worker of a sweep that torchrun has started."""
+    return First(options, 1)
+
+
+@contextmanager
+def torchrun(options: Options) -> Iterator[None]:
+    """Keep the ranks that torchrun has started, if it has, and let them end with the block."""
+    worker = first(options) if launched() else None
+    try:
+        yield
+    finally:
+        if worker:
+            Worker.end(worker)
+
+
 def ending(code: int) -> str:
     """Say how a process ended, by its exit code.
 
@@ -129,4 +191,4 @@ def ending(code: int) -> str:
 
 def ran_out(reply: Reply) -> bool:
     """Return whether a cell ended for want of memory, as far as can be told from outside."""
-    return reply["status"] == "oom" or reply.get("code") == -signal.SIGKILL
+    return reply["status"] == "oom" or reply.get("code") in (-signal.SIGKILL, team.NO_MEMORY)

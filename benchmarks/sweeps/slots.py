@@ -8,24 +8,50 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+from contrastbench.benchmarks.running.launch import launched
+from contrastbench.errors import UserError
+
 DEVICES, SIGNS = Path("/dev"), ("nvidia[0-9]*", "nvhost*", "kfd", "dxg")  # of CUDA and ROCm
 ASK = [sys.executable, "-P", "-c", "import torch; print(torch.cuda.device_count())"]
 
 
-def slots(device: str, jobs: int, per_device: bool = False) -> list[str]:
-    """The device of each worker: all that `auto` and `cuda` mean, in turns.
+def slots(device: str, jobs: int, per_device: bool = False, devices: int = 1) -> list[str]:
+    """The device of each worker, or its first one: all that `auto` and `cuda` mean, in turns.
 
     Args:
         device: as users name it.
         jobs: workers, in all or on each device.
         per_device: the latter.
+        devices: number of devices of each worker, which has those that follow the first.
 
     >>> slots("cuda:1", 2), slots("cpu", 2, per_device=True)
     (['cuda:1', 'cuda:1'], ['cpu', 'cpu'])
     """
-    visible = cuda_devices() if device in ("auto", "cuda") else ()
-    names = visible or (device,)
+    shared = device not in ("auto", "cuda") or launched()  # torchrun gives its ranks their devices
+    visible = () if shared else cuda_devices()
+    names = visible[: len(visible) - devices + 1 : devices] or (device,)
     return [names[i % len(names)] for i in range(jobs * (len(names) if per_device else 1))]
+
+
+def check_devices(device: str, devices: int) -> str:
+    """Return a line on devices that stay idle where each worker has so many, or nothing.
+
+    Raises:
+        UserError: there are fewer.
+    """
+    if devices > 1 and device not in ("auto", "cpu", "cuda"):
+        raise UserError(
+            f"--devices {devices} and --device {device}: give cpu or cuda, each has one"
+        )
+    cards = len(cuda_devices()) if devices > 1 and device != "cpu" else 0
+    if cards < devices and (cards or device == "cuda") and devices > 1:
+        raise UserError(
+            f"--devices {devices} and {cards} CUDA devices: each needs one, "
+            "give fewer --devices or --device cpu"
+        )
+    return f"--devices {devices}: {cards % devices} of {cards} CUDA devices stay idle" * bool(
+        cards % devices
+    )
 
 
 @cache

@@ -6,6 +6,7 @@ Brings no torch.
 import re
 import shlex
 import subprocess
+import sys
 import sysconfig
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,27 +15,68 @@ from contrastbench.errors import UserError
 
 SECONDS_TO_CHECKPOINT = 90  # before the time limit
 REQUEUES = 100  # of a job; each has left a checkpoint
+RESTARTS = 3  # of the ranks on several nodes
 LOGS = "slurm"  # the folder of what jobs print, in that of results
 BENCH = str(Path(sysconfig.get_path("scripts"), "bench"))
 
-# SIGTERM reaches the steps before the time limit, and by scancel --signal=TERM: the sweep ends with
-# checkpoints and this code. A job that is cancelled loses this shell too. The number of cores is
-# said twice because srun does not ask sbatch for it. One job of an array has the array's number.
-SCRIPT = f"""\
-#!/bin/bash
-{{directives}}
-
-srun --cpus-per-task="$SLURM_CPUS_PER_TASK" {{command}}
-code=$?
-if [ "$code" = 143 ] && [ "${{{{SLURM_RESTART_COUNT:-0}}}}" -lt {REQUEUES} ]; then
-    scontrol requeue "${{{{SLURM_ARRAY_JOB_ID}}}}_$SLURM_ARRAY_TASK_ID"
+QUEUE_AGAIN = f"""\
+if [ "$code" = 143 ] && [ "${{SLURM_RESTART_COUNT:-0}}" -lt {REQUEUES} ]; then
+    scontrol requeue "${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID"
 fi
 exit "$code"
 """
 
+# SIGTERM reaches the steps before the time limit, and by scancel --signal=TERM: the sweep ends with
+# checkpoints and this code. A job that is cancelled loses this shell too. The number of cores is
+# said twice because srun does not ask sbatch for it. One job of an array has the array's number.
+ON_A_NODE = """\
+srun --cpus-per-task="$SLURM_CPUS_PER_TASK" {command}
+code=$?
+"""
+
+# Here SIGTERM reaches this shell alone, which passes it on: what torchrun ends with tells nothing.
+ON_NODES = """\
+asked=no
+trap 'asked=yes; kill -TERM "$step"' TERM
+head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+srun --cpus-per-task="$SLURM_CPUS_PER_TASK" {torchrun} --nnodes="$SLURM_JOB_NUM_NODES" \\
+    --rdzv-backend=c10d --rdzv-endpoint="$head:$((20000 + SLURM_JOB_ID % 20000))" \\
+    --rdzv-id="$SLURM_JOB_ID" -m contrastbench {command} &
+step=$!
+wait "$step"
+code=$?
+if [ "$asked" = yes ]; then
+    wait "$step" && code=0 || code=143
+fi
+"""
+
+
+def body(words: Sequence[str], nodes: str, devices: int) -> str:
+    """Return the lines that run `bench` with these words, on one node or over several.
+
+    Over several nodes torchrun starts the ranks, which share one cell at a time.
+
+    Raises:
+        UserError: the number of nodes is none, or each is to run several cells.
+    """
+    if nodes == "1":
+        return ON_A_NODE.format(command=shlex.join([BENCH, *words]))
+    if not (nodes.isdecimal() and int(nodes) > 0):
+        raise UserError(f"--slurm nodes={nodes}: give a whole number above zero")
+    if any(word.startswith("--jobs") for word in words):
+        raise UserError("--slurm nodes: the nodes share one cell at a time: leave --jobs out")
+    ranks = [f"--nproc-per-node={devices}", f"--max-restarts={RESTARTS}"]
+    torchrun = shlex.join([sys.executable, "-m", "torch.distributed.run", *ranks])
+    return ON_NODES.format(torchrun=torchrun, command=shlex.join(without(words, "--devices")))
+
 
 def script(
-    words: Sequence[str], name: str, logs: Path, workers: int, settings: Mapping[str, str]
+    words: Sequence[str],
+    name: str,
+    logs: Path,
+    workers: int,
+    settings: Mapping[str, str],
+    devices: int = 1,
 ) -> str:
     """Return the batch script for sbatch.
 
@@ -42,14 +84,17 @@ def script(
         words: what each job runs, behind `bench`.
         name: of the jobs.
         logs: a folder for what they print, which is made.
-        workers: processes of each, a core for each unless a setting says otherwise.
-        settings: `jobs`, their number; and sbatch's options, such as partition, time, mem.
+        workers: cells that each runs at a time.
+        settings: `jobs`, their number; and sbatch's options, such as partition, time, mem. With
+            `nodes` above one, all nodes of a job share each cell.
+        devices: of each cell, on each node; each has a core unless a setting says otherwise.
 
     Raises:
         UserError: the number of jobs is none, a setting is no option of sbatch or has a line
             break, or the folder cannot be made.
     """
-    jobs = settings.get("jobs", "1")
+    jobs, nodes = settings.get("jobs", "1"), settings.get("nodes", "1")
+    lines = body(words, nodes, devices)
     try:
         logs.mkdir(parents=True, exist_ok=True)  # sbatch does not
     except OSError as error:
@@ -61,18 +106,21 @@ def script(
     options = {
         "job-name": name,
         "array": f"0-{int(jobs) - 1}",
-        "cpus-per-task": str(workers),
+        "cpus-per-task": str(workers * devices),
         "output": f"{logs.absolute()}/%A_%a.log",
         "open-mode": "append",
-        "signal": f"TERM@{SECONDS_TO_CHECKPOINT}",
+        "signal": f"{'' if nodes == '1' else 'B:'}TERM@{SECONDS_TO_CHECKPOINT}",
         "requeue": "",
+        **({} if nodes == "1" else {"ntasks-per-node": "1"}),
         **{option(key): value for key, value in settings.items() if key != "jobs"},
     }
     for key, value in options.items():
         if not value.isprintable():  # a new line would be one of the script
             raise UserError(f"--{key}={value} has a character that sbatch cannot read: rename it")
-    lines = [f"#SBATCH --{key}" + f"={shlex.quote(v)}" * (v != "") for key, v in options.items()]
-    return SCRIPT.format(directives="\n".join(lines), command=shlex.join([BENCH, *words]))
+    directives = [
+        f"#SBATCH --{key}" + f"={shlex.quote(v)}" * (v != "") for key, v in options.items()
+    ]
+    return "\n".join(["#!/bin/bash", *directives, "", lines + QUEUE_AGAIN])
 
 
 def option(key: str) -> str:

@@ -24,13 +24,14 @@ from tqdm import tqdm
 from contrastbench.benchmarks.records import nested, store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.interruption import TERMINATED
+from contrastbench.benchmarks.running.launch import launched
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps import claims
 from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.classes import ByResources
 from contrastbench.benchmarks.sweeps.costs import Costs, duration
 from contrastbench.benchmarks.sweeps.plan import Plan, unfinished
-from contrastbench.benchmarks.sweeps.process import Reply, Worker, ran_out
+from contrastbench.benchmarks.sweeps.process import Reply, Worker, first, ran_out
 from contrastbench.benchmarks.sweeps.shard import WHOLE
 from contrastbench.benchmarks.sweeps.slots import Device, slots
 from contrastbench.domains.progress import SECONDS_BETWEEN_LINES, Progress
@@ -151,7 +152,7 @@ class Sweep:
     ) -> None:
         self.options, self.costs, self.rehearsal = options, costs, rehearsal
         self.classes = classes
-        self.slots = slots(options.device, jobs, per_device)
+        self.slots = slots(options.device, jobs, per_device, options.devices)
         self.devices = {name: Device(name, self.slots.count(name)) for name in self.slots}
         self.waiting = deque(
             (task, False) for task in tasks
@@ -311,7 +312,7 @@ class Sweep:
                 if self.stopped:
                     raise UserError("stopped")
                 options = replace(self.options, device=device)
-                worker = Worker(options, len(self.slots), "rehearse" if self.rehearsal else "run")
+                worker = self.worker(options)
                 self.workers.append(worker)
             if worker.is_ready():
                 return worker
@@ -320,6 +321,12 @@ class Sweep:
             if worker.process.returncode >= 0:  # it ended by itself, and so would the next one
                 break
         raise UserError(f"no worker process can be started: {said}")
+
+    def worker(self, options: Options) -> Worker:
+        """Start a worker, or return the one that torchrun's ranks have."""
+        if launched():
+            return first(options)
+        return Worker(options, len(self.slots), "rehearse" if self.rehearsal else "run")
 
     def stop(self, how: Callable[["subprocess.Popen[str]"], None]) -> None:
         """End all workers, one way or the other."""

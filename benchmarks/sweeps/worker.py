@@ -1,7 +1,9 @@
 """A process that runs one cell after another for a sweep: a line of JSON in for each cell, one out.
 
 It ends when its standard input does. If that happens within a cell, the sweep is gone, and the
-training that nobody waits for writes its checkpoint.
+training that nobody waits for writes its checkpoint. Where it is one of several ranks, the first
+alone reads and replies, and all run each cell together. A cell that fails ends them all, since
+ranks that fail apart cannot go on together; the sweep starts new ones.
 """
 
 import json
@@ -10,18 +12,21 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import IO, Any
 
 from filelock import Timeout
 
+from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.files import host
 from contrastbench.benchmarks.records.store import Fields, cell_of
 from contrastbench.benchmarks.records.writable import NotWritten
+from contrastbench.benchmarks.running import launch, ranks
+from contrastbench.benchmarks.running.devices import choose_device
 from contrastbench.benchmarks.running.interruption import end_on_sigterm
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import (
@@ -33,6 +38,7 @@ from contrastbench.benchmarks.running.runner import (
 )
 from contrastbench.benchmarks.running.standard_output import private_channel
 from contrastbench.benchmarks.sweeps.claims import claim
+from contrastbench.distributed import ProcessLost
 from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
@@ -40,56 +46,86 @@ Message = dict[str, Any]
 
 
 def main() -> None:
-    """Answer every line of standard input."""
+    """Answer every line of standard input, with the other ranks if there are any."""
     end_on_sigterm()
     channel = private_channel()
-    lines: SimpleQueue[str | None] = SimpleQueue()
-    busy = threading.Event()
-    threading.Thread(target=listen, args=(lines, busy), daemon=True).start()
-    reply: Message = {"status": "ready"}
+    with launch.ended_at_once():
+        join(sys.argv[1] if launch.launched() else "", channel)
+
+
+def join(device: str, channel: IO[str]) -> None:
+    """Run cells with the other ranks, if there are any, until the sweep ends."""
+    with ranks.joined(device and choose_device(device), reads_input=True):
+        serve(channel)
+
+
+def serve(channel: IO[str]) -> None:
+    """Tell the sweep that this worker is ready, and answer its messages until there are no more."""
+    inbox, reply = Inbox(), {"status": "ready"}
+    if ranks.is_first():
+        threading.Thread(target=inbox.listen, daemon=True).start()
     while True:
-        print(json.dumps(reply), file=channel, flush=True)
-        line = lines.get()
-        if line is None:
+        if ranks.is_first():
+            print(json.dumps(reply), file=channel, flush=True)
+        if reply.get("last"):
+            sys.exit(launch.LOST)
+        message = ranks.from_first(inbox.next)
+        if message is None:
             return
-        busy.set()
-        reply = answer(json.loads(line))
-        busy.clear()
+        inbox.busy.set()
+        reply = answer(message)
+        inbox.busy.clear()
 
 
-def listen(lines: "SimpleQueue[str | None]", busy: threading.Event) -> None:
-    """Pass lines on; their end within a cell is SIGTERM."""
-    for line in sys.stdin:
-        lines.put(line)
-    lines.put(None)
-    if busy.is_set():
-        os.kill(os.getpid(), signal.SIGTERM)
+class Inbox:
+    """The lines of standard input; their end within a cell is SIGTERM."""
+
+    def __init__(self) -> None:
+        self.lines: SimpleQueue[str | None] = SimpleQueue()
+        self.busy = threading.Event()
+
+    def listen(self) -> None:
+        """Take lines until they end."""
+        for line in sys.stdin:
+            self.lines.put(line)
+        self.lines.put(None)
+        if self.busy.is_set():
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def next(self) -> Message | None:
+        """Return the next message, or None at their end."""
+        line = self.lines.get()
+        return None if line is None else json.loads(line)
 
 
 def answer(message: Message) -> Message:
-    """Run the cell: a failure is an answer like any other."""
+    """Run the cell: a failure is an answer like any other, and the last one of several ranks."""
     try:
-        experiment, options = to_experiment(message["experiment"]), to_options(message["options"])
-        check_planned(experiment.loss, message["loss_code"])
-        if tried := {"rehearse": rehearse, "measure": measure_steps}.get(message["work"]):
-            return of_trial(tried(experiment, message["seed"], options, message["cores"]))
-        claims, turns = options.results / "claims", list[Path]()
-        with claim(claims / f"{message['claim']}.lock", message["wait"]):
-            turn = partial(take_turn, claims / turn_name(), turns)
-            finished = experiment.finished(options.results, message["seed"])
-            before = {cell_of(record) for record in finished}
-            record, _ = run(experiment, message["seed"], options, message["cores"], turn)
-    except Timeout:
-        return {"status": "claimed"}
-    except NotWritten as error:
-        unwritten = {"record": error.record} if error.record else {}
-        return {"status": "unwritten", "error": str(error), **unwritten}
-    except NoMemory as error:
-        return {"status": "oom", "error": str(error)}
-    except UserError as error:
-        return {"status": "refused", "no_data": isinstance(error, NoData), "error": str(error)}
+        reply = attempt(message)
+    except ProcessLost:
+        raise
     except Exception as error:
-        return {"status": "failed", "error": repr(error)}
+        if not ranks.is_first():
+            raise
+        reply = failure(error)
+    last = ranks.size() > 1 and reply["status"] not in (*store.FINAL, "claimed")
+    return {**reply, "last": last}
+
+
+def attempt(message: Message) -> Message:
+    """Run the cell and say what became of it."""
+    experiment, options = to_experiment(message["experiment"]), to_options(message["options"])
+    check_planned(experiment.loss, message["loss_code"])
+    if tried := {"rehearse": rehearse, "measure": measure_steps}.get(message["work"]):
+        return of_trial(tried(experiment, message["seed"], options, message["cores"]))
+    claims, turns = options.results / "claims", list[Path]()
+    with held(claims / f"{message['claim']}.lock", message["wait"]) as ours:
+        if not ours:
+            return {"status": "claimed"}
+        turn = partial(take_turn, claims / turn_name(), turns)
+        finished = experiment.finished(options.results, message["seed"])
+        before = {cell_of(record) for record in finished}
+        record, _ = run(experiment, message["seed"], options, message["cores"], turn)
     return {
         "status": record["status"],
         "error": record["details"].get("error"),
@@ -97,6 +133,33 @@ def answer(message: Message) -> Message:
         "made": cell_of(record) not in before,
         "in_turn": bool(turns),
     }
+
+
+def failure(error: Exception) -> Message:
+    """Return the answer that an error is."""
+    if isinstance(error, NotWritten):
+        unwritten = {"record": error.record} if error.record else {}
+        return {"status": "unwritten", "error": str(error), **unwritten}
+    if isinstance(error, NoMemory):
+        return {"status": "oom", "error": str(error)}
+    if isinstance(error, UserError):
+        return {"status": "refused", "no_data": isinstance(error, NoData), "error": str(error)}
+    return {"status": "failed", "error": repr(error)}
+
+
+@contextmanager
+def held(path: Path, wait: bool) -> Iterator[bool]:
+    """Let the first rank hold a claim while all are in the block; say whether it may."""
+    with ExitStack() as stack:
+
+        def take() -> bool:
+            try:
+                stack.enter_context(claim(path, wait))
+            except Timeout:
+                return False
+            return True
+
+        yield ranks.from_first(take)
 
 
 def check_planned(loss: LossSpec, code: str) -> None:
@@ -113,7 +176,7 @@ def check_planned(loss: LossSpec, code: str) -> None:
 def take_turn(path: Path, turns: list[Path]) -> Iterator[None]:
     """Hold the lock of those that take turns, and note it."""
     turns.append(path)
-    with claim(path, wait=True):
+    with held(path, wait=True):
         yield
 
 

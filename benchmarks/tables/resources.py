@@ -31,7 +31,9 @@ class Resources(Strict):
     recipe: dict[str, Any] = Field({}, description="values that cells have, each or one of a list")
     hours: float | None = Field(None, gt=0, description="time limit, which forecasts must fit in")
     memory: str | None = Field(None, pattern="^[0-9]+[KMGT]?$", description="such as 32G")
-    devices: int | None = Field(None, ge=0, description="number of GPUs of a job")
+    devices: int | None = Field(
+        None, ge=0, description="number of GPUs of a job, and of a training"
+    )
     jobs: int = Field(1, ge=1, description="size of the array")
     slurm: dict[str, str | int] = Field({}, description="further options of sbatch")
 
@@ -39,6 +41,11 @@ class Resources(Strict):
     def domains(self) -> list[str]:
         """Return the domains of its cells; none: all."""
         return [self.domain] if isinstance(self.domain, str) else self.domain
+
+    @property
+    def ranks(self) -> int:
+        """Return the number of devices of each of its trainings."""
+        return self.devices or 1
 
     def takes(self, experiment: Experiment) -> bool:
         """Return whether it has the domain and the recipe of a cell."""

@@ -161,5 +161,5 @@ def test_a_launch_leaves_no_pipe_open(monkeypatch: pytest.MonkeyPatch) -> None:
     started, start = [], launch.start
     monkeypatch.setattr(launch, "start", lambda *of: started.append(start(*of)) or started[-1])
     monkeypatch.setattr(sys, "executable", shutil.which("true"))
-    assert launch.launch(2, sys.stdout) == 0
+    assert launch.launch(launch.Job(["any"], sys.stdout), 2) == (0, "")
     assert [process.stdin.closed for process in started] == [True, True]

@@ -100,7 +100,9 @@ def test_a_rehearsal_takes_one_step_and_leaves_no_record(
 
 def test_more_memory_than_there_is_is_said() -> None:
     assert too_much(1.0, 2) == ""
-    assert too_much(1e9, 2).startswith("2 jobs of 1000000000 MiB need more than this machine has")
+    assert too_much(1e9, 2).startswith(
+        "2 processes of 1000000000 MiB need more than this machine has"
+    )
 
 
 FILE = "seeds: 0-3\ndomains: {graph: {datasets: [motifs, DD]}}\nlosses: [none, infonce]\n"

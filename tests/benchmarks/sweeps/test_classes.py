@@ -192,6 +192,22 @@ def test_each_class_has_a_script_of_its_own(bench) -> None:
 
 
 @pytest.mark.usefixtures("files")
+def test_a_class_gives_its_devices_to_each_training(bench, monkeypatch) -> None:
+    Path("classes.yaml").write_text("resources: {large: {devices: 4}}\n")
+    said = bench("sweep", *WORDS, "--jobs=2", "--slurm", "print=true")[1]
+    assert f"sweep {' '.join(WORDS)} --jobs=2 --only class=large --devices 4\n" in said
+    assert "#SBATCH --cpus-per-task=8\n" in said
+    said = bench("sweep", *WORDS, "--devices=2", "--slurm", "print=true")[1]
+    assert "--devices=2 --only class=large\n" in said, "the command line is over the class"
+    found = []
+    monkeypatch.setattr(Sweep, "run", lambda self: found.append(self.options.devices) or [])
+    only = ["--only", "class=large", "--device", "cpu"]
+    for more in ([], ["--devices", "3"]):
+        bench("sweep", *WORDS, "--no-check", *only, *more)
+    assert found == [4, 3]
+
+
+@pytest.mark.usefixtures("files")
 def test_a_job_runs_the_cells_of_its_class(bench, monkeypatch) -> None:
     ran = []
 

@@ -1,13 +1,18 @@
 """Scripts for sbatch, by a stand-in for it; a real one has them in tests/slurm."""
 
+import os
 import shlex
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from contrastbench.benchmarks.records.store import read
 from contrastbench.benchmarks.sweeps import queue
 from contrastbench.benchmarks.sweeps.slurm import BENCH
+from warm import python
 
 WORDS = ["sweep", "smoke", "--tiny", "--only", "loss=infonce"]
 
@@ -92,6 +97,82 @@ def test_jobs_per_device_asks_for_the_cores(bench, sbatch) -> None:
     assert (code, "give --slurm cpus_per_task=N" in complaint) == (2, True)
     assert bench(*words, "--slurm", "cpus_per_task=16")[0] == 0
     assert "#SBATCH --cpus-per-task=16" in script.read_text()
+
+
+NODES = ["--devices", "4", "--slurm", "print=true", "--slurm", "nodes=2"]
+
+
+def test_nodes_share_each_cell_by_torchrun(bench, sbatch) -> None:
+    sbatch("echo 17")
+    code, said, _ = bench(*WORDS, *NODES)
+    assert code == 0
+    for line in ("nodes=2", "ntasks-per-node=1", "cpus-per-task=4", "signal=B:TERM@90"):
+        assert f"#SBATCH --{line}\n" in said
+    assert f"{sys.executable} -m torch.distributed.run --nproc-per-node=4 --max-restarts=3" in said
+    assert f"-m contrastbench {shlex.join(WORDS)} &\n" in said
+    refused = bench(*WORDS, *NODES, "--jobs", "2")[2]
+    assert refused == "bench: --slurm nodes: the nodes share one cell at a time: leave --jobs out\n"
+    refused = bench(*WORDS, "--slurm", "nodes=x")[2]
+    assert refused == "bench: --slurm nodes=x: give a whole number above zero\n"
+
+
+JOB = {
+    "SLURM_CPUS_PER_TASK": "4",
+    "SLURM_JOB_ID": "23",
+    "SLURM_JOB_NODELIST": "node[1-2]",
+    "SLURM_JOB_NUM_NODES": "1",
+    "SLURM_ARRAY_JOB_ID": "17",
+    "SLURM_ARRAY_TASK_ID": "2",
+}
+
+
+@pytest.fixture
+def job(bench, sbatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Starts the script of a job over nodes, with a program in srun's place."""
+
+    def start(srun: str, *words: str) -> subprocess.Popen[str]:
+        folder = sbatch("echo 17").parent / "bin"
+        scontrol = f'case $1 in show) echo 127.0.0.1;; *) echo "$@" >> {tmp_path}/again;; esac'
+        for name, body in (("srun", srun), ("scontrol", scontrol)):
+            (folder / name).write_text(f"#!/bin/bash\n{body}\n")
+            (folder / name).chmod(0o755)
+        text = bench(*words, "--devices", "2", *NODES[2:])[1]
+        for name, value in JOB.items():
+            monkeypatch.setenv(name, value)
+        return subprocess.Popen(["bash", "-c", text], stderr=subprocess.PIPE, text=True)
+
+    return start
+
+
+@pytest.mark.parametrize(("ends", "code", "again"), [(1, 143, True), (0, 0, False)])
+def test_a_job_over_nodes_hands_the_signal_on_and_is_queued_again(
+    job, ends: int, code: int, again: bool, tmp_path: Path
+) -> None:
+    """Unless its sweep was finished in the same moment."""
+    os.mkfifo(tmp_path / "begun")
+    begins = f"echo > {tmp_path}/begun"
+    started = job(f"trap 'kill $!; exit {ends}' TERM; sleep infinity & {begins}; wait", *WORDS)
+    (tmp_path / "begun").read_text()
+    started.send_signal(signal.SIGTERM)
+    started.communicate()
+    assert started.returncode == code
+    assert (tmp_path / "again").exists() == again
+    if again:
+        assert (tmp_path / "again").read_text() == "requeue 17_2\n"
+
+
+@pytest.mark.slow
+def test_the_nodes_of_a_job_run_the_sweep(
+    job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHON_EXEC", python())
+    cell = ["--only", "domain=graph", "--only", "loss=infonce", "--seeds", "0"]
+    started = job('shift; exec "$@"', "sweep", "smoke", "--tiny", "--device=cpu", *cell)
+    said = started.communicate()[1]
+    assert started.returncode == 0, said
+    records = list(map(read, tmp_path.glob("results/runs/*/*/*/*.json")))
+    assert records
+    assert all(len(record["environment"]["devices"]) == 2 for record in records)
 
 
 def test_the_plan_that_is_named_is_of_the_same_cells(bench, sbatch) -> None:
