@@ -1,5 +1,6 @@
 """Commands of `bench suite`: which data sets a standing comparison has, and whether it can see."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +9,7 @@ import typer
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.output import show
 from contrastbench.benchmarks.comparison.admission import SEEDS
-from contrastbench.errors import UserError, unknown
+from contrastbench.errors import UserError, tell, unknown
 
 app = typer.Typer(
     help="Choose the data sets of a standing comparison, or check it.",
@@ -20,18 +21,23 @@ Format = Annotated[str, typer.Option("--format", help="Format: md or csv.")]
 
 def admit(
     file: Annotated[str, typer.Argument(help="Sweep file of candidates, with controls: true.")],
+    run: Annotated[
+        bool, typer.Option("--run", help="Run the missing cells first, as bench sweep does.")
+    ] = False,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of processes of --run.")] = 1,
     only: opt.Only = None,
     seeds: Annotated[str, typer.Option(help="Seeds that no comparison uses.")] = SEEDS,
     format_: Format = "md",
     results: opt.Results = Path("results"),
+    data_root: opt.DataRoot = None,
+    device: opt.Device = "auto",
 ) -> None:
     """Admit the data sets that can tell losses apart, by a rule.
 
     A set is admitted where InfoNCE is clearly above raw input and untrained encoder, and classes
-    would add something to it. Records alone decide, so a verdict can be repeated. This makes them:
-    bench sweep candidates.yaml --seeds 100-104
+    would add something to it. Records alone decide, so a verdict can be repeated.
 
-    Example: bench suite admit candidates.yaml --only dataset=letter
+    Example: bench suite admit candidates.yaml --run --jobs 2 --only dataset=letter
     """
     from contrastbench.benchmarks.comparison.admission import candidates, report, rows_of
     from contrastbench.benchmarks.records.read_cache import one_moment
@@ -40,9 +46,18 @@ def admit(
     check_format(format_)
     if any(pair.partition("=")[0].strip() in ("row", "loss") for pair in only or []):
         raise UserError("--only of admit takes dataset, column or domain: every row is judged")
-    plan = make_plan(file, only or [], seeds, False, None, results)
+    plan = make_plan(file, only or [], seeds, False, None, results, run, [])
     rows = {row.name for row in rows_of(plan.table).values()}
-    asked = {place.column for place in plan.places if place.row.name in rows}
+    places = [place for place in plan.places if place.row.name in rows]
+    if run:
+        from contrastbench.benchmarks.running.options import Options, check_data_root
+        from contrastbench.benchmarks.sweeps import sweep
+
+        check_data_root(data_root)
+        needed = replace(plan, places=places)
+        for text, _ in sweep.run(needed, Options(results, data_root, device), jobs, False, None):
+            tell(text)
+    asked = {place.column for place in places}
     with one_moment():
         found = candidates(plan.table, plan.seeds, results)
         show(report([one for one in found if one.name in asked], format_))

@@ -54,7 +54,7 @@ class Candidate:
     def missing(self) -> str:
         """Return how many seeds the rows lack, in words; empty where none does."""
         if not any(self.scores.values()):
-            return "no records yet: bench sweep makes them, with the same seeds"
+            return "no records yet: bench suite admit --run makes them"
         short = [row for row, scores in self.scores.items() if len(scores) < len(self.seeds)]
         return ", ".join(
             f"{row} has {len(self.scores[row])} of {len(self.seeds)} seeds" for row in short

@@ -1,6 +1,7 @@
 """The rule by which a suite admits data sets, on scores, on records, and from the command line."""
 
 import csv
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ import pytest
 from contrastbench.benchmarks.comparison.admission import ROWS, Candidate, candidates, report
 from contrastbench.benchmarks.comparison.admission import SEEDS as SEEDS_OF_ADMISSION
 from contrastbench.benchmarks.records.seeds import parse_seeds
+from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.sweeps.plan import Plan
 from contrastbench.benchmarks.tables.load import load
 from contrastbench.benchmarks.tables.schema import Tune
 from contrastbench.losses import UserError
@@ -148,12 +151,30 @@ def test_the_command_judges_from_records(bench, tmp_path: Path) -> None:
     assert (code, "every row is judged" in err) == (2, True)
 
 
+def test_the_command_runs_what_is_missing_of_these_rows(
+    bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, asked = sweep(tmp_path), []
+
+    def run(plan: Plan, options: Options, jobs: int, *_: object) -> Iterator[tuple[str, bool]]:
+        asked.append((plan.seeds, {place.row.control or "InfoNCE" for place in plan.places}, jobs))
+        assert options.results == tmp_path
+        record_all(path, tmp_path, "MUTAG")
+        yield "18 cells are done", False
+
+    monkeypatch.setattr("contrastbench.benchmarks.sweeps.sweep.run", run)
+    words = ["suite", "admit", str(path), "--seeds", "100-102", "--results", str(tmp_path)]
+    code, out, err = bench(*words, "--run", "--jobs", "2", "--only", "column=MUTAG")
+    assert (code, asked) == (0, [(list(SEEDS), set(ROWS), 2)])
+    assert "18 cells" in err
+    assert "| admitted |" in out
+    assert bench(*words, "--only", "column=MUTAG")[1] == out, "it can be repeated"
+
+
 def test_the_default_seeds_are_those_of_no_comparison(bench, tmp_path: Path) -> None:
     path = sweep(tmp_path)
     out = bench("suite", "admit", str(path), "--results", str(tmp_path))[1]
-    assert (
-        out.count("| 0 | open | no records yet: bench sweep makes them, with the same seeds") == 2
-    )
+    assert out.count("| 0 | open | no records yet") == 2
     assert not set(parse_seeds(SEEDS_OF_ADMISSION)) & {*range(10), *Tune().seeds}
 
 
