@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
+from torch.distributed import TCPStore, rendezvous  # type: ignore[attr-defined]
 
 from contrastbench.benchmarks.running import environment
 from contrastbench.benchmarks.running.devices import choose_device, device_name
@@ -161,7 +162,7 @@ def join(device: str) -> None:
     environment.of_ranks[:] = from_all(device_name(own))
 
 
-def store() -> dist.Store:
+def store() -> TCPStore:
     """Return a new store of the first rank, by which those that torchrun started find each other.
 
     Agents keep their own store when they start all ranks again, with addresses of ranks that have
@@ -172,15 +173,15 @@ def store() -> dist.Store:
     """
     global agents
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    agents, *_ = next(dist.rendezvous("env://", rank, world, timeout=COMING))
+    agents, *_ = next(rendezvous("env://", rank, world, timeout=COMING))
     host, ends = os.environ["MASTER_ADDR"], time.monotonic() + COMING.total_seconds()
     if rank == 0:
-        own = dist.TCPStore(host, 0, None, True, timeout=COMING, wait_for_workers=False)
+        own = TCPStore(host, 0, None, True, timeout=COMING, wait_for_workers=False)
         agents.set(PORT, str(own.port))
         return own
     while True:
         try:
-            found = dist.TCPStore(host, int(agents.get(PORT)), timeout=ANSWERING)
+            found = TCPStore(host, int(agents.get(PORT)), timeout=ANSWERING)
         except dist.DistNetworkError:
             if time.monotonic() > ends:
                 raise
