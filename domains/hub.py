@@ -18,7 +18,7 @@ from contrastbench.errors import UserError
 if TYPE_CHECKING:
     import datasets
 
-MAX_NUMBERS = 2**31  # of a file: 16 GiB
+MAX_NUMBERS = 2**31  # of a file or a part: 16 GiB
 
 
 class Unreachable(UserError):

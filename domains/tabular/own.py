@@ -31,7 +31,6 @@ from contrastbench.errors import UserError, unknown
 if TYPE_CHECKING:
     import pandas
 
-MAX_NUMBERS = 2**31  # of a Parquet file: 16 GiB
 NO_TABLE = "cannot be read as a table"
 
 
@@ -212,7 +211,7 @@ def read_parquet(path: Path) -> "pandas.DataFrame":
     for field in schema:
         if types.is_nested(field.type):
             raise UserError(f"{path} is no table: column {field.name} is no single value")
-    if kept.num_rows * kept.num_columns > MAX_NUMBERS:
+    if kept.num_rows * kept.num_columns > hub.MAX_NUMBERS:
         size = f"{kept.num_rows} rows of {kept.num_columns} columns"
         raise UserError(f"{path} is too large ({size}): leave rows or columns out")
     return pd.read_parquet(path)
@@ -223,7 +222,7 @@ def read_hub(what: str, data_root: Path | None) -> Frames:
     parts = hub.parts(what, data_root)
     for part in parts.values():
         nested = [k for k, feature in part.features.items() if not hasattr(feature, "dtype")]
-        if nested or part.num_rows * part.num_columns > MAX_NUMBERS:
+        if nested or part.num_rows * part.num_columns > hub.MAX_NUMBERS:
             fault = f"column {nested[0]} is no single value" if nested else "it is too large"
             raise UserError(f"hf:{what} is no table: {fault}")
     return Frames({part: rows.to_pandas() for part, rows in parts.items()})
