@@ -72,7 +72,7 @@ def test_a_parquet_file_of_too_many_rows_is_refused(
     pytest.importorskip("pyarrow")
     path = tmp_path / "t.parquet"
     pd.read_csv(io.StringIO("a,colour,y\n" + ROWS)).to_parquet(path)
-    monkeypatch.setattr(own, "MAX_NUMBERS", 100)
+    monkeypatch.setattr(own.hub, "MAX_NUMBERS", 100)
     with pytest.raises(UserError, match=r"t\.parquet is too large \(40 rows of 3 columns\)"):
         table(f"parquet:{path}")
 
