@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import datasets
     from pyarrow import Schema
 
-MAX_NUMBERS = 2**31  # of a file: 16 GiB
+MAX_NUMBERS = 2**31  # of a file or a part: 16 GiB
 
 
 class Unreachable(UserError):

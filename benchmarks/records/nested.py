@@ -31,7 +31,9 @@ def ok_by_data(trials: Sequence[Experiment], results: Path, but: Container[int] 
         UserError: records do not say their inner scores.
     """
     finished = [record for record in finished_of(trials, results) if record["seed"] not in but]
-    runs = [{place(record): record for record in finished if t.matches(record)} for t in trials]
+    runs = [
+        {store.cell_of(record): record for record in finished if t.matches(record)} for t in trials
+    ]
     shared = set(runs[0]).intersection(*runs)
     if old := [run[place] for place in sorted(shared) for run in runs if is_old(run[place])]:
         raise UserError(advice([store.path(results, record) for record in old]))
@@ -73,11 +75,6 @@ def advice(paths: Sequence[Path]) -> str:
         f"records without inner scores, which each fold chooses by ({len(paths)}, of an early "
         f"release): remove them, and a sweep runs their cells anew: {packed}rm {some}"
     )
-
-
-def place(record: Record) -> tuple[str, int]:
-    """Return the record's data and seed, which determine the folds."""
-    return record["data_hash"], record["seed"]
 
 
 def choose(trials: Sequence[Experiment], records: Sequence[Record]) -> Record | None:

@@ -37,6 +37,7 @@ from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.tables import hypercube
 from contrastbench.benchmarks.tables.controls import named, supervised, with_controls
 from contrastbench.benchmarks.tables.grid import twice
+from contrastbench.benchmarks.tables.hypercube import Params
 from contrastbench.benchmarks.tables.resources import Classes, check_resources
 from contrastbench.benchmarks.tables.schema import Column, Seed, SetTestName, Tune
 from contrastbench.benchmarks.tables.table import Quick, Row, Table
@@ -53,7 +54,6 @@ from contrastbench.errors import UserError, unknown
 from contrastbench.losses.registry import SUPERVISED, losses
 from contrastbench.losses.spec import LossSpec
 
-Params = dict[str, Any]
 TITLE = "name"  # the key of an entry that names the row
 TRIALS = 4  # points of a hypercube, where a file names neither number nor grid
 Given = tuple[LossSpec, list[str], list[int | str]]  # a loss, its parameters of the grid, its line

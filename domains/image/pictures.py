@@ -11,13 +11,13 @@ from torch import Tensor
 
 from contrastbench.domains.image.data import decode
 from contrastbench.domains.image.data.files import KEPT
+from contrastbench.domains.image.data.own import COLOURS
 from contrastbench.domains.image.preprocessing import ROWS
 from contrastbench.domains.image.views.transforms import evaluation, stored_size
 from contrastbench.domains.own import files_below
 from contrastbench.domains.reading import contents
 from contrastbench.errors import UserError
 
-COLOURS = (1, 3)
 SHAPES = "(N, height, width, 3) or (N, 3, height, width); 1 in place of 3 for grey"
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import datasets
 
 Array = np.ndarray[Any, np.dtype[Any]]
-COLOURS = (1, 3)
+COLOURS = (1, 3)  # channels: grey, or red, green and blue
 Loaded = tuple[ImageSet, str]  # and the sha256 of its content
 Reader = Callable[[str, int, Path | None, torch.device, bool], Loaded]
 
